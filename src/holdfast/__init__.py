@@ -1,0 +1,61 @@
+"""Durable memory for AI agents: plain markdown that people own, found in milliseconds.
+
+The front door. Names are imported when first used, so that a cold command pays only for what it needs.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.aio import AsyncMemory
+    from holdfast.errors import (
+        Busy,
+        ConfigError,
+        Conflict,
+        Contended,
+        Damaged,
+        Disabled,
+        DiskTrouble,
+        HoldfastError,
+        InvalidKey,
+        InvalidPath,
+        InvalidText,
+        NoScope,
+        NotFound,
+        Refused,
+        TooLarge,
+        Trouble,
+        UsageError,
+    )
+    from holdfast.memory import Memory
+    from holdfast.note import Answer, Fact, Hit, Note, Scope, Source, Stored, Version
+
+__version__ = "0.1.0"
+
+_ROOMS = {
+    "aio": ("AsyncMemory",),
+    "memory": ("Memory",),
+    "note": ("Answer", "Fact", "Hit", "Note", "Scope", "Source", "Stored", "Version"),
+    "errors": (
+        "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "HoldfastError",
+        "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Refused", "TooLarge", "Trouble", "UsageError",
+    ),
+}  # fmt: skip
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+__all__ = [
+    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "Fact",
+    "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Memory", "NoScope", "NotFound", "Note", "Refused",
+    "Scope", "Source", "Stored", "TooLarge", "Trouble", "UsageError", "Version", "__version__",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"holdfast.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,168 @@
+"""The only reader of the environment and of config.toml: one frozen Config, and every setting earns its place."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import ConfigError
+from holdfast.note import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Setting(Record):
+    """One line of config.toml: its name there, the environment variable that overrides it, and what it does."""
+
+    name: str
+    field: str
+    kind: type
+    sentence: str
+    env: str = ""
+    least: int = 0
+    most: int = 10**9
+
+
+class Config(Record):
+    """Everything that can be set, with its default."""
+
+    home: str
+    enabled: bool = True
+    project: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    client: str | None = None
+    isolate_worktrees: bool = False
+    note_bytes: int = 64 * 1024
+    project_days: int = 90
+    session_days: int = 14
+    trash_days: int = 30
+    brief_entries: int = 10
+    brief_scope_chars: int = 1000
+    brief_total_chars: int = 3000
+    lock_seconds: int = 30
+    unknown: tuple[str, ...] = ()
+
+
+SETTINGS = (
+    Setting("memory.enabled", "enabled", bool, "off: writes are refused, reads answer empty", "HOLDFAST_ENABLED"),
+    Setting("project.id", "project", str, "the project's id, instead of finding it out", "HOLDFAST_PROJECT"),
+    Setting("session.id", "session", str, "the session whose notes are meant", "HOLDFAST_SESSION"),
+    Setting("agent.name", "agent", str, "the agent whose notes are meant", "HOLDFAST_AGENT"),
+    Setting("client.name", "client", str, "the program that is asking, kept with each version", "HOLDFAST_CLIENT"),
+    Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
+    Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", "", 1, 10 * 1024 * 1024),
+    Setting("retention.project_days", "project_days", int, "archive project notes not updated for so long; 0 never"),
+    Setting("retention.session_days", "session_days", int, "archive session notes not updated for so long; 0 never"),
+    Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
+    Setting("brief.entries", "brief_entries", int, "most entries of one scope in a briefing", "", 1, 100),
+    Setting("brief.scope_chars", "brief_scope_chars", int, "most characters of one scope in a briefing", "", 100, 9000),
+    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a whole briefing", "", 400, 9000),
+    Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
+)
+
+
+def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Config:
+    """The environment over config.toml over the defaults."""
+    env = os.environ if environ is None else environ
+    root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
+    if not root or "\0" in root:
+        raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
+    root = os.path.abspath(root)
+    table = _read_toml(os.path.join(root, "config.toml"))
+    values: dict[str, Any] = {}
+    for setting in SETTINGS:
+        given = env.get(setting.env) if setting.env else None
+        if given is not None and given != "":
+            values[setting.field] = from_text(setting, given, setting.env)
+        elif setting.name in table:
+            values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
+        table.pop(setting.name, None)
+    return Config(home=root, unknown=tuple(sorted(table)), **values)
+
+
+def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
+    """NO_COLOR and a dumb terminal say no."""
+    env = os.environ if environ is None else environ
+    return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+
+def editor(environ: Mapping[str, str] | None = None) -> str:
+    """The program a person edits text with."""
+    env = os.environ if environ is None else environ
+    return env.get("VISUAL") or env.get("EDITOR") or "vi"
+
+
+def named(name: str) -> Setting:
+    """The setting of that name, or an error that offers the nearest one."""
+    for setting in SETTINGS:
+        if setting.name == name:
+            return setting
+    import difflib
+
+    near = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], 1, 0.4)
+    hint = f"Did you mean {near[0]}?" if near else "`holdfast config` lists them"
+    raise ConfigError(f"there is no setting {name!r}", hint)
+
+
+def from_text(setting: Setting, text: str, where: str) -> Any:
+    """A value written as plain text: in the environment, or on the command line."""
+    if setting.kind is bool:
+        word = text.strip().lower()
+        if word in ("1", "true", "yes", "on"):
+            return True
+        if word in ("0", "false", "no", "off"):
+            return False
+        raise ConfigError(f"{where}: {setting.name} must be true or false, not {text!r}")
+    if setting.kind is int:
+        try:
+            return checked(setting, int(text), where)
+        except ValueError:
+            raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}") from None
+    return checked(setting, text, where)
+
+
+def checked(setting: Setting, value: object, where: str) -> Any:
+    """The value, if it is of the setting's kind and within its range."""
+    if type(value) is not setting.kind:
+        raise ConfigError(f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}")
+    if isinstance(value, int) and not isinstance(value, bool) and not setting.least <= value <= setting.most:
+        raise ConfigError(f"{where}: {setting.name} must be {setting.least} to {setting.most}, not {value}")
+    return value
+
+
+def _default_home(env: Mapping[str, str]) -> str:
+    user = env.get("HOME")
+    if not user:
+        user = os.path.expanduser("~")
+    if not os.path.isabs(user):
+        raise ConfigError("no home directory is known", "Set HOLDFAST_HOME to a folder")
+    return os.path.join(user, ".holdfast")
+
+
+def _read_toml(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(1024 * 1024)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it") from None
+    import tomllib
+
+    try:
+        return _flat(tomllib.loads(data.decode()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat

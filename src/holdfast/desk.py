@@ -1,0 +1,303 @@
+"""The desk a caller works at: whose memory it is, and the steps that the verbs are made of."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import dates, guard, leaf, page
+from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, UsageError
+from holdfast.index.sqlite import Found, Index, Lost
+from holdfast.leaf import Draft
+from holdfast.ledger.sqlite import Ledger
+from holdfast.note import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
+from holdfast.shelf.disk import Sheet
+from holdfast.shelf.folder import Changed, Shelf
+from holdfast.sync import Sync
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
+    from holdfast.config import Config
+
+    T = TypeVar("T")
+    Tags = str | list[str] | tuple[str, ...] | set[str] | None
+    When = object
+
+_ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
+_FIELDS = ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected")
+
+
+class Desk:
+    """One home's rooms, and who is asking."""
+
+    def __init__(
+        self, config: Config, project: str | None, session: str | None, agent: str | None, client: str | None,
+        origin: str, cwd: str | None, progress: Progress,
+    ) -> None:  # fmt: skip
+        self.config = config
+        self.session = guard.name(session, "session id") if session else None
+        self.agent = guard.name(agent, "agent name") if agent else None
+        self.client = client
+        self.origin = guard.origin(origin)
+        self._override = guard.name(project, "project id") if project else None
+        self._cwd = cwd
+        self._project: tuple[str, ...] | None = None
+        self.shelf = Shelf(config.home, config.lock_seconds)
+        self.index = Index(config.home, config.lock_seconds)
+        self.ledger = Ledger(config.home, config.lock_seconds)
+        self.sync = Sync(self.shelf, self.index, progress, config.lock_seconds)
+
+    # --- whose memory it is --------------------------------------------------------------------------------------
+
+    def project_ids(self) -> tuple[str, ...]:
+        """The project's id, then the older ids whose notes are its notes too."""
+        if self._project is None:
+            from holdfast import identity
+
+            seen = identity.look(self._cwd or os.getcwd(), self._override, self.config.isolate_worktrees)
+            project = identity.settle(seen, self.ledger, self._has_folder)
+            self._project = (project.id, *project.aliases)
+        return self._project
+
+    def _has_folder(self, project: str) -> bool:
+        return os.path.isdir(os.path.join(self.config.home, "shelf", Scope("project", project).folder))
+
+    def scope(self, kind: str) -> Scope:
+        """The scope of that kind that is this caller's."""
+        if kind not in SCOPES:
+            raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
+        if kind == "global":
+            return Scope("global")
+        id = self.project_ids()[0] if kind == "project" else self.session if kind == "session" else self.agent
+        if not id:
+            fix = f"Give one: Memory({kind}=...), --{kind} or HOLDFAST_{kind.upper()}"
+            raise NoScope(f"no {kind} is known, and nothing falls into another scope", fix)
+        return Scope(kind, id)
+
+    def places(self, kind: str | None) -> list[Scope]:
+        """Where this caller may look, nearest first."""
+        if kind is not None:
+            first = self.scope(kind)
+            return [first, *self._older()] if kind == "project" else [first]
+        places = [Scope("session", self.session)] if self.session else []
+        places += [Scope("project", id) for id in self.project_ids()]
+        places += [Scope("agent", self.agent)] if self.agent else []
+        return [*places, Scope("global")]
+
+    def folders(self, kind: str | None) -> tuple[str, ...]:
+        """The same, as folders of the shelf."""
+        return tuple([place.folder for place in self.places(kind)])
+
+    def place_of(self, scope: Scope, key: str) -> Scope:
+        """Where a key of this scope lives: a project's older id may have it already."""
+        if scope.kind != "project" or not self._older() or self._has(scope, key):
+            return scope
+        return next((old for old in self._older() if self._has(old, key)), scope)
+
+    def only_place(self, key: str, kind: str | None, binned: bool = False) -> Scope | None:
+        """The one place that has this key; if several kinds of scope have, the caller must say which is meant."""
+        places = [
+            place
+            for place in self.places(kind)
+            if self._has(place, key) or (binned and self.shelf.binned(place, key))
+        ]
+        kinds = list(dict.fromkeys(place.kind for place in places))
+        if len(kinds) > 1:
+            raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
+        return places[0] if places else None
+
+    def _older(self) -> list[Scope]:
+        return [Scope("project", id) for id in self.project_ids()[1:]]
+
+    def _has(self, place: Scope, key: str) -> bool:
+        return self.shelf.stamp(place.folder, "notes", f"{key}.md") is not None
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def must_be_enabled(self) -> None:
+        if not self.config.enabled:
+            raise Disabled("memory is disabled", "Set memory.enabled = true, or unset HOLDFAST_ENABLED")
+
+    def draft(
+        self, text: object, key: str | None, type: str | None = None, tags: Tags = None, valid_from: When = None,
+        valid_to: When = None, pinned: bool | None = None, origin: str | None = None, expected: str | None = None,
+    ) -> Draft:  # fmt: skip
+        """The gate: what passes here may be written."""
+        body = guard.text(text, self.config.note_bytes)
+        name = guard.key(key) if key is not None else key_of(body)
+        source = Source(guard.origin(origin or self.origin), self.agent, self.client, self.session)
+        start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
+        end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
+        if start and end and end <= start:
+            raise UsageError(f"valid_to {end} is not after valid_from {start}", "A text is true from one day to a later one")
+        kept = guard.tags(tags_of(tags)) if tags is not None else None
+        return Draft(name, body, source, guard.type_(type) if type else None, kept, start, end, pinned, expected)
+
+    def draft_of(self, note: Mapping[str, Any], number: int, origin: str | None) -> Draft:
+        """The same for one of many; an error names which."""
+        try:
+            unknown = [name for name in note if name not in _FIELDS]
+            if unknown or "text" not in note:
+                what = ", ".join(map(str, unknown)) or "text"
+                raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
+            return self.draft(**{"key": None, **note, "origin": note.get("origin") or origin})
+        except HoldfastError as error:
+            error.message = f"note {number}: {error.message}"
+            raise
+
+    def write(self, place: Scope, key: str, draft_for: Callable[[Note | None], Draft]) -> Stored:
+        """Put the next version, however often others change the note meanwhile. Truth first, catalogue second."""
+        self.sync.ready(place.folder)
+        for _ in range(_ATTEMPTS):
+            sheet = self.shelf.read(place, key)
+            draft = draft_for(leaf.note_of(place, key, sheet) if sheet else None)
+            action, data = leaf.compose(draft, sheet, dates.now(), new_id(int(dates.clock() * 1000)))
+            if sheet and action == "unchanged":
+                return Stored(action, leaf.note_of(place, key, sheet))
+            seen = sheet.stamp if sheet else None
+            try:
+                stamp = self.shelf.write(place, key, data, seen)
+            except Changed:
+                continue
+            self.catalogue(lambda: self.sync.note(place.folder, f"{key}.md", data, stamp, seen))  # noqa: B023
+            self.sync.listing(place)
+            return Stored(action, leaf.note_of(place, key, Sheet(data, stamp, 0)))
+        raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
+
+    def write_many(self, place: Scope, drafts: list[Draft]) -> list[Stored]:
+        """The same for many notes of one scope, with one flush for all."""
+        self.sync.ready(place.folder)
+        for _ in range(_ATTEMPTS):
+            sheets = self.shelf.read_many(place, [draft.key for draft in drafts])
+            now, milliseconds = dates.now(), int(dates.clock() * 1000)
+            made = [leaf.compose(draft, sheets.get(draft.key), now, new_id(milliseconds)) for draft in drafts]
+            new = [
+                (draft.key, data, old.stamp if (old := sheets.get(draft.key)) else None)
+                for draft, (action, data) in zip(drafts, made, strict=True)
+                if action != "unchanged"
+            ]
+            try:
+                stamps = self.shelf.write_many(place, new)
+            except Changed:
+                continue
+            written = [(f"{key}.md", data, stamp, seen) for (key, data, seen), stamp in zip(new, stamps, strict=True)]
+            self.catalogue(lambda: self.sync.notes(place.folder, written))  # noqa: B023
+            self.sync.listing(place)
+            return [
+                Stored(action, leaf.note_of(place, draft.key, Sheet(data, (0, 0, 0), 0)))
+                for draft, (action, data) in zip(drafts, made, strict=True)
+            ]
+        raise Busy("these notes are changed by others all the time", "Try again")
+
+    def bin(self, place: Scope, keys: list[str], part: str) -> list[str]:
+        """Move notes to the trash or the archive, and out of the catalogue."""
+        self.sync.ready(place.folder)
+        moved = self.shelf.bin(place, keys, part, dates.clock())
+        self.catalogue(lambda: self.sync.gone(place.folder, "notes", [f"{key}.md" for key in keys]))
+        self.sync.listing(place)
+        return moved
+
+    def catalogue(self, change: Callable[[], object]) -> None:
+        """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
+        try:
+            change()
+        except (Lost, Busy, DiskTrouble):
+            self.sync.reset()
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def look(self, folders: tuple[str, ...]) -> str:
+        """Make the catalogue true for these scopes; the reason if it may say less than the shelf."""
+        try:
+            return self.ask(lambda: self.sync.look(folders))
+        except (Busy, DiskTrouble) as error:
+            return f"the index could not be brought up to date: {error.message}"
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again."""
+        for _ in range(3):
+            try:
+                return question()
+            except Lost:
+                self.sync.reset()
+                self.sync.look(self.folders(None))
+        raise DiskTrouble("the index is damaged again and again", "Check the disk; the notes themselves are safe")
+
+    def hits(self, ranked: list[Found], limit: int) -> list[Hit]:
+        """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
+        hits: list[Hit] = []
+        counted: list[str] = []
+        for found in ranked:
+            if len(hits) == limit:
+                break
+            hit = self._hit(found)
+            if hit is not None:
+                hits.append(hit)
+                counted.append(usage_id(found))
+        self._count(counted)
+        return hits
+
+    def _hit(self, found: Found) -> Hit | None:
+        try:
+            if found.part == "files":
+                from holdfast.files import hit_of_file
+
+                return hit_of_file(self.config.home, found)
+            sheet = self.shelf.read_name(found.scope, found.part, found.name)
+        except HoldfastError:
+            return None
+        if sheet is None:
+            return None
+        text, lines = page.text_and_lines(sheet.text()) if not found.past else leaf.past_text(sheet, found.seq)
+        if lines == (0, 0):
+            return None
+        return Hit(
+            "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
+            round(found.score, 4), f"{found.scope}/notes/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
+            found.valid_to, found.recorded, found.source,
+        )  # fmt: skip
+
+    def _count(self, ids: list[str]) -> None:
+        """Usage; a count that fails never fails a recall."""
+        try:
+            self.ledger.count(ids, int(dates.clock()))
+        except HoldfastError:
+            pass
+
+    def usage(self, found: list[Found]) -> Mapping[str, int]:
+        try:
+            return self.ledger.usage([usage_id(one) for one in found])
+        except HoldfastError:
+            return {}
+
+    def note(self, key: str, kind: str | None) -> tuple[Scope, Sheet]:
+        """The nearest note of that key."""
+        guard.key(key)
+        for place in self.places(kind) if self.config.enabled else ():
+            sheet = self.shelf.read(place, key)
+            if sheet is not None:
+                return place, sheet
+        raise self._missing(key)
+
+    def _missing(self, key: str) -> NotFound:
+        if not self.config.enabled:
+            return NotFound("memory is disabled", "Set memory.enabled = true, or unset HOLDFAST_ENABLED")
+        import difflib
+
+        folders = self.folders(None)
+        self.look(folders)
+        keys = [row[2] for row in self.ask(lambda: self.index.notes(folders, most=5000))]
+        near = difflib.get_close_matches(key, keys, 1)
+        return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
+
+    def close(self) -> None:
+        self.sync.close()
+        self.index.close()
+        self.ledger.close()
+
+
+def usage_id(found: Found) -> str:
+    """What its uses are counted under: never content."""
+    return found.note_id or digest(f"{found.scope}/{found.part}/{found.name}".encode("utf-8", "surrogateescape"))[:16]

@@ -1,0 +1,151 @@
+"""Every way Holdfast says no. Each error knows its message, its exit code, its HTTP status and what to do next.
+
+HoldfastError
+├── NotFound          1  404  no such note, version or file
+├── UsageError        2  422  an argument that means nothing: unknown mode, bad date, limit out of range
+│   └── ConfigError   2  500  config.toml or an environment variable says something we cannot follow
+├── Refused           3  422  the gate turned it away; nothing was written
+│   ├── InvalidText   3  422  empty, NUL, not UTF-8
+│   ├── TooLarge      3  413  over the cap
+│   ├── InvalidKey    3  422  breaks the rule for keys or ids
+│   ├── InvalidPath   3  422  a path that leaves the tree, or tries to look like one that does not
+│   ├── NoScope       3  422  a scope that needs an id, and none resolves
+│   └── Disabled      3  403  memory is switched off
+├── Contended         4  409  somebody else was there first; try again
+│   ├── Conflict      4  409  the note is not the version you saw
+│   └── Busy          4  503  a lock was not free in time
+└── Trouble           5  500  the home itself
+    ├── Damaged       5  500  a file is not what it must be
+    └── DiskTrouble   5  507  full, read-only, not ours, input/output error
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Anything Holdfast raises on purpose."""
+
+    code = "error"
+    exit_code = 5
+    http_status = 500
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.fix}" if self.fix else self.message
+
+    def as_dict(self) -> dict[str, object]:
+        return {"error": self.code, "message": self.message, "fix": self.fix, "exit_code": self.exit_code}
+
+
+class NotFound(HoldfastError):
+    """No such note, version or file."""
+
+    code, exit_code, http_status = "not_found", 1, 404
+
+
+class UsageError(HoldfastError):
+    """An argument that means nothing here."""
+
+    code, exit_code, http_status = "usage", 2, 422
+
+
+class ConfigError(UsageError):
+    """A setting we cannot follow."""
+
+    code, http_status = "config", 500
+
+
+class Refused(HoldfastError):
+    """The gate turned it away; nothing was written."""
+
+    code, exit_code, http_status = "refused", 3, 422
+
+
+class InvalidText(Refused):
+    """Empty, NUL bytes or not UTF-8."""
+
+    code = "invalid_text"
+
+
+class TooLarge(Refused):
+    """Over the cap."""
+
+    code, http_status = "too_large", 413
+
+
+class InvalidKey(Refused):
+    """Breaks the rule for keys or ids."""
+
+    code = "invalid_key"
+
+
+class InvalidPath(Refused):
+    """A path that leaves the tree, or tries to look like one that does not."""
+
+    code = "invalid_path"
+
+
+class NoScope(Refused):
+    """A scope that needs an id, and none resolves."""
+
+    code = "no_scope"
+
+
+class Disabled(Refused):
+    """Memory is switched off."""
+
+    code, http_status = "disabled", 403
+
+
+class Contended(HoldfastError):
+    """Somebody else was there first."""
+
+    code, exit_code, http_status = "contended", 4, 409
+
+
+class Conflict(Contended):
+    """The note is not the version you saw."""
+
+    code = "conflict"
+
+
+class Busy(Contended):
+    """A lock was not free in time."""
+
+    code, http_status = "busy", 503
+
+
+class Trouble(HoldfastError):
+    """Something is wrong with the home itself."""
+
+    code = "trouble"
+
+
+class Damaged(Trouble):
+    """A file is not what it must be."""
+
+    code = "damaged"
+
+
+class DiskTrouble(Trouble):
+    """Full, read-only, not ours, or failing."""
+
+    code, http_status = "disk", 507
+
+
+def from_os(error: OSError, doing: str) -> HoldfastError:
+    """What the operating system said, as one of ours."""
+    import errno
+
+    what = f"{doing}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskTrouble(what, "Free some space and try again; nothing was half-written")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
+        return Damaged(what, "A link or special file stands where a memory should be; run `holdfast doctor`")
+    return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")

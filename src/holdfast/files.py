@@ -1,0 +1,176 @@
+"""The agent's own tree: the six verbs of the memory tool, and what search and briefing show of it."""
+
+from __future__ import annotations
+
+from holdfast import guard
+from holdfast.errors import Conflict, HoldfastError, InvalidPath, InvalidText, NotFound, UsageError
+from holdfast.note import Hit, Record, Scope
+from holdfast.page import clean
+from holdfast.shelf.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.desk import Desk
+    from holdfast.index.sqlite import Found
+
+_OVERVIEWS = ("MEMORY.md", "index.md")
+_SNIPPET = 300
+
+
+class Snippet(Record):
+    """Where something was found, and a taste of it."""
+
+    path: str
+    lines: tuple[int, int]
+    score: float
+    snippet: str
+
+
+class Piece(Record):
+    """Some lines of a file; empty text where there is no file."""
+
+    path: str
+    start: int
+    text: str
+
+
+class Files:
+    """`view`, `create`, `str_replace`, `insert`, `delete`, `rename` under `/memories`."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def view(self, path: str, lines: tuple[int, int] | None = None, *, scope: str = "project") -> str:
+        """A file's text (or those lines of it), or the names in a folder."""
+        parts, tree, _ = self._at(path, scope, writing=False)
+        if tree.is_folder(parts):
+            return "\n".join(tree.names(parts) or [])
+        text = self._text(tree, parts, path)
+        if lines is None:
+            return text
+        first, last = lines
+        rows = text.split("\n")
+        if not 1 <= first <= len(rows) or (last != -1 and last < first):
+            raise UsageError(f"lines {first} to {last} of {len(rows)}", "Count from 1; -1 means the end")
+        return "\n".join(rows[first - 1 : None if last == -1 else last])
+
+    def create(self, path: str, text: str, *, scope: str = "project") -> None:
+        """Write a file, new or in the place of the old one."""
+        parts, tree, place = self._at(path, scope, writing=True)
+        if not parts or tree.is_folder(parts):
+            raise InvalidPath(f"{path} is a folder", "Name a file")
+        self._write(tree, place, parts, text, tree.stamp(parts))
+
+    def str_replace(self, path: str, old: str, new: str, *, scope: str = "project") -> None:
+        """Replace a text that stands exactly once in the file."""
+        parts, tree, place = self._at(path, scope, writing=True)
+        seen = tree.stamp(parts) if parts else None
+        text = self._text(tree, parts, path)
+        count = text.count(old) if old else 0
+        if count != 1:
+            raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
+        self._write(tree, place, parts, text.replace(old, new), seen)
+
+    def insert(self, path: str, line: int, text: str, *, scope: str = "project") -> None:
+        """Insert text after a line; 0 is the start."""
+        parts, tree, place = self._at(path, scope, writing=True)
+        seen = tree.stamp(parts) if parts else None
+        rows = self._text(tree, parts, path).split("\n")
+        if not 0 <= line <= len(rows):
+            raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
+        rows[line:line] = text.removesuffix("\n").split("\n")
+        self._write(tree, place, parts, "\n".join(rows), seen)
+
+    def delete(self, path: str, *, scope: str = "project") -> None:
+        """Remove a file, or a folder with all in it."""
+        parts, tree, place = self._at(path, scope, writing=True)
+        if not parts:
+            raise InvalidPath("the whole tree", "Name a file or a folder in it")
+        tree.delete(parts)
+        self._desk.catalogue(lambda: self._desk.sync.refresh(place.folder, "files"))
+
+    def rename(self, old: str, new: str, *, scope: str = "project") -> None:
+        """Move a file or folder; never over another."""
+        parts, tree, place = self._at(old, scope, writing=True)
+        target = guard.path(new)
+        if not parts or not target:
+            raise InvalidPath("the whole tree", "Name a file or a folder in it")
+        tree.rename(parts, target)
+        self._desk.catalogue(lambda: self._desk.sync.refresh(place.folder, "files"))
+
+    def _at(self, path: str, scope: str, writing: bool) -> tuple[tuple[str, ...], Tree, Scope]:
+        if writing or not self._desk.config.enabled:
+            self._desk.must_be_enabled()
+        place = self._desk.scope(scope)
+        return guard.path(path), Tree(self._desk.config.home, place.folder, self._desk.config.lock_seconds), place
+
+    def _text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
+        sheet = tree.read(parts) if parts else None
+        if sheet is None:
+            raise NotFound(f"no file {path}", "`view /memories` lists what there is")
+        try:
+            return sheet.data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise InvalidText(f"{path} is not UTF-8 text", "Convert it to UTF-8 first") from None
+
+    def _write(
+        self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None
+    ) -> None:
+        data = guard.encoded(guard.text(text or " ", guard.FILE_BYTES, "a file") if text.strip() else text)
+        stamp = tree.write(parts, data, seen)
+        self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), data, stamp))
+
+
+def hit_of_file(home: str, found: Found) -> Hit | None:
+    """The lines of a file that matched, as they stand there now."""
+    try:
+        sheet = Tree(home, found.scope, 0).read(tuple(found.name.split("/")))
+    except HoldfastError:
+        return None
+    if sheet is None:
+        return None
+    first, last = found.lines
+    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
+    return Hit(
+        "file", Scope.of_folder(found.scope), found.key, None, (), "\n".join(rows[first - 1 : last]),
+        round(found.score, 4), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
+    )  # fmt: skip
+
+
+def snippet(hit: Hit) -> Snippet:
+    """A hit as `memory_search` shows it."""
+    path, _, lines = hit.citation.rpartition(":")
+    first, _, last = lines.partition("-")
+    return Snippet(path, (int(first), int(last)), hit.score, hit.text[:_SNIPPET])
+
+
+def read_piece(home: str, path: str, start: int, lines: int | None, visible: tuple[str, ...]) -> Piece:
+    """Some lines of a note or file in one of the visible scopes, by the path that a citation shows."""
+    if start < 1 or (lines is not None and lines < 1):
+        raise UsageError("start and lines count from 1")
+    parts = guard.path(path)
+    depth = 1 if parts[:1] == ("global",) else 2
+    scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
+    if scope not in visible or part not in (("notes",), ("files",)) or not below:
+        if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
+            return Piece(path, start, "")
+        scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
+    tree = Tree(home, scope, 0)
+    sheet = tree.beside(part[0], below) if not tree.is_folder(parts) else None
+    if sheet is None:
+        return Piece(path, start, "")
+    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
+    return Piece(path, start, "\n".join(rows[start - 1 : None if lines is None else start - 1 + lines]))
+
+
+def overview(home: str, place: Scope) -> tuple[str, str]:
+    """The page that stands for the tree in a briefing: its path and text. A blank one is none."""
+    tree = Tree(home, place.folder, 0)
+    for name in _OVERVIEWS:
+        try:
+            sheet = tree.read((name,))
+        except HoldfastError:
+            continue
+        if sheet is not None and sheet.data.strip():
+            return f"files/{name}", clean(sheet.data.decode("utf-8", "surrogateescape"))
+    return "", ""

@@ -1,0 +1,154 @@
+"""The one gate of every write: size, encoding, keys, names, paths. Text in, verdict out. Pure.
+
+Threat model: every argument comes from an agent that may be mistaken or steered by what it read. It may try to write
+outside its tree, to overwrite what it did not mean, to make two different names meet, to break the file format or the
+reader's terminal, or to fill the disk. Nothing here trusts a length, an encoding, a name or a path; nothing here
+changes a value to make it fit: it passes unchanged or it is refused with what to do.
+"""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.errors import InvalidKey, InvalidPath, InvalidText, TooLarge, UsageError
+from holdfast.note import KEY, NAME, ORIGINS, TYPES
+
+FILE_BYTES = 10 * 1024 * 1024
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_TRICKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|%[0-9a-fA-F]{2}")
+_ROOT = "/memories"
+
+
+def text(value: object, cap: int, what: str = "a note") -> str:
+    """The text, if it may be kept."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidText(f"not UTF-8: byte {error.start}", "Convert the text to UTF-8 first") from None
+    if not isinstance(value, str):
+        raise UsageError(f"text must be a string, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidText("empty content", "Give some text to remember")
+    if "\0" in value:
+        raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be kept")
+    size = len(encoded(value))
+    if size > cap:
+        raise TooLarge(
+            f"{what} may have {cap:,} bytes, this has {size:,}",
+            "Split it, keep a summary with a pointer to the source, or raise notes.max_bytes",
+        )
+    return value
+
+
+def encoded(value: str) -> bytes:
+    """The text as UTF-8; a lone surrogate is refused."""
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidText(f"not valid Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
+
+
+def key(value: object) -> str:
+    """An explicit key is right or it is refused; never changed, so that two keys cannot meet."""
+    if not isinstance(value, str) or not KEY.match(value):
+        raise InvalidKey(
+            f"not a valid key: {_show(value)}",
+            "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; or leave it out and one is made",
+        )
+    return value
+
+
+def name(value: object, what: str) -> str:
+    """The id of a project, agent or session."""
+    if not isinstance(value, str) or not NAME.match(value):
+        raise InvalidKey(
+            f"not a valid {what}: {_show(value)}", "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
+        )
+    return value
+
+
+def type_(value: str) -> str:
+    return _one_of(value, TYPES, "type")
+
+
+def origin(value: str) -> str:
+    return _one_of(value, ORIGINS, "origin")
+
+
+def tags(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Few, short, on one line."""
+    if len(values) > 64:
+        raise TooLarge(f"a note may have 64 tags, this has {len(values)}")
+    for value in values:
+        if len(value) > 100:
+            raise TooLarge(f"a tag may have 100 characters, this has {len(value)}: {_show(value)}")
+        if _CONTROL.search(value):
+            raise InvalidText(f"a control character in tag {_show(value)}", "Tags stand on one line")
+    return values
+
+
+def one_line(value: object, what: str, most: int = 2000) -> str:
+    """A subject, label or value of a fact: one line of its own."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidText(f"empty {what}", "A fact has a subject, a label and a value")
+    if _CONTROL.search(value):
+        raise InvalidText(f"a line break or control character in the {what}", "A fact stands on one line")
+    if len(value) > most:
+        raise TooLarge(f"the {what} of a fact may have {most} characters, this has {len(value)}")
+    return " ".join(value.split(" ")).strip()
+
+
+def label(value: object) -> str:
+    """A fact's label: the text before its colon."""
+    text_ = one_line(value, "label", 200)
+    if ":" in text_:
+        raise InvalidText(f"a colon in the label {_show(text_)}", "The label is the text before the colon")
+    return text_
+
+
+def path(value: object) -> tuple[str, ...]:
+    """The parts of a path in the files tree. `/memories/x` and `x` mean the same place; nothing else absolute."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidPath("an empty path", "Name a file, such as notes/today.md")
+    if len(value) > 1024:
+        raise InvalidPath("a path longer than 1,024 characters")
+    if _TRICKS.search(value) or "\\" in value:
+        raise InvalidPath(f"hidden, escaped or percent-encoded characters in {_show(value)}", "Write the plain path")
+    rest = value
+    if value == _ROOT or value.startswith(_ROOT + "/"):
+        rest = value[len(_ROOT) + 1 :]
+    elif value.startswith(("/", "~")):
+        raise InvalidPath(f"an absolute path: {_show(value)}", f"Paths start at {_ROOT}")
+    parts = tuple(part for part in rest.split("/") if part)
+    for part in parts:
+        _part(part, value)
+    return parts
+
+
+def _part(part: str, whole: str) -> None:
+    import unicodedata
+
+    folded = unicodedata.normalize("NFKC", part)
+    if folded.strip(" .") == "" or "/" in folded or "\\" in folded or ".." in folded.split("/"):
+        raise InvalidPath(f"a part that climbs or hides: {_show(whole)}", "Write the plain path, with no dot parts")
+    if part.startswith(".") or folded.startswith("."):
+        raise InvalidPath(f"a hidden name in {_show(whole)}", "Names do not start with a dot")
+    if len(part.encode("utf-8", "surrogatepass")) > 255:
+        raise InvalidPath("a name longer than 255 bytes")
+
+
+def _one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
+    if value not in allowed:
+        raise UsageError(f"unknown {what} {_show(value)}", f"One of: {', '.join(allowed)}")
+    return value
+
+
+def choice(value: object, allowed: tuple[str, ...], what: str) -> str:
+    """One of a few words."""
+    return _one_of(value if isinstance(value, str) else repr(value), allowed, what)
+
+
+def _show(value: object) -> str:
+    text_ = value if isinstance(value, str) else repr(value)
+    return ascii(text_ if len(text_) <= 80 else text_[:77] + "...")

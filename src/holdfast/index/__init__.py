@@ -1,0 +1,1 @@
+"""THE CATALOGUE. The only room that searches; always rebuilt from the shelf."""

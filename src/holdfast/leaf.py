@@ -1,0 +1,332 @@
+"""What the file of a note means: the note, its versions on both clocks, its next version, its entry in the catalogue. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast import page
+from holdfast.dates import stamp as utc
+from holdfast.errors import Conflict, NotFound
+from holdfast.note import KEY, Fact, Note, Record, Scope, Source, Version, digest, title_of
+from holdfast.page import Head, Page, clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.shelf.disk import Sheet
+
+Stamp = tuple[int, int, int]
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_SECTION_LINES = 40
+
+
+class Passage(Record):
+    """A piece of text that can be found by itself."""
+
+    seq: int
+    past: bool
+    names: str
+    text: str
+    lines: tuple[int, int]
+    type: str | None
+    tags: tuple[str, ...]
+    source: Source | None
+    recorded: str
+    valid_from: str | None = None
+    valid_to: str | None = None
+    closed: str | None = None
+    replaced: str | None = None
+
+
+class Doc(Record):
+    """A file, as the catalogue knows it."""
+
+    scope: str
+    part: str
+    name: str
+    stamp: Stamp
+    digest: str
+    kind: str
+    key: str
+    note_id: str
+    title: str
+    type: str | None
+    tags: tuple[str, ...]
+    created: str
+    updated: str
+    source: Source
+    valid_from: str | None
+    valid_to: str | None
+    pinned: bool
+    lines: tuple[int, int]
+    versions: int
+    problem: str
+    passages: tuple[Passage, ...]
+    facts: tuple[Fact, ...]
+
+
+def note_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int, newest_only: bool = False) -> Doc:
+    """A note's file; with `newest_only` just the current version and the one before it."""
+    text = data.decode("utf-8", "surrogateescape")
+    sheet = page.parse(text)
+    head = completed(page.head_of(sheet), modified)
+    key = name.removesuffix(".md")
+    current = clean(page.text_of(sheet))
+    title = title_of(current, key)
+    path = f"{scope}/notes/{name}"
+    past = page.past_of(sheet, 1 if newest_only else None)
+    older = page.past_count(sheet)
+    lines = page.lines_of(sheet)
+    passages = _versions(key, title, current, head, past, lines, older)
+    return Doc(
+        scope, "notes", name, stamp, digest(data), "note", key, head.id, title, head.type, head.tags, head.created,
+        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, lines, older + 1,
+        _problem(key, text, sheet, head, current), passages,
+        _facts(current, title, scope, path, lines[0]),
+    )  # fmt: skip
+
+
+def completed(head: Head, modified: int) -> Head:
+    """A person's file need not date itself: the file system does."""
+    updated = head.updated or head.created or utc(modified)
+    return head.replace(
+        created=head.created or updated, updated=updated, valid_from=head.valid_from or updated
+    )
+
+
+def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> Doc:
+    """A text file of the agent's own tree: one passage a section."""
+    text = clean(data.decode("utf-8", "surrogateescape"))
+    title = title_of(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+    updated = utc(modified)
+    passages = tuple([
+        Passage(seq, False, f"{name} {title}", section, lines, None, (), None, updated)
+        for seq, (lines, section) in enumerate(sections(text))
+    ])
+    facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
+    return Doc(
+        scope, "files", name, stamp, digest(data), "file", name, "", title, None, (), updated, updated, Source(), None, None,
+        False, (1, text.count("\n") + 1), 1, _entry_problem(name, text), passages, facts,
+    )  # fmt: skip
+
+
+def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> Doc:
+    """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
+    kind = "note" if part == "notes" else "file"
+    return Doc(
+        scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
+        (1, 1), 1, problem, (), (),
+    )  # fmt: skip
+
+
+def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
+    if " [" not in text and " ~~[" not in text:
+        return ()
+    from holdfast.facts import facts_of
+
+    return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
+
+
+def sections(text: str) -> list[tuple[tuple[int, int], str]]:
+    """A file cut at its headings, and long sections cut again, each with its lines."""
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    cuts = [0]
+    for number, line in enumerate(lines):
+        if number and (_HEADING.match(line) or number - cuts[-1] >= _SECTION_LINES):
+            cuts.append(number)
+    pieces = []
+    for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
+        piece = "\n".join(lines[start:end])
+        if piece.strip():
+            pieces.append(((start + 1, max(end, start + 1)), piece))
+    return pieces
+
+
+def _versions(
+    key: str, title: str, current: str, head: Head, past: list[Version], lines: tuple[int, int], older: int
+) -> tuple[Passage, ...]:
+    called = f"{key.replace('-', ' ')} {title if title != key else ''}"
+    passages = [
+        Passage(
+            older, False, f"{called} {' '.join(head.tags)}", current, lines, head.type, head.tags, head.source,
+            head.updated, head.valid_from, head.valid_to,
+        )
+    ]  # fmt: skip
+    replaced = head.updated
+    for place, version in enumerate(past):
+        passages.append(
+            Passage(
+                older - 1 - place, True, f"{called} {' '.join(version.tags)}", clean(version.text), (0, 0),
+                version.type, version.tags, version.source, version.recorded, version.valid_from, version.valid_to,
+                version.closed, replaced,
+            )
+        )  # fmt: skip
+        replaced = version.recorded
+    return tuple(passages)
+
+
+def _problem(key: str, text: str, sheet: Page, head: Head, current: str) -> str:
+    found = list(head.problems)
+    if not KEY.match(key):
+        found.append("its name is not a valid key")
+    if not text.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
+        found.append("not UTF-8")
+    if not sheet.opening and text.startswith("---"):
+        found.append("its frontmatter is never closed")
+    if not current.strip():
+        found.append("it is empty")
+    return "; ".join(found)
+
+
+def _entry_problem(name: str, text: str) -> str:
+    """Entry files carry a `name` in their frontmatter; one that starts a frontmatter should have it right."""
+    if not name.endswith(".md") or not text.startswith("---"):
+        return ""
+    sheet = page.parse(text)
+    if not sheet.opening:
+        return "its frontmatter is never closed"
+    names = [raw for field, raw in sheet.fields if field == "name"]
+    return "" if names and names[0].split(":", 1)[1].strip() else "its frontmatter has no name"
+
+
+# --- the note and its versions -----------------------------------------------------------------------------------------
+
+
+def note_of(scope: Scope, key: str, sheet: Sheet) -> Note:
+    """The note as its file says."""
+    leaf = opened(sheet)
+    head = completed(page.head_of(leaf), sheet.modified)
+    return Note(
+        scope, key, head.id, clean(page.text_of(leaf)), head.type, head.tags, head.created, head.updated, head.source,
+        head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", page.lines_of(leaf),
+        digest(sheet.data), 1 + page.past_count(leaf),
+    )  # fmt: skip
+
+
+def note_at(scope: Scope, key: str, sheet: Sheet, as_of: str, known_at: str | None) -> Note:
+    """The note as it was."""
+    versions = versions_of(sheet)
+    place = version_at(versions, as_of, known_at)
+    if place is None:
+        raise NotFound(f"{key!r} had no version at {as_of}", f"`holdfast get {key} --history` shows them all")
+    version = versions[place]
+    return note_of(scope, key, sheet).replace(
+        text=version.text, type=version.type, tags=version.tags, updated=version.recorded, source=version.source,
+        valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(sheet, place),
+    )  # fmt: skip
+
+
+def past_text(sheet: Sheet, seq: int) -> tuple[str, tuple[int, int]]:
+    """The text of an older version, counted from the oldest, and its lines; (0, 0) if the file has it no more."""
+    versions = versions_of(sheet)
+    place = len(versions) - 1 - seq
+    return (versions[place].text, _lines_of(sheet, place)) if 0 < place < len(versions) else ("", (0, 0))
+
+
+def opened(sheet: Sheet) -> Page:
+    return page.parse(sheet.text())
+
+
+def versions_of(sheet: Sheet) -> list[Version]:
+    """Every version, newest first."""
+    leaf = opened(sheet)
+    head = completed(page.head_of(leaf), sheet.modified)
+    current = Version(
+        clean(page.text_of(leaf)), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to
+    )
+    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(leaf)]]
+
+
+def version_at(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
+    """The place of the version that held at `as_of`, as far as was recorded by `known_at`: the newest that covers it."""
+    moment = as_of or known_at or ""
+    replaced: str | None = None
+    for place, version in enumerate(versions):
+        known = known_at is None or version.recorded <= known_at
+        closing_known = replaced is not None and (known_at is None or replaced <= known_at)
+        end = version.closed if closing_known else version.valid_to
+        if known and version.valid_from <= moment and (end is None or moment < end):
+            return place
+        replaced = version.recorded
+    return None
+
+
+def _lines_of(sheet: Sheet, place: int) -> tuple[int, int]:
+    """Where in the file the text of a version stands; 0 is the current one."""
+    leaf = opened(sheet)
+    return page.lines_of(leaf) if place == 0 else page.past_lines(leaf)[place - 1]
+
+
+# --- its next version -------------------------------------------------------------------------------------------------
+
+
+class Draft(Record):
+    """What a writer wants a note to say. None leaves things as they are."""
+
+    key: str
+    text: str
+    source: Source
+    type: str | None = None
+    tags: tuple[str, ...] | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    pinned: bool | None = None
+    expected: str | None = None
+
+
+def compose(draft: Draft, sheet: Sheet | None, now: str, new_id: str) -> tuple[str, bytes]:
+    """What happens (created, updated, unchanged) and the bytes of the file after it."""
+    _as_expected(draft, sheet)
+    if sheet is None:
+        return "created", _bytes(page.new(_head(draft, Head(id=new_id, created=now), now), draft.text))
+    old = opened(sheet)
+    head = completed(page.head_of(old), sheet.modified)
+    text = page.text_of(old)
+    now = max(now, head.updated)  # the clock may go backwards; a note's history does not
+    if not _differs(draft, head, text):
+        return "unchanged", sheet.data
+    new = _head(draft, head.replace(id=head.id or new_id), now)
+    closed = max(new.valid_from, head.valid_from)
+    if head.valid_to and head.valid_from <= head.valid_to < closed:
+        closed = head.valid_to
+    before = Version(
+        text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed
+    )
+    return "updated", _bytes(page.succeed(old, before, new, draft.text))
+
+
+def _head(draft: Draft, head: Head, now: str) -> Head:
+    return head.replace(
+        type=draft.type or head.type,
+        tags=head.tags if draft.tags is None else draft.tags,
+        updated=now,
+        source=draft.source,
+        valid_from=draft.valid_from or now,
+        valid_to=draft.valid_to,
+        pinned=head.pinned if draft.pinned is None else draft.pinned,
+    )
+
+
+def _differs(draft: Draft, head: Head, text: str) -> bool:
+    return (
+        draft.text != text
+        or draft.type not in (None, head.type)
+        or draft.tags not in (None, head.tags)
+        or draft.pinned not in (None, head.pinned)
+        or draft.valid_from not in (None, head.valid_from)
+        or draft.valid_to not in (None, head.valid_to)
+    )
+
+
+def _as_expected(draft: Draft, sheet: Sheet | None) -> None:
+    if draft.expected is None:
+        return
+    there = digest(sheet.data) if sheet else ""
+    if there != draft.expected:
+        what = "has changed since you read it" if sheet else "is not there any more"
+        raise Conflict(f"the note {draft.key!r} {what}", "Get it again, and make your edit to what it says now")
+
+
+def _bytes(sheet: page.Page) -> bytes:
+    return page.render(sheet).encode("utf-8", "surrogateescape")

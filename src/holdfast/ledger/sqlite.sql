@@ -1,0 +1,80 @@
+-- The ledger of one home: durable records that are not prose. Unlike the index it cannot be made again.
+
+-- name: schema
+CREATE TABLE links (                       -- ids that a project went by, each leading straight to the one it has
+  alias   TEXT PRIMARY KEY,
+  project TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_by_project ON links (project);
+CREATE TABLE places (                      -- where a marker or a checkout was last seen
+  id    TEXT PRIMARY KEY,
+  nonce TEXT NOT NULL,
+  path  BLOB NOT NULL                      -- bytes: a path need not be text
+) STRICT, WITHOUT ROWID;
+CREATE TABLE usage (
+  id      TEXT PRIMARY KEY,
+  uses    INTEGER NOT NULL,
+  counted INTEGER NOT NULL                 -- seconds since 1970
+) STRICT, WITHOUT ROWID;
+PRAGMA application_id = 1215260236;        -- "HofL"
+PRAGMA user_version = 1;
+
+-- name: identify
+SELECT (SELECT application_id FROM pragma_application_id),
+       (SELECT user_version FROM pragma_user_version),
+       (SELECT count(*) FROM sqlite_schema),
+       (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('links', 'places', 'usage'));
+
+-- name: make_wal
+PRAGMA journal_mode = WAL;
+
+-- name: prepare
+PRAGMA secure_delete = ON;
+PRAGMA wal_autocheckpoint = 64;            -- few pages: whoever opens the file alone reads them all again
+
+-- name: sync_each_commit
+PRAGMA synchronous = FULL;
+
+-- name: sync_at_checkpoint
+PRAGMA synchronous = NORMAL;
+
+-- name: begin
+BEGIN IMMEDIATE;
+
+-- name: commit
+COMMIT;
+
+-- name: move_to_main_file
+PRAGMA wal_checkpoint(PASSIVE);
+
+-- name: empty_wal
+PRAGMA wal_checkpoint(TRUNCATE);
+
+-- name: canonical
+SELECT project FROM links WHERE alias = :alias;
+
+-- name: link
+INSERT INTO links (alias, project) VALUES (:alias, :project)
+ON CONFLICT (alias) DO UPDATE SET project = excluded.project WHERE project = :instead;
+
+-- name: lead_on
+UPDATE links SET project = (SELECT project FROM links WHERE alias = :alias) WHERE project = :alias;
+
+-- name: place
+SELECT nonce, path FROM places WHERE id = :id;
+
+-- name: put_place
+INSERT INTO places (id, nonce, path) VALUES (:id, :nonce, :path)
+ON CONFLICT (id) DO UPDATE SET nonce = excluded.nonce, path = excluded.path;
+
+-- name: count
+INSERT INTO usage (id, uses, counted) VALUES (:id, 1, :now)
+ON CONFLICT (id) DO UPDATE SET uses = uses + 1, counted = excluded.counted
+WHERE abs(excluded.counted - counted) >= 60
+RETURNING id;
+
+-- name: uses
+SELECT id, uses FROM usage WHERE id = :id;
+
+-- name: forget
+DELETE FROM usage WHERE id = :id;

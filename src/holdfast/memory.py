@@ -1,0 +1,337 @@
+"""Memory: the verbs. Each is the list of its steps; the rooms below do them."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import config as configuration
+from holdfast import dates
+from holdfast.desk import Desk, usage_id
+from holdfast.errors import Conflict, NotFound, UsageError
+from holdfast.index.sqlite import Asked, note_of_row
+from holdfast.note import MODES, SORTS, TYPES, Answer, Forgotten, Note, Progress, tags_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from builtins import list as List  # `list` is a verb here
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+    from typing import Any, Self
+
+    from holdfast.briefing import Brief
+    from holdfast.checkup import Reindexed, Status
+    from holdfast.desk import Tags, When
+    from holdfast.files import Files, Piece, Snippet
+    from holdfast.leaf import Draft
+    from holdfast.note import Fact, FactSet, Problem, Receipt, Stored, Version
+
+
+class Memory:
+    """One caller's memory in one home: its session, its project, its agent, and what is global."""
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        project: str | None = None,
+        session: str | None = None,
+        agent: str | None = None,
+        client: str | None = None,
+        origin: str = "agent",
+        cwd: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
+        config: configuration.Config | None = None,
+    ) -> None:
+        self.config = config or configuration.load(home)
+        self._desk = Desk(
+            self.config, project or self.config.project, session or self.config.session, agent or self.config.agent,
+            client or self.config.client, origin, os.fspath(cwd) if cwd is not None else None, progress or Progress(),
+        )  # fmt: skip
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def store(
+        self,
+        text: str | bytes,
+        *,
+        key: str | None = None,
+        scope: str = "project",
+        type: str | None = None,
+        tags: Tags = None,
+        valid_from: When = None,
+        valid_to: When = None,
+        pinned: bool | None = None,
+        origin: str | None = None,
+        expected: str | None = None,
+    ) -> Stored:
+        """Keep a text. On a key that exists it becomes the current version and the old one stays in the history.
+        `expected` is the `version` of the note you saw: if it is another by now, `Conflict`, and nothing is written."""
+        desk = self._desk
+        desk.must_be_enabled()
+        draft = desk.draft(text, key, type, tags, valid_from, valid_to, pinned, origin, expected)
+        place = desk.place_of(desk.scope(scope), draft.key)
+        return desk.write(place, draft.key, lambda _: draft)
+
+    def store_many(
+        self, notes: Iterable[Mapping[str, Any]], *, scope: str = "project", origin: str | None = None
+    ) -> List[Stored]:
+        """Keep many at once, with one flush for all: every one is kept, or none and the error names the bad one.
+        Each is a mapping with `text` and, if you like, the other words that `store` takes."""
+        desk = self._desk
+        desk.must_be_enabled()
+        place = desk.scope(scope)
+        drafts: dict[str, Draft] = {}
+        for number, note in enumerate(notes, 1):
+            draft = desk.draft_of(note, number, origin)
+            if drafts.setdefault(draft.key, draft) != draft:
+                raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
+        return desk.write_many(place, list(drafts.values()))
+
+    def fact(
+        self,
+        subject: str,
+        label: str,
+        value: str,
+        *,
+        on: When = None,
+        many: bool = False,
+        scope: str = "project",
+        origin: str | None = None,
+    ) -> FactSet:
+        """Write `label: value` about a subject, as of a day. The value before it is struck through and dated."""
+        from holdfast import stating
+
+        self._desk.must_be_enabled()
+        return stating.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin)
+
+    def forget(self, key: str, *, scope: str | None = None) -> Forgotten:
+        """Put a note in the trash: gone from every answer at once, restorable for 30 days."""
+        from holdfast import guard
+
+        self._desk.must_be_enabled()
+        place = self._desk.only_place(guard.key(key), scope)
+        if place is None or not self._desk.bin(place, [key], "trash"):
+            return Forgotten(False, key)
+        return Forgotten(True, key, place, dates.stamp(dates.clock() + self.config.trash_days * 86400))
+
+    def restore(self, key: str, *, scope: str | None = None) -> Note:
+        """Bring back the note that was last forgotten or archived under this key, with its whole history."""
+        from holdfast import guard
+        from holdfast.shelf.folder import Changed
+
+        desk = self._desk
+        desk.must_be_enabled()
+        guard.key(key)
+        for place in desk.places(scope):
+            binned = desk.shelf.binned(place, key)
+            if not binned:
+                continue
+            try:
+                desk.shelf.unbin(place, binned[0])
+            except Changed:
+                fix = "Forget that one first, or store it under another key"
+                raise Conflict(f"another note has the key {key!r} by now", fix) from None
+            desk.catalogue(lambda folder=place.folder: desk.sync.refresh(folder, "notes"))  # type: ignore[misc]
+            desk.sync.listing(place)
+            return self.get(key, scope=place.kind)
+        raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
+
+    def purge(self, key: str, *, scope: str | None = None) -> Receipt:
+        """Remove a note for good: file, history, trash, archive, index, usage. Answers when that has been checked."""
+        from holdfast import erasing, guard
+
+        self._desk.must_be_enabled()
+        return erasing.purge(self._desk, self._desk.only_place(guard.key(key), scope, binned=True), key)
+
+    def clear(self, scope: str) -> int:
+        """Forget every note of a scope; how many there were."""
+        desk = self._desk
+        desk.must_be_enabled()
+        place = desk.scope(scope)
+        names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
+        return len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
+
+    def retain(self, *, dry_run: bool = False) -> List[Note]:
+        """Archive what has not been updated for its scope's time, and empty trash that is too old to restore."""
+        from holdfast import retention
+
+        self._desk.must_be_enabled()
+        return retention.run(self._desk, dry_run)
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def recall(
+        self,
+        query: str = "",
+        *,
+        scope: str | None = None,
+        type: str | None = None,
+        tags: Tags = None,
+        limit: int = 10,
+        as_of: When = None,
+        known_at: When = None,
+        mode: str = "hybrid",
+        sort: str = "relevance",
+    ) -> Answer:
+        """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was
+        known (`known_at`). The answer says which mode really ran, and why if it is less than was asked for."""
+        from holdfast import rank
+
+        desk = self._desk
+        asked, ran = self._asked(query, scope, type, tags, limit, as_of, known_at, mode, sort)
+        if not self.config.enabled:
+            return Answer((), ran, True, "memory is disabled", True)
+        reason = desk.look(asked.scopes)
+        if ran == "recent":
+            found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
+        else:
+            found = desk.ask(lambda: desk.index.search(query, asked, limit))
+        usage = desk.usage(found) if sort == "usage" else {}
+        ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
+        hits = desk.hits(ranked, limit)
+        if mode in ("hybrid", "semantic"):
+            reason = reason or "no embedder is set up: keyword search ran"
+        return Answer(tuple(hits), ran, bool(reason), reason)
+
+    def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
+        """The note under a key, in the nearest scope that has one; or the version of it that held at a time."""
+        from holdfast import leaf
+
+        known = dates.as_of(known_at, "known_at") if known_at is not None else None
+        moment = dates.as_of(as_of, "as_of") if as_of is not None else known
+        place, sheet = self._desk.note(key, scope)
+        return leaf.note_at(place, key, sheet, moment, known) if moment else leaf.note_of(place, key, sheet)
+
+    def list(
+        self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None
+    ) -> List[Note]:
+        """The notes this caller may see, newest first, pinned ones before."""
+        desk = self._desk
+        folders = desk.folders(scope) if self.config.enabled else ()
+        wanted = _one_of(type, TYPES, "type") if type else None
+        most = _limit(limit, 10**9) if limit is not None else -1
+        desk.look(folders)
+        return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most))]
+
+    def history(self, key: str, *, scope: str | None = None) -> List[Version]:
+        """Every version of a note, newest first."""
+        from holdfast import leaf
+
+        return leaf.versions_of(self._desk.note(key, scope)[1])
+
+    def facts(
+        self,
+        subject: str | None = None,
+        *,
+        label: str | None = None,
+        as_of: When = None,
+        scope: str | None = None,
+        history: bool = False,
+    ) -> List[Fact]:
+        """What is stated about a subject, now or as of a day; with `history` everything that ever was."""
+        desk = self._desk
+        moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
+        folders = desk.folders(scope) if self.config.enabled else ()
+        desk.look(folders)
+        return desk.ask(lambda: desk.index.facts(folders, subject, label, None if history else moment))
+
+    def brief(self) -> Brief:
+        """What an agent is told when it starts: nearest scope first, in the budget, the same bytes for the same notes."""
+        from holdfast import telling
+
+        return telling.brief(self._desk)
+
+    def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
+        """Pieces of notes and files that match: path, lines, score, snippet."""
+        from holdfast.files import snippet
+
+        return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword").hits]
+
+    def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
+        """A piece of a file, by the path that `search` and citations show. A missing file reads as empty text."""
+        from holdfast.files import read_piece
+
+        return read_piece(self.home, path, start, lines, self._desk.folders(None) if self.config.enabled else ())
+
+    @property
+    def files(self) -> Files:
+        """The agent's own tree, by the six verbs of the memory tool."""
+        from holdfast.files import Files
+
+        return Files(self._desk)
+
+    # --- looking after it ----------------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """Where memory for this folder lives, how much there is, and what would be briefed."""
+        from holdfast import checkup
+
+        return checkup.status(self._desk, self.brief())
+
+    def check(self) -> List[Problem]:
+        """What is wrong with the home, and the command that mends each thing."""
+        from holdfast import checkup
+
+        return checkup.check(self._desk)
+
+    def reindex(self) -> Reindexed:
+        """Throw the catalogue away and build it from the shelf."""
+        from holdfast import checkup
+
+        return checkup.reindex(self._desk)
+
+    @property
+    def home(self) -> str:
+        """The folder all of it lives in."""
+        return self.config.home
+
+    @property
+    def project(self) -> str:
+        """The id of the project this caller works in."""
+        return self._desk.project_ids()[0]
+
+    @property
+    def session(self) -> str | None:
+        return self._desk.session
+
+    @property
+    def agent(self) -> str | None:
+        return self._desk.agent
+
+    def close(self) -> None:
+        """Let go of files; everything stored is on disk already."""
+        self._desk.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _asked(
+        self, query: object, scope: str | None, type: str | None, tags: Tags, limit: object, as_of: When, known_at: When,
+        mode: str, sort: str,
+    ) -> tuple[Asked, str]:  # fmt: skip
+        """The question, checked before any work, and the mode that will run."""
+        _one_of(mode, MODES, "mode")
+        _one_of(sort, SORTS, "sort")
+        _limit(limit, 100)
+        if not isinstance(query, str) or (mode != "recent" and not query.strip()):
+            raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
+        known = dates.as_of(known_at, "known_at") if known_at is not None else None
+        moment = dates.as_of(as_of, "as_of") if as_of is not None else known
+        wanted = _one_of(type, TYPES, "type") if type else None
+        asked = Asked(self._desk.folders(scope), wanted, tags_of(tags), moment, known, dates.now())
+        return asked, "recent" if mode == "recent" else "keyword"
+
+
+def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise UsageError(f"unknown {what} {value!r}", f"One of: {', '.join(allowed)}")
+    return value
+
+
+def _limit(value: object, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UsageError(f"limit must be 1 to {most}, not {value!r}")
+    return value

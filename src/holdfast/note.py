@@ -1,0 +1,325 @@
+"""The thing itself: what a note, a version, a fact and an answer are, and the rules their names obey. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+
+try:
+    from _blake2 import blake2b  # straight from its C module: hashlib loads OpenSSL, 8 ms of a cold start
+except ImportError:  # a Python built otherwise
+    from hashlib import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options):
+        return lambda cls: cls
+
+
+SCOPES = ("session", "project", "agent", "global")  # in order of precedence
+TYPES = ("user", "feedback", "project", "reference")
+ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
+MODES = ("hybrid", "keyword", "semantic", "recent")
+SORTS = ("relevance", "recency", "usage")
+KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\Z")
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}\Z")  # ids of projects, agents and sessions; never hidden, never `..`
+
+_FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_KINDS = {folder: kind for kind, folder in _FOLDERS.items()}
+
+
+@dataclass_transform(frozen_default=True)
+class Record:
+    """Frozen named fields: what dataclasses give, without the 20 ms their import costs a cold command.
+    Subclasses list their fields as annotations; a class attribute is the field's default."""
+
+    _fields: tuple[str, ...] = ()
+    _defaults: dict[str, Any] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if not name.startswith("_"))
+        cls._fields = cls._fields + own
+        cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        fields = self._fields
+        if len(values) > len(fields):
+            raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, {len(values)} given")
+        state = self.__dict__
+        state.update(self._defaults)
+        state.update(zip(fields, values, strict=False))
+        state.update(named)
+        if len(state) != len(fields) or any(name not in state for name in fields):
+            unknown = sorted(set(state) - set(fields)) or sorted(set(fields) - set(state))
+            raise TypeError(f"{type(self).__name__}: unknown or missing field {', '.join(unknown)}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen; use .replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(self.__dict__[name] for name in self._fields)))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._fields)
+        return f"{type(self).__name__}({inside})"
+
+    def replace(self, **changes: Any) -> Self:
+        """The same record with some fields changed."""
+        return type(self)(**(self.__dict__ | changes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists and scalars all the way down: what `--json` prints."""
+        return {name: _plain(self.__dict__[name]) for name in self._fields}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.as_dict()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return value
+
+
+class Scope(Record):
+    """Where a note applies and who reads it back."""
+
+    kind: str
+    id: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Its place on the shelf."""
+        return "global" if self.kind == "global" else f"{_FOLDERS[self.kind]}/{self.id}"
+
+    @classmethod
+    def of_folder(cls, folder: str) -> Scope:
+        kind, _, id = folder.partition("/")
+        return cls("global") if kind == "global" else cls(_KINDS[kind], id)
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "global" else f"{self.kind}:{self.id}"
+
+
+class Source(Record):
+    """Who said it, through what."""
+
+    origin: str = "user"
+    agent: str | None = None
+    client: str | None = None
+    session: str | None = None
+
+
+class Version(Record):
+    """One text a note has had, on both clocks: when it was true, and when it was recorded.
+
+    `valid_to` is the end its writer gave it; `closed` is the end that a later version put to it.
+    """
+
+    text: str
+    type: str = "project"
+    tags: tuple[str, ...] = ()
+    source: Source = Source()
+    recorded: str = ""
+    valid_from: str = ""
+    valid_to: str | None = None
+    closed: str | None = None
+
+    @property
+    def until(self) -> str | None:
+        return self.closed or self.valid_to
+
+
+class Note(Record):
+    """A memory as it stands. `version` names these very bytes: give it back as `expected` to edit safely."""
+
+    scope: Scope
+    key: str
+    id: str
+    text: str
+    type: str
+    tags: tuple[str, ...]
+    created: str
+    updated: str
+    source: Source
+    valid_from: str
+    valid_to: str | None
+    pinned: bool
+    path: str
+    lines: tuple[int, int]
+    version: str
+    versions: int = 1
+
+
+class Fact(Record):
+    """A dated line: what was so, from when to when, and what ended it."""
+
+    subject: str
+    label: str
+    value: str
+    valid_from: str
+    valid_to: str | None = None
+    retired_by: str | None = None
+    links: tuple[str, ...] = ()
+    scope: Scope = Scope("global")
+    path: str = ""
+    line: int = 0
+
+
+class Stored(Record):
+    """What a store did: created, updated or unchanged."""
+
+    action: str
+    note: Note
+
+
+class FactSet(Record):
+    """What setting a fact did, and which facts it retired."""
+
+    action: str
+    fact: Fact
+    retired: tuple[Fact, ...]
+    note: Note
+
+
+class Forgotten(Record):
+    """Whether there was anything to forget, and until when it can be restored."""
+
+    deleted: bool
+    key: str
+    scope: Scope | None = None
+    restorable_until: str | None = None
+
+
+class Receipt(Record):
+    """What a purge removed, how that was checked, and what it could not reach."""
+
+    key: str
+    scope: Scope | None
+    deleted: bool
+    removed: tuple[str, ...]
+    index_rows: int
+    usage_rows: int
+    checks: tuple[str, ...]
+    beyond_reach: tuple[str, ...]
+    time: str
+
+
+class Hit(Record):
+    """A passage that answers, with where it stands and why it may be believed."""
+
+    kind: str  # note, past, file
+    scope: Scope
+    key: str
+    type: str | None
+    tags: tuple[str, ...]
+    text: str
+    score: float
+    citation: str
+    valid_from: str | None
+    valid_to: str | None
+    updated: str
+    source: Source | None
+
+
+class Answer(Record):
+    """The hits, the mode that really ran, and whether that is less than was asked for."""
+
+    hits: tuple[Hit, ...]
+    mode: str
+    degraded: bool = False
+    reason: str = ""
+    disabled: bool = False
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+
+class Problem(Record):
+    """Something `check` found, and the command that mends it."""
+
+    code: str
+    message: str
+    fix: str
+    path: str = ""
+
+
+class Progress:
+    """Where long work says how far it is. This one says nothing; a door may pass one that draws."""
+
+    def start(self, what: str, total: int) -> None: ...
+    def step(self, count: int = 1) -> None: ...
+    def end(self) -> None: ...
+
+
+def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[str, ...]:
+    """Tags from a list or a comma string: trimmed, each once, in the order given."""
+    if tags is None:
+        return ()
+    parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
+    return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))
+
+
+def key_of(text: str) -> str:
+    """A key made from the first six words. The same text gives the same key; a script that ASCII cannot spell, and a
+    text that says more than its first words, get a short hash so that different texts do not meet."""
+    words = re.findall(r"[a-z0-9]+", _ascii(text.lower()))
+    stem = "-".join(words[:6])[:48].strip("-")
+    spelled = "".join(words) == "".join(char for char in text.lower() if char.isalnum())
+    if stem and spelled and len(words) <= 6 and len(stem) < 48:
+        return stem
+    return f"{stem}-{digest(text.encode('utf-8', 'surrogatepass'))[:8]}".lstrip("-")
+
+
+def _ascii(text: str) -> str:
+    if text.isascii():
+        return text
+    import unicodedata
+
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+
+
+def title_of(text: str, otherwise: str) -> str:
+    """The first heading, else the name it goes by."""
+    for line in text.split("\n", 20)[:20]:
+        if line.startswith("# ") and line[2:].strip():
+            return line[2:].strip()
+    return otherwise
+
+
+def as_json(record: Record | list[Any]) -> Any:
+    """The plain form of a record, for `--json` and for HTTP."""
+    return [as_json(item) for item in record] if isinstance(record, list) else record.as_dict()
+
+
+def digest(data: bytes) -> str:
+    """32 hexadecimal digits that name these bytes."""
+    return str(blake2b(data, digest_size=16).hexdigest())
+
+
+def new_id(milliseconds: int) -> str:
+    """An id that sorts by time: ten characters of time, then six of chance."""
+    letters = []
+    for shift in range(45, -1, -5):
+        letters.append(_ALPHABET[(milliseconds >> shift) & 31])
+    chance = int.from_bytes(os.urandom(4), "big")
+    letters.extend(_ALPHABET[(chance >> shift) & 31] for shift in range(25, -1, -5))
+    return "".join(letters)

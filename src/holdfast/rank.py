@@ -1,0 +1,54 @@
+"""Candidates in, order out: relevance first, then scope precedence and recency as tie-breakers. Pure."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Protocol, TypeVar
+
+    class Candidate(Protocol):
+        @property
+        def scope(self) -> str: ...
+        @property
+        def key(self) -> str: ...
+        @property
+        def kind(self) -> str: ...
+        @property
+        def score(self) -> float: ...
+        @property
+        def recorded(self) -> str: ...
+
+    C = TypeVar("C", bound=Candidate)
+
+_TIE = 2  # decimals of a score that count as relevance; a finer difference is a tie
+
+
+def order(
+    found: list[C], scopes: tuple[str, ...], sort: str, usage: Mapping[str, int], usage_id: Callable[[C], str]
+) -> list[C]:
+    """The candidates as asked for. `scopes` is in order of precedence."""
+    place = {scope: number for number, scope in enumerate(scopes)}
+    newest = sorted(found, key=lambda one: one.recorded, reverse=True)
+    by_precedence = sorted(newest, key=lambda one: place.get(one.scope, len(place)))
+    by_relevance = sorted(by_precedence, key=lambda one: -round(one.score, _TIE))
+    if sort == "recency":
+        by_relevance.sort(key=lambda one: one.recorded, reverse=True)
+    elif sort == "usage":
+        by_relevance.sort(key=lambda one: -usage.get(usage_id(one), 0))
+    return _nearest_scope_first(by_relevance, place)
+
+
+def _nearest_scope_first(ranked: list[C], place: Mapping[str, int]) -> list[C]:
+    """Where several scopes have a note of the same key, the nearer scope's stands in the first of their places."""
+    places: dict[str, list[int]] = {}
+    for number, one in enumerate(ranked):
+        if one.kind == "note":
+            places.setdefault(one.key, []).append(number)
+    result = list(ranked)
+    for numbers in places.values():
+        if len(numbers) > 1:
+            group = sorted((ranked[number] for number in numbers), key=lambda one: place.get(one.scope, len(place)))
+            for number, one in zip(numbers, group, strict=True):
+                result[number] = one
+    return result

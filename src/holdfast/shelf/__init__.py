@@ -1,0 +1,1 @@
+"""THE TRUTH. The only room that opens, renames or unlinks a memory."""

@@ -1,0 +1,371 @@
+"""Files without surprises: folders opened step by step without following links, writes that are whole or not there.
+
+A write is temp file, fsync, rename, fsync of the folder. The temp file is held with flock while its writer lives, so
+anybody who finds one unheld knows that its writer died, and sweeps it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import time
+
+from holdfast.errors import Busy, Damaged, DiskTrouble, from_os
+from holdfast.note import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+Stamp = tuple[int, int, int]  # inode, ctime in ns, size: every change of a file changes one of them
+TEMP = ".holdfast-"
+NOTE_FILE_BYTES = 64 * 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_EVENTS = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800  # modify, attrib, close, moves, create, deletes
+_ONLY_FOLDERS = 0x01000000 | 0x02000000  # and never through a link
+_OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
+_LOST = _OVERFLOW | _IGNORED | 0x2000 | 0x400 | 0x800  # unmounted, the folder itself gone or moved
+_EVENT = struct.Struct("iIII")
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Sheet(Record):
+    """A file's bytes, with what the file system said of them before they were read."""
+
+    data: bytes
+    stamp: Stamp
+    modified: int  # seconds
+
+    def text(self) -> str:
+        """The bytes as text; what is not UTF-8 survives the way back."""
+        return self.data.decode("utf-8", "surrogateescape")
+
+
+class Folder:
+    """An open folder; use it in a `with`."""
+
+    def __init__(self, fd: int, name: str) -> None:
+        self.fd = fd
+        self.name = name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self.fd)
+
+
+def open_folder(home: str, parts: tuple[str, ...], create: bool = False) -> Folder | None:
+    """The folder `home/part/part...`, or None where there is none."""
+    doing = "/".join(parts)
+    try:
+        fd = _open_home(home, create)
+        if fd is None:
+            return None
+        for part in parts:
+            inner = _step(fd, part, create)
+            os.close(fd)
+            if inner is None:
+                return None
+            fd = inner
+    except OSError as error:
+        raise from_os(error, f"cannot open {doing or home}") from error
+    return Folder(fd, doing)
+
+
+def _open_home(home: str, create: bool) -> int | None:
+    try:
+        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if not create:
+            return None
+        os.makedirs(home, 0o700, exist_ok=True)
+        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        _sync_parent(home)
+    owner = os.fstat(fd).st_uid
+    if owner != os.geteuid():
+        os.close(fd)
+        raise DiskTrouble(
+            f"the home {home} belongs to user {owner}, not to you ({os.geteuid()})",
+            "Run as its owner, chown it, or set HOLDFAST_HOME to a folder of your own",
+        )
+    return fd
+
+
+def _sync_parent(path: str) -> None:
+    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _step(fd: int, part: str, create: bool) -> int | None:
+    try:
+        return os.open(part, _FOLDER, dir_fd=fd)
+    except FileNotFoundError:
+        if not create:
+            return None
+    except OSError:
+        os.close(fd)
+        raise
+    try:
+        os.mkdir(part, 0o700, dir_fd=fd)
+        os.fsync(fd)
+    except FileExistsError:
+        pass
+    return os.open(part, _FOLDER, dir_fd=fd)
+
+
+def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> Sheet | None:
+    """The file's bytes, or None where there is none. Never a link, a pipe or a device."""
+    try:
+        fd = os.open(name, _READ, dir_fd=folder.fd)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(error, f"{folder.name}/{name}") from error
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise Damaged(f"{folder.name}/{name} is not a regular file", "Remove it; run `holdfast doctor`")
+        if info.st_size > cap:
+            raise Damaged(f"{folder.name}/{name} has {info.st_size:,} bytes; the most read is {cap:,}", "Split the file")
+        data = _read_all(fd, info.st_size, cap)
+    except OSError as error:
+        raise from_os(error, f"cannot read {folder.name}/{name}") from error
+    finally:
+        os.close(fd)
+    return Sheet(data, stamp_of(info), int(info.st_mtime))
+
+
+def _read_all(fd: int, size: int, cap: int) -> bytes:
+    data = os.read(fd, size + 1)
+    while len(data) > size and len(data) <= cap:  # it grew while we read
+        more = os.read(fd, 1 << 20)
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _unreadable(error: OSError, path: str) -> Exception:
+    if error.errno == errno.ELOOP:
+        return Damaged(f"{path} is a symbolic link", "Replace it by a plain file; links are never followed")
+    return from_os(error, f"cannot open {path}")
+
+
+def stamp_of(info: os.stat_result) -> Stamp:
+    return info.st_ino, info.st_ctime_ns, info.st_size
+
+
+def stamp(folder: Folder, name: str) -> Stamp | None:
+    """What the file system says of the file now; None where there is none."""
+    try:
+        return stamp_of(os.stat(name, dir_fd=folder.fd, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise from_os(error, f"cannot look at {folder.name}/{name}") from error
+
+
+def write_temp(folder: Folder, data: bytes, sync: bool = True) -> tuple[int, str]:
+    """A complete temp file, held by flock: its descriptor and its name."""
+    while True:
+        name = f"{TEMP}{os.getpid()}-{os.urandom(6).hex()}.tmp"
+        fd = os.open(name, _CREATE, 0o600, dir_fd=folder.fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # swept in the instant before we held it
+            os.close(fd)
+            continue
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            if sync:
+                os.fsync(fd)
+        except BaseException:
+            discard(folder, fd, name)
+            raise
+        return fd, name
+
+
+def discard(folder: Folder, fd: int, name: str) -> None:
+    """Take a temp file away again."""
+    try:
+        os.unlink(name, dir_fd=folder.fd)
+    except OSError:
+        pass  # it was renamed, or the disk is failing: a later sweep takes it
+    os.close(fd)
+
+
+def sweep(folder: Folder, name: str) -> bool:
+    """Remove a temp file whose writer is gone."""
+    try:
+        fd = os.open(name, _READ, dir_fd=folder.fd)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if stamp_of(os.fstat(fd)) == stamp(folder, name):
+            os.unlink(name, dir_fd=folder.fd)
+            return True
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+    return False
+
+
+def sync_folder(folder: Folder) -> None:
+    os.fsync(folder.fd)
+
+
+def sync_all(folder: Folder) -> None:
+    """One flush for every file written on this file system: what makes a bulk write cheap."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if hasattr(libc, "syncfs"):
+        if libc.syncfs(folder.fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    else:
+        os.sync()
+
+
+class Lock:
+    """An advisory lock between processes, on a file outside anybody's repository. Freed by the kernel on death."""
+
+    def __init__(self, home: str, name: str, seconds: float) -> None:
+        self._home = home
+        self._name = name
+        self._seconds = seconds
+        self._fd = -1
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self._seconds):
+            raise Busy(
+                f"another process has been writing to {self._name} for {self._seconds:g} s",
+                "Try again; `holdfast doctor` shows who holds it",
+            )
+        return self
+
+    def acquire(self, seconds: float) -> bool:
+        """Whether it was free in time."""
+        try:
+            folder = open_folder(self._home, ("run", "locks"), create=True)
+            assert folder is not None
+            with folder:
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._fd = os.open(self._name + ".lock", flags, 0o600, dir_fd=folder.fd)
+        except OSError as error:
+            raise from_os(error, f"cannot lock {self._name}") from error
+        pause, end = 0.0005, time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    self._close()
+                    return False
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.01)
+            except BaseException:
+                self._close()
+                raise
+
+    def _close(self) -> None:
+        os.close(self._fd)
+        self._fd = -1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._close()
+
+
+class Watch:
+    """What changed since the last look, told by the kernel (inotify, so Linux only): a process that stays need not stat
+    every note. No thread: the events wait in the kernel until `changes` asks."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._paths: dict[int, str] = {}
+        self._inodes: dict[str, int] = {}
+        self.pid = os.getpid()
+
+    @classmethod
+    def open(cls) -> Watch | None:
+        """A watch, or None where the kernel has none to give."""
+        fd: int = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+        return cls(fd) if fd >= 0 else None
+
+    def add(self, path: str) -> bool:
+        """Watch a folder from now on."""
+        number: int = _call("inotify_add_watch", self._fd, os.fsencode(path), _EVENTS | _ONLY_FOLDERS)
+        if number < 0:
+            return False
+        self._paths[number] = path
+        try:
+            self._inodes[path] = os.stat(path).st_ino
+        except OSError:
+            return False
+        return True
+
+    def watched(self, path: str) -> bool:
+        """Whether the folder at this path is the one under watch."""
+        try:
+            return self._inodes.get(path) == os.stat(path).st_ino
+        except OSError:
+            return False
+
+    def changes(self) -> dict[str, set[str] | None]:
+        """For each folder with events: the names they concern, or None for "look at all of it"."""
+        found: dict[str, set[str] | None] = {}
+        while True:
+            try:
+                data = os.read(self._fd, 65536)
+            except BlockingIOError:
+                return found
+            place = 0
+            while place < len(data):
+                number, mask, _, length = _EVENT.unpack_from(data, place)
+                name = data[place + _EVENT.size : place + _EVENT.size + length].rstrip(b"\0")
+                place += _EVENT.size + length
+                self._note(found, number, mask, os.fsdecode(name))
+
+    def _note(self, found: dict[str, set[str] | None], number: int, mask: int, name: str) -> None:
+        if mask & _OVERFLOW:  # the queue overflowed: nothing is known any more
+            found.update(dict.fromkeys(self._inodes))
+            return
+        path = self._paths.get(number)
+        if path is None or name.startswith("."):
+            return
+        if mask & (_LOST | _IS_FOLDER):
+            found[path] = None
+            if mask & _IGNORED:
+                self._inodes.pop(path, None)
+        elif path not in found:
+            found[path] = {name}
+        elif (names := found[path]) is not None:
+            names.add(name)
+
+    def close(self) -> None:
+        if self.pid == os.getpid():
+            os.close(self._fd)
+
+
+def _call(name: str, *arguments: object) -> int:
+    import ctypes
+
+    try:
+        function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (AttributeError, OSError):
+        return -1
+    return int(function(*arguments))

@@ -1,0 +1,277 @@
+"""A home of markdown files: `shelf/<scope>/notes/<key>.md`, and beside it `files/`, `archive/` and `trash/`.
+
+Every path is built from a scope's folder and a key that passed the gate. A write names the stamp of the file it means to
+replace: if the file is another by then, nothing happens and `Changed` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from holdfast.dates import stamp as utc
+from holdfast.errors import from_os
+from holdfast.note import Record
+from holdfast.shelf import disk
+from holdfast.shelf.disk import Folder, Lock, Sheet, Stamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.note import Scope
+
+_BINNED = re.compile(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{8}\.md\Z")
+KINDS = (("global", ""), ("projects", "project"), ("agents", "agent"), ("sessions", "session"))
+
+
+class Changed(Exception):
+    """The file is not the one the writer saw."""
+
+
+class Entry(Record):
+    """One file of a folder, as the file system shows it."""
+
+    name: str
+    stamp: Stamp
+    regular: bool
+
+
+class Binned(Record):
+    """A note in the trash or in the archive."""
+
+    key: str
+    time: str
+    name: str
+    part: str
+
+
+class Shelf:
+    """The truth of one home."""
+
+    def __init__(self, home: str, lock_seconds: float) -> None:
+        self.home = home
+        self._lock_seconds = lock_seconds
+
+    def path(self, scope: Scope, key: str, part: str = "notes") -> str:
+        """Where a note stands, from the home's shelf."""
+        return f"{scope.folder}/{part}/{key}.md"
+
+    def full(self, path: str) -> str:
+        """The same as an absolute path, to show to a person."""
+        return os.path.join(self.home, "shelf", path)
+
+    def read(self, scope: Scope, key: str, part: str = "notes") -> Sheet | None:
+        """The bytes of a note, or None."""
+        return self.read_name(scope.folder, part, f"{key}.md")
+
+    def read_name(self, scope_folder: str, part: str, name: str) -> Sheet | None:
+        folder = self._open(scope_folder, part)
+        if folder is None:
+            return None
+        with folder:
+            return disk.read(folder, name)
+
+    def read_many(self, scope: Scope, keys: list[str]) -> dict[str, Sheet]:
+        """Those of the notes that are there."""
+        folder = self._open(scope.folder, "notes")
+        if folder is None:
+            return {}
+        with folder:
+            sheets = [(key, disk.read(folder, f"{key}.md")) for key in keys]
+        return {key: sheet for key, sheet in sheets if sheet}
+
+    def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
+        """What the file system says of a file now."""
+        folder = self._open(scope_folder, part)
+        if folder is None:
+            return None
+        with folder:
+            return disk.stamp(folder, name)
+
+    def write(self, scope: Scope, key: str, data: bytes, seen: Stamp | None) -> Stamp:
+        """Put a note in the place of the one that was seen (None: of none). Durable when it returns."""
+        name = f"{key}.md"
+        with self._make(scope.folder, "notes") as folder:
+            try:
+                fd, temp = disk.write_temp(folder, data)
+                try:
+                    with self.lock(scope):
+                        if disk.stamp(folder, name) != seen:
+                            raise Changed
+                        os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                    written = disk.stamp_of(os.fstat(fd))
+                finally:
+                    disk.discard(folder, fd, temp)
+                disk.sync_folder(folder)
+            except OSError as error:
+                raise from_os(error, f"cannot write {folder.name}/{name}") from error
+        return written
+
+    def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]]) -> list[Stamp]:
+        """The same for many, with one flush for all. Either every note was as seen and all are put, or none."""
+        with self._make(scope.folder, "notes") as folder:
+            temps: list[str] = []
+            try:
+                for _, data, _ in notes:
+                    fd, temp = disk.write_temp(folder, data, sync=False)
+                    os.close(fd)
+                    temps.append(temp)
+                disk.sync_all(folder)
+                with self.lock(scope):
+                    if any(disk.stamp(folder, f"{key}.md") != seen for key, _, seen in notes):
+                        raise Changed
+                    for (key, _, _), temp in zip(notes, temps, strict=True):
+                        os.rename(temp, f"{key}.md", src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                    temps.clear()
+                disk.sync_folder(folder)
+                return [disk.stamp(folder, f"{key}.md") or (0, 0, 0) for key, _, _ in notes]
+            except OSError as error:
+                raise from_os(error, f"cannot write to {folder.name}") from error
+            finally:
+                for temp in temps:
+                    disk.sweep(folder, temp)
+
+    def bin(self, scope: Scope, keys: list[str], part: str, seconds: float) -> list[str]:
+        """Move notes to the trash or the archive, in one durable step each; the keys that were there."""
+        notes = self._open(scope.folder, "notes")
+        if notes is None:
+            return []
+        moved = []
+        time = utc(seconds).replace("-", "").replace(":", "")
+        with notes, self._make(scope.folder, part) as binned, self.lock(scope):
+            for key in keys:
+                try:
+                    target = f"{key}--{time}-{os.urandom(4).hex()}.md"
+                    os.rename(f"{key}.md", target, src_dir_fd=notes.fd, dst_dir_fd=binned.fd)
+                    moved.append(key)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    raise from_os(error, f"cannot move {notes.name}/{key}.md") from error
+            if moved:
+                self._sync(binned, notes)
+        return moved
+
+    def binned(self, scope: Scope, key: str | None = None) -> list[Binned]:
+        """What lies in trash and archive, newest first."""
+        found = []
+        for part in ("trash", "archive"):
+            for entry in self.census(scope.folder, part):
+                match = _BINNED.match(entry.name)
+                if match and entry.regular and key in (None, match["key"]):
+                    found.append(Binned(match["key"], _stamp(match["time"]), entry.name, part))
+        return sorted(found, key=lambda one: (one.time, one.name), reverse=True)
+
+    def unbin(self, scope: Scope, one: Binned) -> None:
+        """Bring a note back, unless another has its key by now (`Changed`)."""
+        folder = self._open(scope.folder, one.part)
+        if folder is None:
+            raise Changed
+        with folder, self._make(scope.folder, "notes") as notes, self.lock(scope):
+            try:
+                if disk.stamp(notes, f"{one.key}.md") is not None:
+                    raise Changed
+                os.rename(one.name, f"{one.key}.md", src_dir_fd=folder.fd, dst_dir_fd=notes.fd)
+                self._sync(notes, folder)
+            except FileNotFoundError:
+                raise Changed from None
+            except OSError as error:
+                raise from_os(error, f"cannot restore {folder.name}/{one.name}") from error
+
+    def erase(self, scope: Scope, key: str, part: str, name: str) -> bool:
+        """Unlink one file for good."""
+        folder = self._open(scope.folder, part)
+        if folder is None:
+            return False
+        with folder, self.lock(scope):
+            try:
+                os.unlink(name, dir_fd=folder.fd)
+                disk.sync_folder(folder)
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise from_os(error, f"cannot erase {folder.name}/{name}") from error
+        return True
+
+    def census(self, scope_folder: str, part: str) -> Iterator[Entry]:
+        """Every file of a folder; temp files of dead writers are swept on the way."""
+        folder = self._open(scope_folder, part)
+        if folder is None:
+            return
+        with folder, os.scandir(folder.fd) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    if entry.name.startswith(disk.TEMP):
+                        disk.sweep(folder, entry.name)
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                yield Entry(entry.name, disk.stamp_of(info), stat.S_ISREG(info.st_mode))
+
+    def fingerprint(self, scope_folder: str, part: str) -> int:
+        """One number for the whole folder that changes with any of its files: the quick form of `census`."""
+        folder = self._open(scope_folder, part)
+        total = 0
+        if folder is None:
+            return total
+        with folder, os.scandir(folder.fd) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    if entry.name.startswith(disk.TEMP):
+                        disk.sweep(folder, entry.name)
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))
+        return total
+
+    def scopes(self) -> list[str]:
+        """The folder of every scope that has one."""
+        found = []
+        for kind, inner in KINDS:
+            folder = disk.open_folder(self.home, ("shelf", kind))
+            if folder is None:
+                continue
+            with folder:
+                names = [kind] if not inner else [f"{kind}/{name}" for name in sorted(os.listdir(folder.fd))]
+            found.extend(names)
+        return found
+
+    def write_listing(self, scope: Scope, data: bytes) -> None:
+        """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed."""
+        with self._make(scope.folder) as folder:
+            try:
+                fd, temp = disk.write_temp(folder, data, sync=False)
+                try:
+                    os.rename(temp, "index.md", src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                finally:
+                    disk.discard(folder, fd, temp)
+            except OSError as error:
+                raise from_os(error, f"cannot write {folder.name}/index.md") from error
+
+    def lock(self, scope: Scope) -> Lock:
+        """The right to change this scope's files."""
+        return Lock(self.home, scope.folder.replace("/", "+"), self._lock_seconds)
+
+    def _open(self, scope_folder: str, *parts: str) -> Folder | None:
+        return disk.open_folder(self.home, ("shelf", *scope_folder.split("/"), *parts))
+
+    def _make(self, scope_folder: str, *parts: str) -> Folder:
+        folder = disk.open_folder(self.home, ("shelf", *scope_folder.split("/"), *parts), create=True)
+        assert folder is not None
+        return folder
+
+    def _sync(self, *folders: Folder) -> None:
+        for folder in folders:
+            disk.sync_folder(folder)
+
+
+def _stamp(compact: str) -> str:
+    day, time = compact[:8], compact[9:15]
+    return f"{day[:4]}-{day[4:6]}-{day[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}Z"

@@ -1,0 +1,200 @@
+"""The agent's own files: `files/` of a scope. Indexed by us, arranged by them, rewritten by nobody else."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast.errors import Conflict, InvalidPath, NotFound, from_os
+from holdfast.guard import FILE_BYTES
+from holdfast.shelf import disk
+from holdfast.shelf.disk import Folder, Lock, Sheet, Stamp
+from holdfast.shelf.folder import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DEPTH = 32
+
+
+class Tree:
+    """One scope's files, by path parts that passed the gate."""
+
+    def __init__(self, home: str, scope_folder: str, lock_seconds: float) -> None:
+        self._home = home
+        self._root = ("shelf", *scope_folder.split("/"), "files")
+        self._lock = scope_folder.replace("/", "+")
+        self._lock_seconds = lock_seconds
+
+    def read(self, parts: tuple[str, ...]) -> Sheet | None:
+        """A file's bytes; None where there is none."""
+        folder = self._folder(parts[:-1])
+        if folder is None or not parts:
+            return None
+        with folder:
+            return disk.read(folder, parts[-1], FILE_BYTES)
+
+    def beside(self, part: str, parts: tuple[str, ...]) -> Sheet | None:
+        """A file of another part of the same scope, such as its notes."""
+        folder = disk.open_folder(self._home, (*self._root[:-1], part, *parts[:-1]))
+        if folder is None:
+            return None
+        with folder:
+            return disk.read(folder, parts[-1], FILE_BYTES)
+
+    def stamp(self, parts: tuple[str, ...]) -> Stamp | None:
+        folder = self._folder(parts[:-1])
+        if folder is None or not parts:
+            return None
+        with folder:
+            return disk.stamp(folder, parts[-1])
+
+    def names(self, parts: tuple[str, ...]) -> list[str] | None:
+        """The names in a folder (folders end in /), or None if it is not one."""
+        try:
+            folder = self._folder(parts)
+        except OSError:
+            return None
+        if folder is None:
+            return None
+        with folder, os.scandir(folder.fd) as entries:
+            return sorted(
+                entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+                for entry in entries
+                if not entry.name.startswith(".") and not entry.is_symlink()
+            )
+
+    def is_folder(self, parts: tuple[str, ...]) -> bool:
+        """Whether a folder stands there."""
+        if not parts:
+            return True
+        folder = self._folder(parts[:-1])
+        if folder is None:
+            return False
+        with folder:
+            try:
+                mode = os.stat(parts[-1], dir_fd=folder.fd, follow_symlinks=False).st_mode
+            except FileNotFoundError:
+                return False
+            return stat.S_ISDIR(mode)
+
+    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None) -> Stamp:
+        """Put a file in the place of the one that was seen (None: of none)."""
+        with self._made(parts[:-1]) as folder:
+            name = parts[-1]
+            try:
+                fd, temp = disk.write_temp(folder, data)
+                try:
+                    with self._locked():
+                        now = disk.stamp(folder, name)
+                        if now != seen:
+                            raise Conflict(f"{'/'.join(parts)} was changed by somebody else", "Read it again and retry")
+                        os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                    written = disk.stamp_of(os.fstat(fd))
+                finally:
+                    disk.discard(folder, fd, temp)
+                disk.sync_folder(folder)
+            except OSError as error:
+                raise from_os(error, f"cannot write {'/'.join(parts)}") from error
+        return written
+
+    def delete(self, parts: tuple[str, ...]) -> None:
+        """Remove a file, or a folder with all in it."""
+        folder = self._folder(parts[:-1])
+        if folder is None:
+            raise NotFound(f"no file {'/'.join(parts)}")
+        with folder, self._locked():
+            try:
+                self._remove(folder, parts[-1])
+                disk.sync_folder(folder)
+            except FileNotFoundError:
+                raise NotFound(f"no file {'/'.join(parts)}") from None
+            except OSError as error:
+                raise from_os(error, f"cannot delete {'/'.join(parts)}") from error
+
+    def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+        """Move a file or folder; never over another."""
+        source = self._folder(old[:-1])
+        if source is None:
+            raise NotFound(f"no file {'/'.join(old)}")
+        if new[: len(old)] == old:
+            raise InvalidPath("a folder cannot move into itself")
+        with source, self._made(new[:-1]) as target, self._locked():
+            try:
+                info = os.stat(old[-1], dir_fd=source.fd, follow_symlinks=False)
+                if stat.S_ISLNK(info.st_mode):
+                    raise InvalidPath(f"{'/'.join(old)} is a symbolic link")
+                if disk.stamp(target, new[-1]) is not None:
+                    raise Conflict(f"{'/'.join(new)} is there already", "Choose another name or delete it first")
+                os.rename(old[-1], new[-1], src_dir_fd=source.fd, dst_dir_fd=target.fd)
+                disk.sync_folder(target)
+                disk.sync_folder(source)
+            except FileNotFoundError:
+                raise NotFound(f"no file {'/'.join(old)}") from None
+            except OSError as error:
+                raise from_os(error, f"cannot rename {'/'.join(old)}") from error
+
+    def census(self) -> Iterator[Entry]:
+        """Every file below, by its path in the tree."""
+        root = self._folder(())
+        if root is not None:
+            with root:
+                yield from self._walk(root, "", 0)
+
+    def folders(self) -> list[str]:
+        """The absolute path of every folder in the tree."""
+        top = os.path.join(self._home, *self._root)
+        return [where for where, inner, _ in os.walk(top) if not _prune(inner)]
+
+    def _walk(self, folder: Folder, prefix: str, depth: int) -> Iterator[Entry]:
+        inner = []
+        with os.scandir(folder.fd) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    if entry.name.startswith(disk.TEMP):
+                        disk.sweep(folder, entry.name)
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISDIR(info.st_mode):
+                    inner.append(entry.name)
+                else:
+                    yield Entry(prefix + entry.name, disk.stamp_of(info), stat.S_ISREG(info.st_mode))
+        for name in inner if depth < _DEPTH else ():
+            try:
+                fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+            except OSError:
+                continue  # gone or swapped since we listed it
+            with Folder(fd, f"{folder.name}/{name}") as below:
+                yield from self._walk(below, f"{prefix}{name}/", depth + 1)
+
+    def _remove(self, folder: Folder, name: str) -> None:
+        info = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+        if not stat.S_ISDIR(info.st_mode):
+            os.unlink(name, dir_fd=folder.fd)
+            return
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder.fd)
+        with Folder(fd, f"{folder.name}/{name}") as inner:
+            for below in os.listdir(inner.fd):
+                self._remove(inner, below)
+        os.rmdir(name, dir_fd=folder.fd)
+
+    def _folder(self, parts: tuple[str, ...]) -> Folder | None:
+        return disk.open_folder(self._home, (*self._root, *parts))
+
+    def _made(self, parts: tuple[str, ...]) -> Folder:
+        folder = disk.open_folder(self._home, (*self._root, *parts), create=True)
+        assert folder is not None
+        return folder
+
+    def _locked(self) -> Lock:
+        return Lock(self._home, self._lock, self._lock_seconds)
+
+
+def _prune(inner: list[str]) -> bool:
+    """Do not go into hidden folders."""
+    inner[:] = [name for name in inner if not name.startswith(".")]
+    return False

@@ -1,0 +1,44 @@
+"""Setting a fact: the note of its subject gets a dated line, and the line it replaces is struck through."""
+
+from __future__ import annotations
+
+from holdfast import dates, facts, guard
+from holdfast.note import KEY, Fact, FactSet, key_of, title_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.desk import Desk
+    from holdfast.leaf import Draft
+    from holdfast.note import Note, Scope
+
+
+def fact(
+    desk: Desk, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None
+) -> FactSet:
+    """The steps of `Memory.fact`."""
+    subject, label, value = guard.one_line(subject, "subject", 200), guard.label(label), guard.one_line(value, "value")
+    day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
+    key = _key(subject)
+    place = desk.place_of(scope, key)
+    edits: list[facts.Edit] = []
+
+    def edited(note: Note | None) -> Draft:
+        edits[:] = [facts.set_fact(note.text if note else f"# {subject}\n", label, value, day, many)]
+        return desk.draft(edits[0].text, key, origin=origin)
+
+    stored = desk.write(place, key, edited)
+    edit, note = edits[0], stored.note
+    every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
+    retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
+    stated = next(one for one in every if one.line == note.lines[0] + edit.line)
+    return FactSet(edit.action, stated, tuple(retired), note)
+
+
+def _key(subject: str) -> str:
+    """Names that differ only in case or spacing are one subject, so one note."""
+    name = facts.fold(subject)
+    return name if KEY.match(name) else key_of(name)
+
+
+def _same(fact: Fact, line: facts.Dated) -> bool:
+    return (fact.label, fact.value, fact.valid_from) == (line.label, line.value, line.valid_from)

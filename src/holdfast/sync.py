@@ -1,0 +1,291 @@
+"""Keeps the catalogue true to the shelf: looks at the folders a call touches, reads what changed, and nothing else.
+
+One folder, one number: the catalogue holds the XOR of its files' stamps, and the shelf can compute the same. Equal
+numbers mean that nothing happened. A process that stays asks the kernel instead (`watch`) from its second call on.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Busy, DiskTrouble, HoldfastError
+from holdfast.index.sqlite import Index, Lost
+from holdfast.leaf import Doc, Stamp, file_doc, note_doc, unread_doc
+from holdfast.note import Progress, Scope
+from holdfast.shelf.disk import Lock
+from holdfast.shelf.folder import Entry, Shelf
+from holdfast.shelf.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.shelf.disk import Watch
+
+PARTS = ("notes", "files")
+_BATCH = 500
+SMALL = 200  # notes up to which index.md is made anew with every change of its scope
+_LAG = 1.0  # seconds that it may lag behind in a larger one
+_MANY = 200  # from here on one process does the work, and the others wait for it
+
+
+class Sync:
+    """The bridge between one shelf and its catalogue."""
+
+    def __init__(self, shelf: Shelf, index: Index, progress: Progress, lock_seconds: float) -> None:
+        self._shelf = shelf
+        self._index = index
+        self._progress = progress
+        self._lock_seconds = lock_seconds
+        self._watch: Watch | None = None
+        self._calls = 0
+        self._clean: set[tuple[str, str]] = set()
+        self._ready: set[str] = set()
+
+    def look(self, scopes: tuple[str, ...]) -> str:
+        """Bring the catalogue up to date for these scopes. Empty, or why it may say less than the shelf holds."""
+        self._calls += 1
+        self._listen()
+        reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
+        for scope in scopes:
+            for part in PARTS:
+                if (scope, part) not in self._clean:
+                    reason = self._look_at(scope, part) or reason
+            self.listing(Scope.of_folder(scope))
+        return reason
+
+    def ready(self, scope: str) -> None:
+        """Before the first write to a scope: a catalogue that never saw it looks at it now, not after, so that what we
+        write ourselves is never read back."""
+        if scope in self._ready:
+            return
+        try:
+            if not self.catalogued(scope):
+                self._look_at(scope, "notes")
+            self._ready.add(scope)
+        except (Lost, Busy, DiskTrouble):
+            self.reset()
+
+    def catalogued(self, scope: str) -> bool:
+        """Whether this scope's notes were ever looked at."""
+        return self._index.folder(scope, "notes") is not None
+
+    def reset(self) -> None:
+        """Trust nothing: the catalogue was lost."""
+        self._clean.clear()
+        self._ready.clear()
+
+    def note(self, scope: str, name: str, data: bytes, stamp: Stamp, replaced: Stamp | None) -> None:
+        """Catalogue a note we just wrote, from the bytes we wrote."""
+        doc = note_doc(scope, name, data, stamp, 0, newest_only=replaced is not None)
+        self._index.put([(doc, replaced)], self._still)
+
+    def file(self, scope: str, name: str, data: bytes, stamp: Stamp) -> None:
+        """Catalogue a file we just wrote."""
+        self._index.put([(file_doc(scope, name, data, stamp, _now()), None)], self._still)
+
+    def notes(self, scope: str, written: list[tuple[str, bytes, Stamp, Stamp | None]]) -> None:
+        """The same for many, in one transaction."""
+        docs = [
+            (note_doc(scope, name, data, stamp, 0, newest_only=replaced is not None), replaced)
+            for name, data, stamp, replaced in written
+        ]
+        self._index.put(docs, lambda doc: True if len(docs) > _MANY else self._still(doc))
+
+    def gone(self, scope: str, part: str, names: list[str]) -> int:
+        """Take files out of the catalogue that we just took off the shelf."""
+        return self._index.drop(scope, part, names, lambda name: self._stamp(scope, part, name) is None)
+
+    def listing(self, place: Scope, now: bool = False) -> None:
+        """Refresh index.md: at once while the scope is small, else at most once a second. It is made from the notes, so
+        where that fails the next change makes it again."""
+        try:
+            if now or self._index.listing_due(place.folder, SMALL, _LAG):
+                rows = self._index.listing(place.folder)
+                self._index.listed(place.folder)
+                self._shelf.write_listing(place, _listing(str(place), rows))
+        except (Lost, Busy, DiskTrouble):
+            self.reset()
+
+    def refresh(self, scope: str, part: str) -> None:
+        """Look at one folder whatever the watch says."""
+        self._clean.discard((scope, part))
+        self._look_at(scope, part)
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def _look_at(self, scope: str, part: str) -> str:
+        watching = self._watched(scope, part)
+        known = self._index.folder(scope, part)
+        if known is None or known[1] != self._fingerprint(scope, part):
+            reason = self._reconcile(scope, part)
+            if reason:
+                return reason
+        if watching:
+            self._clean.add((scope, part))
+        return ""
+
+    def _fingerprint(self, scope: str, part: str) -> int:
+        if part == "notes":
+            return self._shelf.fingerprint(scope, part)
+        total = 0
+        for entry in self._tree(scope).census():
+            total ^= hash(entry.stamp)
+        return total
+
+    def _reconcile(self, scope: str, part: str) -> str:
+        """Read what is new or changed, drop what is gone."""
+        changed, gone = self._difference(scope, part)
+        if len(changed) <= _MANY:
+            self._apply(scope, part, changed, gone)
+            return ""
+        lock = Lock(self._shelf.home, "catalogue", self._lock_seconds)
+        if not lock.acquire(self._lock_seconds):
+            return "the index is being rebuilt by another process"
+        try:
+            self._apply(scope, part, *self._difference(scope, part))
+        finally:
+            lock.__exit__(None, None, None)
+        return ""
+
+    def _difference(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
+        here = {entry.name: entry for entry in self._census(scope, part)}
+        known = self._index.stamps(scope, part)
+        changed = [entry for name, entry in here.items() if name not in known or known[name][0] != entry.stamp]
+        return changed, [name for name in known if name not in here]
+
+    def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:
+        self._index.add_folder(scope, part)
+        if gone:
+            self.gone(scope, part, gone)
+        if not changed:
+            return
+        self._progress.start(f"indexing {scope}/{part}", len(changed))
+        try:
+            for start in range(0, len(changed), _BATCH):
+                batch = changed[start : start + _BATCH]
+                docs = [doc for entry in batch if (doc := self._describe(scope, part, entry))]
+                self._index.put([(doc, None) for doc in docs], self._still)
+                self._progress.step(len(batch))
+        finally:
+            self._progress.end()
+
+    def _describe(self, scope: str, part: str, entry: Entry) -> Doc | None:
+        """What a changed file says now; None if it went away meanwhile."""
+        if part == "notes" and not entry.name.endswith(".md"):
+            return unread_doc(scope, part, entry.name, entry.stamp, "not a markdown file")
+        if not entry.regular:
+            return unread_doc(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
+        try:
+            if part == "notes":
+                sheet = self._shelf.read_name(scope, part, entry.name)
+            else:
+                sheet = self._tree(scope).read(tuple(entry.name.split("/")))
+        except HoldfastError as error:
+            return unread_doc(scope, part, entry.name, entry.stamp, error.message)
+        if sheet is None:
+            return None
+        if part == "notes":
+            return note_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
+        if b"\0" in sheet.data:
+            return unread_doc(scope, part, entry.name, sheet.stamp, "")
+        return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
+
+    def _still(self, doc: Doc) -> bool:
+        return self._stamp(doc.scope, doc.part, doc.name) == doc.stamp
+
+    def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
+        if part == "notes":
+            return self._shelf.stamp(scope, part, name)
+        return self._tree(scope).stamp(tuple(name.split("/")))
+
+    def _census(self, scope: str, part: str) -> list[Entry]:
+        return list(self._shelf.census(scope, part) if part == "notes" else self._tree(scope).census())
+
+    def _tree(self, scope: str) -> Tree:
+        return Tree(self._shelf.home, scope, self._lock_seconds)
+
+    # --- listening -----------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Hear what changed; from the second call on, since a single command would pay and never profit."""
+        if self._calls < 2:
+            return
+        if self._watch is not None and self._watch.pid != os.getpid():
+            self._watch = None
+            self._clean.clear()
+        if self._watch is None:
+            from holdfast.shelf.disk import Watch
+
+            self._watch = Watch.open()
+            return
+        for path, names in self._watch.changes().items():
+            scope, part, below = self._place(path)
+            if names is None or part == "files" or len(names) > _MANY:
+                self._clean.discard((scope, part))
+            elif (scope, part) in self._clean:
+                self._heard(scope, part, [below + name for name in names])
+        for scope, part in list(self._clean):
+            if not self._watch.watched(self._path(scope, part)):
+                self._clean.discard((scope, part))
+
+    def _heard(self, scope: str, part: str, names: list[str]) -> None:
+        """Look at these files only."""
+        for name in names:
+            stamp = self._stamp(scope, part, name)
+            if stamp is None:
+                self.gone(scope, part, [name])
+            elif stamp != self._index.stamp(scope, part, name):
+                entry = self._entry(scope, part, name)
+                doc = self._describe(scope, part, entry) if entry else None
+                if doc:
+                    self._index.put([(doc, None)], self._still)
+
+    def _entry(self, scope: str, part: str, name: str) -> Entry | None:
+        import stat
+
+        try:
+            info = os.stat(os.path.join(self._path(scope, part), name), follow_symlinks=False)
+        except OSError:
+            return None
+        return Entry(name, (info.st_ino, info.st_ctime_ns, info.st_size), stat.S_ISREG(info.st_mode))
+
+    def _watched(self, scope: str, part: str) -> bool:
+        if self._watch is None:
+            return False
+        if part == "notes":
+            return self._watch.add(self._path(scope, part))
+        return all([self._watch.add(path) for path in self._tree(scope).folders()]) and os.path.isdir(
+            self._path(scope, part)
+        )
+
+    def _path(self, scope: str, part: str) -> str:
+        return os.path.join(self._shelf.home, "shelf", scope, part)
+
+    def _place(self, path: str) -> tuple[str, str, str]:
+        """The scope and part that a watched folder belongs to, and its place below them."""
+        inside = os.path.relpath(path, os.path.join(self._shelf.home, "shelf")).split("/")
+        depth = 1 if inside[0] == "global" else 2
+        below = "/".join(inside[depth + 1 :])
+        return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
+
+
+def _now() -> int:
+    from holdfast import dates
+
+    return int(dates.clock())
+
+
+def _listing(scope: str, rows: list[tuple[str, str, str, str, str]]) -> bytes:
+    """index.md: one line a note, for people and for clients that load a file."""
+    head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
+    lines = [f"- [{key}](notes/{key}.md) ({type}, {date}): {_gist(text)}\n" for key, _, type, date, text in rows]
+    return (f"{head}# {scope}: {len(rows)} notes\n\n" + "".join(lines)).encode("utf-8", "replace")
+
+
+def _gist(text: str) -> str:
+    flat = " ".join(text.replace("<!--", "&lt;!--").split())
+    return flat if len(flat) <= 120 else flat[:117].rstrip() + "..."
