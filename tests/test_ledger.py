@@ -53,7 +53,8 @@ def run_python(code, *args, stdin=None):
 
 
 def test_statements_are_found_by_name_in_the_file_beside_the_module(tmp_path):
-    (tmp_path / "room.sql").write_text("-- about it all\n\n-- name: one\nSELECT 1; -- why\n\n-- name: two\nSELECT\n  2;\n")
+    text = "-- about it all\n\n-- name: one\nSELECT 1; -- why\n\n-- name: two\nSELECT\n  2;\n"
+    (tmp_path / "room.sql").write_text(text)
     assert sql.load(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
 
 
@@ -244,7 +245,7 @@ WAYS = ["garbage", "text", "truncated", "overwritten", "foreign", "tables gone",
 
 def damaged_home(home, how):
     ledger = Ledger(home)
-    for number in range(300):
+    for number in range(60):
         ledger.put_place(f"place-{number}", "nonce", "/some/where/" * 20)
     ledger.scrub()
     ledger.close()
@@ -259,7 +260,7 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
     inode = damaged_home(home, how)
     ledger = Ledger(home, lock_seconds=5)
     ledger.link("a", "b")
-    for number in range(300):
+    for number in range(60):
         ledger.put_place(f"place-{number}", "new", "/new")
     assert ledger.canonical("a") == "b"
     (aside,) = set_aside(home)
@@ -273,7 +274,7 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
 def test_reading_a_damaged_ledger_answers_empty(home, how):
     damaged_home(home, how)
     ledger = Ledger(home, lock_seconds=5)
-    answers = [ledger.place(f"place-{number}") for number in range(300)]
+    answers = [ledger.place(f"place-{number}") for number in range(60)]
     assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
     assert answers[-1] is None
     assert len(set_aside(home)) == 1

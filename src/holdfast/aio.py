@@ -41,6 +41,7 @@ class AsyncMemory:
     facts = _awaitable(Memory.facts)
     forget = _awaitable(Memory.forget)
     restore = _awaitable(Memory.restore)
+    trash = _awaitable(Memory.trash)
     purge = _awaitable(Memory.purge)
     clear = _awaitable(Memory.clear)
     retain = _awaitable(Memory.retain)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from holdfast.note import Record, digest
+from holdfast.pattern import pattern
 
 TREE_LINES = 200
 MOST_CHARS = 9000
 _MARK = " […]"
 _LEAST = 60  # characters that even a crowded entry keeps
-_HIDDEN = re.compile(
+_HIDDEN = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_FENCE = re.compile(r"`{3,}|~{3,}")
-_TAG = re.compile(r"<(?=/?\s*[a-zA-Z!?])")
+_FENCE = pattern(r"`{3,}|~{3,}")
+_TAG = pattern(r"<(?=/?\s*[a-zA-Z!?])")
 
 
 class Told(Record):

@@ -6,12 +6,13 @@ import re
 import time
 
 from holdfast.errors import UsageError
+from holdfast.pattern import pattern
 
 clock = time.time  # tests put another one here
 
 DAY = r"\d{4}-\d\d-\d\d"
 STAMP = DAY + r"T\d\d:\d\d:\d\dZ"
-_SHAPE = re.compile(
+_SHAPE = pattern(
     rf"({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d:?\d\d)?)?\Z", re.ASCII | re.IGNORECASE
 )
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"

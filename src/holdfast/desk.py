@@ -10,7 +10,6 @@ from holdfast.index.sqlite import Found, Index, Lost
 from holdfast.leaf import Draft
 from holdfast.ledger.sqlite import Ledger
 from holdfast.note import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
-from holdfast.shelf.disk import Sheet
 from holdfast.shelf.folder import Changed, Shelf
 from holdfast.sync import Sync
 
@@ -152,18 +151,18 @@ class Desk:
         self.sync.ready(place.folder)
         for _ in range(_ATTEMPTS):
             sheet = self.shelf.read(place, key)
-            draft = draft_for(leaf.note_of(place, key, sheet) if sheet else None)
-            action, data = leaf.compose(draft, sheet, dates.now(), new_id(int(dates.clock() * 1000)))
-            if sheet and action == "unchanged":
-                return Stored(action, leaf.note_of(place, key, sheet))
-            seen = sheet.stamp if sheet else None
-            try:
-                stamp = self.shelf.write(place, key, data, seen)
-            except Changed:
-                continue
-            self.catalogue(lambda: self.sync.note(place.folder, f"{key}.md", data, stamp, seen))  # noqa: B023
-            self.sync.listing(place)
-            return Stored(action, leaf.note_of(place, key, Sheet(data, stamp, 0)))
+            old = leaf.opened(sheet.data, sheet.modified) if sheet else None
+            draft = draft_for(leaf.note_of(place, key, old) if old else None)
+            action, new = leaf.compose(draft, old, dates.now(), new_id(int(dates.clock() * 1000)))
+            if action != "unchanged":
+                seen = sheet.stamp if sheet else None
+                try:
+                    stamp = self.shelf.write(place, key, new.data, seen)
+                except Changed:
+                    continue
+                self.catalogue(lambda: self.sync.notes(place.folder, [(f"{key}.md", new, stamp, seen)]))  # noqa: B023
+                self.sync.listing(place)
+            return Stored(action, leaf.note_of(place, key, new))
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
 
     def write_many(self, place: Scope, drafts: list[Draft]) -> list[Stored]:
@@ -172,22 +171,25 @@ class Desk:
         for _ in range(_ATTEMPTS):
             sheets = self.shelf.read_many(place, [draft.key for draft in drafts])
             now, milliseconds = dates.now(), int(dates.clock() * 1000)
-            made = [leaf.compose(draft, sheets.get(draft.key), now, new_id(milliseconds)) for draft in drafts]
+            made = [
+                leaf.compose(draft, leaf.opened(old.data, old.modified) if old else None, now, new_id(milliseconds))
+                for draft, old in zip(drafts, sheets, strict=True)
+            ]
             new = [
-                (draft.key, data, old.stamp if (old := sheets.get(draft.key)) else None)
-                for draft, (action, data) in zip(drafts, made, strict=True)
+                (f"{draft.key}.md", page_, old.stamp if old else None)
+                for draft, old, (action, page_) in zip(drafts, sheets, made, strict=True)
                 if action != "unchanged"
             ]
             try:
-                stamps = self.shelf.write_many(place, new)
+                stamps = self.shelf.write_many(place, [(name, page_.data, seen) for name, page_, seen in new])
             except Changed:
                 continue
-            written = [(f"{key}.md", data, stamp, seen) for (key, data, seen), stamp in zip(new, stamps, strict=True)]
+            written = [(name, page_, stamp, seen) for (name, page_, seen), stamp in zip(new, stamps, strict=True)]
             self.catalogue(lambda: self.sync.notes(place.folder, written))  # noqa: B023
             self.sync.listing(place)
             return [
-                Stored(action, leaf.note_of(place, draft.key, Sheet(data, (0, 0, 0), 0)))
-                for draft, (action, data) in zip(drafts, made, strict=True)
+                Stored(action, leaf.note_of(place, draft.key, page_))
+                for draft, (action, page_) in zip(drafts, made, strict=True)
             ]
         raise Busy("these notes are changed by others all the time", "Try again")
 
@@ -250,7 +252,10 @@ class Desk:
             return None
         if sheet is None:
             return None
-        text, lines = page.text_and_lines(sheet.text()) if not found.past else leaf.past_text(sheet, found.seq)
+        if not found.past:
+            text, lines = page.text_and_lines(sheet.text())
+        else:
+            text, lines = leaf.past_text(leaf.opened(sheet.data, sheet.modified), found.seq)
         if lines == (0, 0):
             return None
         return Hit(
@@ -272,13 +277,13 @@ class Desk:
         except HoldfastError:
             return {}
 
-    def note(self, key: str, kind: str | None) -> tuple[Scope, Sheet]:
+    def note(self, key: str, kind: str | None) -> tuple[Scope, leaf.Leaf]:
         """The nearest note of that key."""
         guard.key(key)
         for place in self.places(kind) if self.config.enabled else ():
             sheet = self.shelf.read(place, key)
             if sheet is not None:
-                return place, sheet
+                return place, leaf.opened(sheet.data, sheet.modified)
         raise self._missing(key)
 
     def _missing(self, key: str) -> NotFound:

@@ -6,7 +6,7 @@ import os
 
 from holdfast import dates
 from holdfast.errors import DiskTrouble
-from holdfast.leaf import note_of, versions_of
+from holdfast.leaf import opened, versions_of
 from holdfast.note import Receipt, Scope
 
 TYPE_CHECKING = False
@@ -51,8 +51,9 @@ def _known(shelf: Shelf, place: Scope, key: str, wanted: list[tuple[str, str]]) 
         sheet = shelf.read_name(place.folder, part, name)
         if sheet is None:
             continue
-        ids.append(note_of(place, key, sheet).id)
-        for version in versions_of(sheet):
+        leaf = opened(sheet.data, sheet.modified)
+        ids.append(leaf.head.id)
+        for version in versions_of(leaf):
             longest = max(version.text.split("\n"), key=len).strip()
             if len(longest) >= _LEAST:
                 traces[longest.encode("utf-8", "replace")] = None

@@ -9,18 +9,19 @@ import re
 
 from holdfast.dates import DAY, is_moment
 from holdfast.note import Fact, Record
+from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.note import Scope
 
 _WHEN = rf"{DAY}(?:T\d\d:\d\d:\d\dZ)?"
-_LINE = re.compile(
+_LINE = pattern(
     rf"[ \t]*[-*+] (?:\[({_WHEN})\] ([^:\n]+?): (.+?)|~~\[({_WHEN})\] ([^:\n]+?): (.+)~~ (?:superseded|ended|closed) ({_WHEN}))[ \t]*\r?\Z",
     re.ASCII,
 )
-_HINT = re.compile(r"^[ \t]*[-*+] (?:~~)?\[\d{4}-", re.MULTILINE)
-_LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
+_HINT = pattern(r"^[ \t]*[-*+] (?:~~)?\[\d{4}-", re.MULTILINE)
+_LINK = pattern(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 
 
 class Dated(Record):

@@ -8,14 +8,13 @@ changes a value to make it fit: it passes unchanged or it is refused with what t
 
 from __future__ import annotations
 
-import re
-
 from holdfast.errors import InvalidKey, InvalidPath, InvalidText, TooLarge, UsageError
 from holdfast.note import KEY, NAME, ORIGINS, TYPES
+from holdfast.pattern import pattern
 
 FILE_BYTES = 10 * 1024 * 1024
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_TRICKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|%[0-9a-fA-F]{2}")
+_CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_TRICKS = pattern(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|%[0-9a-fA-F]{2}")
 _ROOT = "/memories"
 
 

@@ -9,13 +9,10 @@ from holdfast.dates import stamp as utc
 from holdfast.errors import Conflict, NotFound
 from holdfast.note import KEY, Fact, Note, Record, Scope, Source, Version, digest, title_of
 from holdfast.page import Head, Page, clean
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from holdfast.shelf.disk import Sheet
+from holdfast.pattern import pattern
 
 Stamp = tuple[int, int, int]
-_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_HEADING = pattern(r"^#{1,6} ", re.MULTILINE)
 _SECTION_LINES = 40
 
 
@@ -64,33 +61,18 @@ class Doc(Record):
     facts: tuple[Fact, ...]
 
 
-def note_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int, newest_only: bool = False) -> Doc:
+def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False) -> Doc:
     """A note's file; with `newest_only` just the current version and the one before it."""
-    text = data.decode("utf-8", "surrogateescape")
-    sheet = page.parse(text)
-    head = completed(page.head_of(sheet), modified)
     key = name.removesuffix(".md")
-    current = clean(page.text_of(sheet))
-    title = title_of(current, key)
-    path = f"{scope}/notes/{name}"
-    past = page.past_of(sheet, 1 if newest_only else None)
-    older = page.past_count(sheet)
-    lines = page.lines_of(sheet)
-    passages = _versions(key, title, current, head, past, lines, older)
+    head, text = leaf.head, clean(leaf.text)
+    title = title_of(text, key)
+    past = page.past_of(leaf.page, 1 if newest_only else None) if leaf.older else []
+    passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
     return Doc(
-        scope, "notes", name, stamp, digest(data), "note", key, head.id, title, head.type, head.tags, head.created,
-        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, lines, older + 1,
-        _problem(key, text, sheet, head, current), passages,
-        _facts(current, title, scope, path, lines[0]),
+        scope, "notes", name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
+        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, leaf.lines, leaf.older + 1,
+        _problem(key, leaf), passages, _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]),
     )  # fmt: skip
-
-
-def completed(head: Head, modified: int) -> Head:
-    """A person's file need not date itself: the file system does."""
-    updated = head.updated or head.created or utc(modified)
-    return head.replace(
-        created=head.created or updated, updated=updated, valid_from=head.valid_from or updated
-    )
 
 
 def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> Doc:
@@ -166,15 +148,15 @@ def _versions(
     return tuple(passages)
 
 
-def _problem(key: str, text: str, sheet: Page, head: Head, current: str) -> str:
-    found = list(head.problems)
+def _problem(key: str, leaf: Leaf) -> str:
+    found = list(leaf.head.problems)
     if not KEY.match(key):
         found.append("its name is not a valid key")
-    if not text.isascii() and any("\udc80" <= char <= "\udcff" for char in text):
+    if not leaf.data.isascii() and b"\xef\xbf\xbd" in leaf.data.decode("utf-8", "replace").encode() != leaf.data:
         found.append("not UTF-8")
-    if not sheet.opening and text.startswith("---"):
+    if not leaf.page.opening and leaf.data.startswith(b"---"):
         found.append("its frontmatter is never closed")
-    if not current.strip():
+    if not leaf.text.strip():
         found.append("it is empty")
     return "; ".join(found)
 
@@ -193,49 +175,67 @@ def _entry_problem(name: str, text: str) -> str:
 # --- the note and its versions -----------------------------------------------------------------------------------------
 
 
-def note_of(scope: Scope, key: str, sheet: Sheet) -> Note:
+class Leaf(Record):
+    """A note's file, opened: its bytes and what they say."""
+
+    data: bytes
+    page: Page
+    head: Head
+    text: str
+    lines: tuple[int, int]
+    older: int
+
+    @property
+    def digest(self) -> str:
+        return digest(self.data)
+
+
+def opened(data: bytes, modified: int) -> Leaf:
+    """The file that has these bytes. A person's file need not date itself: the file system does."""
+    sheet = page.parse(data.decode("utf-8", "surrogateescape"))
+    head = page.head_of(sheet)
+    updated = head.updated or head.created or utc(modified)
+    head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
+    return Leaf(data, sheet, head, page.text_of(sheet), page.lines_of(sheet), page.past_count(sheet))
+
+
+def note_of(scope: Scope, key: str, leaf: Leaf) -> Note:
     """The note as its file says."""
-    leaf = opened(sheet)
-    head = completed(page.head_of(leaf), sheet.modified)
+    head = leaf.head
     return Note(
-        scope, key, head.id, clean(page.text_of(leaf)), head.type, head.tags, head.created, head.updated, head.source,
-        head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", page.lines_of(leaf),
-        digest(sheet.data), 1 + page.past_count(leaf),
+        scope, key, head.id, clean(leaf.text), head.type, head.tags, head.created, head.updated, head.source,
+        head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", leaf.lines, leaf.digest,
+        leaf.older + 1,
     )  # fmt: skip
 
 
-def note_at(scope: Scope, key: str, sheet: Sheet, as_of: str, known_at: str | None) -> Note:
+def note_at(scope: Scope, key: str, leaf: Leaf, as_of: str, known_at: str | None) -> Note:
     """The note as it was."""
-    versions = versions_of(sheet)
+    versions = versions_of(leaf)
     place = version_at(versions, as_of, known_at)
     if place is None:
         raise NotFound(f"{key!r} had no version at {as_of}", f"`holdfast get {key} --history` shows them all")
     version = versions[place]
-    return note_of(scope, key, sheet).replace(
+    return note_of(scope, key, leaf).replace(
         text=version.text, type=version.type, tags=version.tags, updated=version.recorded, source=version.source,
-        valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(sheet, place),
+        valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(leaf, place),
     )  # fmt: skip
 
 
-def past_text(sheet: Sheet, seq: int) -> tuple[str, tuple[int, int]]:
+def past_text(leaf: Leaf, seq: int) -> tuple[str, tuple[int, int]]:
     """The text of an older version, counted from the oldest, and its lines; (0, 0) if the file has it no more."""
-    versions = versions_of(sheet)
+    versions = versions_of(leaf)
     place = len(versions) - 1 - seq
-    return (versions[place].text, _lines_of(sheet, place)) if 0 < place < len(versions) else ("", (0, 0))
+    return (versions[place].text, _lines_of(leaf, place)) if 0 < place < len(versions) else ("", (0, 0))
 
 
-def opened(sheet: Sheet) -> Page:
-    return page.parse(sheet.text())
-
-
-def versions_of(sheet: Sheet) -> list[Version]:
+def versions_of(leaf: Leaf) -> list[Version]:
     """Every version, newest first."""
-    leaf = opened(sheet)
-    head = completed(page.head_of(leaf), sheet.modified)
+    head = leaf.head
     current = Version(
-        clean(page.text_of(leaf)), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to
+        clean(leaf.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to
     )
-    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(leaf)]]
+    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(leaf.page)]]
 
 
 def version_at(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
@@ -252,10 +252,9 @@ def version_at(versions: list[Version], as_of: str | None, known_at: str | None)
     return None
 
 
-def _lines_of(sheet: Sheet, place: int) -> tuple[int, int]:
+def _lines_of(leaf: Leaf, place: int) -> tuple[int, int]:
     """Where in the file the text of a version stands; 0 is the current one."""
-    leaf = opened(sheet)
-    return page.lines_of(leaf) if place == 0 else page.past_lines(leaf)[place - 1]
+    return leaf.lines if place == 0 else page.past_lines(leaf.page)[place - 1]
 
 
 # --- its next version -------------------------------------------------------------------------------------------------
@@ -275,25 +274,31 @@ class Draft(Record):
     expected: str | None = None
 
 
-def compose(draft: Draft, sheet: Sheet | None, now: str, new_id: str) -> tuple[str, bytes]:
-    """What happens (created, updated, unchanged) and the bytes of the file after it."""
-    _as_expected(draft, sheet)
-    if sheet is None:
-        return "created", _bytes(page.new(_head(draft, Head(id=new_id, created=now), now), draft.text))
-    old = opened(sheet)
-    head = completed(page.head_of(old), sheet.modified)
-    text = page.text_of(old)
+def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str, Leaf]:
+    """What happens (created, updated, unchanged) and the file after it."""
+    _as_expected(draft, old)
+    if old is None:
+        head = _head(draft, Head(id=new_id, created=now), now)
+        return "created", _leaf(page.new(head, draft.text), head, draft.text, 0)
+    head = old.head
     now = max(now, head.updated)  # the clock may go backwards; a note's history does not
-    if not _differs(draft, head, text):
-        return "unchanged", sheet.data
+    if not _differs(draft, head, old.text):
+        return "unchanged", old
     new = _head(draft, head.replace(id=head.id or new_id), now)
     closed = max(new.valid_from, head.valid_from)
     if head.valid_to and head.valid_from <= head.valid_to < closed:
         closed = head.valid_to
     before = Version(
-        text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed
+        old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed
     )
-    return "updated", _bytes(page.succeed(old, before, new, draft.text))
+    return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1)
+
+
+def _leaf(sheet: Page, head: Head, text: str, older: int) -> Leaf:
+    """A file we are about to write, without reading it back."""
+    first = page.first_line(sheet)
+    data = page.render(sheet).encode("utf-8", "surrogateescape")
+    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older)
 
 
 def _head(draft: Draft, head: Head, now: str) -> Head:
@@ -319,14 +324,9 @@ def _differs(draft: Draft, head: Head, text: str) -> bool:
     )
 
 
-def _as_expected(draft: Draft, sheet: Sheet | None) -> None:
+def _as_expected(draft: Draft, old: Leaf | None) -> None:
     if draft.expected is None:
         return
-    there = digest(sheet.data) if sheet else ""
-    if there != draft.expected:
-        what = "has changed since you read it" if sheet else "is not there any more"
+    if (old.digest if old else "") != draft.expected:
+        what = "has changed since you read it" if old else "is not there any more"
         raise Conflict(f"the note {draft.key!r} {what}", "Get it again, and make your edit to what it says now")
-
-
-def _bytes(sheet: page.Page) -> bytes:
-    return page.render(sheet).encode("utf-8", "surrogateescape")

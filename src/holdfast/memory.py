@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.desk import Tags, When
     from holdfast.files import Files, Piece, Snippet
     from holdfast.leaf import Draft
-    from holdfast.note import Fact, FactSet, Problem, Receipt, Stored, Version
+    from holdfast.note import Binned, Fact, FactSet, Problem, Receipt, Stored, Version
 
 
 class Memory:
@@ -136,6 +136,11 @@ class Memory:
             return self.get(key, scope=place.kind)
         raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
 
+    def trash(self, *, scope: str | None = None) -> List[Binned]:
+        """What can be restored, newest first."""
+        places = self._desk.places(scope) if self.config.enabled else []
+        return [one for place in places for one in self._desk.shelf.binned(place)]
+
     def purge(self, key: str, *, scope: str | None = None) -> Receipt:
         """Remove a note for good: file, history, trash, archive, index, usage. Answers when that has been checked."""
         from holdfast import erasing, guard
@@ -199,8 +204,8 @@ class Memory:
 
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
-        place, sheet = self._desk.note(key, scope)
-        return leaf.note_at(place, key, sheet, moment, known) if moment else leaf.note_of(place, key, sheet)
+        place, there = self._desk.note(key, scope)
+        return leaf.note_at(place, key, there, moment, known) if moment else leaf.note_of(place, key, there)
 
     def list(
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None

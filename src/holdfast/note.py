@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from holdfast.pattern import pattern
+
 try:
     from _blake2 import blake2b  # straight from its C module: hashlib loads OpenSSL, 8 ms of a cold start
 except ImportError:  # a Python built otherwise
@@ -25,8 +27,8 @@ TYPES = ("user", "feedback", "project", "reference")
 ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SORTS = ("relevance", "recency", "usage")
-KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\Z")
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}\Z")  # ids of projects, agents and sessions; never hidden, never `..`
+KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
+NAME = pattern(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}\Z")  # ids of projects, agents and sessions; never hidden, never `..`
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -39,24 +41,24 @@ class Record:
     Subclasses list their fields as annotations; a class attribute is the field's default."""
 
     _fields: tuple[str, ...] = ()
+    _names: frozenset[str] = frozenset()
     _defaults: dict[str, Any] = {}
 
     def __init_subclass__(cls) -> None:
         own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if not name.startswith("_"))
         cls._fields = cls._fields + own
+        cls._names = frozenset(cls._fields)
         cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self._fields
-        if len(values) > len(fields):
-            raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, {len(values)} given")
-        state = self.__dict__
-        state.update(self._defaults)
+        state, fields = self.__dict__, self._fields
+        if len(values) != len(fields) or named:
+            state.update(self._defaults)
         state.update(zip(fields, values, strict=False))
         state.update(named)
-        if len(state) != len(fields) or any(name not in state for name in fields):
-            unknown = sorted(set(state) - set(fields)) or sorted(set(fields) - set(state))
-            raise TypeError(f"{type(self).__name__}: unknown or missing field {', '.join(unknown)}")
+        if len(state) != len(fields) or len(values) > len(fields) or not named.keys() <= self._names:
+            wrong = sorted(set(named) - self._names) or sorted(self._names - set(state)) or ["too many values"]
+            raise TypeError(f"{type(self).__name__}: unknown or missing field: {', '.join(wrong)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen; use .replace({name}=...)")
@@ -251,6 +253,16 @@ class Answer(Record):
 
     def __getitem__(self, place: int) -> Hit:
         return self.hits[place]
+
+
+class Binned(Record):
+    """A note in the trash or in the archive, and since when."""
+
+    scope: Scope
+    key: str
+    time: str
+    part: str
+    name: str
 
 
 class Problem(Record):

@@ -21,6 +21,7 @@ import re
 
 from holdfast.dates import DAY, STAMP
 from holdfast.note import ORIGINS, TYPES, Record, Source, Version, tags_of
+from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
 
 HISTORY = "<!-- holdfast:history -->"
 _WHEN = rf"{DAY}(?:T\d\d:\d\d:\d\dZ)?"
-_FENCE = re.compile(r"(\ufeff?---[ \t]*\r?\n)((?:.*\n)*?)(---[ \t]*(?:\r?\n|\Z))")
-_FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:")
-_HISTORY = re.compile(r"^<!-- holdfast:history -->[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_SECTION = re.compile(rf"^## ({_WHEN}) to ({_WHEN})[ \t]*\r?(?:\n|\Z)(?:<!-- holdfast:version (\{{.*\}}) -->\r?(?:\n|\Z))?", re.MULTILINE)
-_MARKER = re.compile(rf"^(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE)
-_ESCAPED = re.compile(rf"^\\(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE)
-_PLAIN = re.compile(r"[\w./+](?:[\w./@+ -]*[\w./@+-])?\Z")
-_ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^\s"\'\[\]{},:#&*!|>%@`][^"\'\[\]{},:#]*?)\s*(?:,|\Z)')
-_PAIR = re.compile(r'\s*([a-z_]+): ("(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|[^\s"\'\[\]{},][^"\'\[\]{},]*?)\s*(?:,|\Z)')
-_SIMPLE = re.compile(r"[^\s\"'\[\]{}#&*!|>%@`,?-][^\"'\[\]{}#\n\r]*\Z")
-_STAMP = re.compile(STAMP + r"\Z")
+_FENCE = pattern(r"(\ufeff?---[ \t]*\r?\n)((?:.*\n)*?)(---[ \t]*(?:\r?\n|\Z))")
+_FIELD = pattern(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:")
+_HISTORY = pattern(r"^<!-- holdfast:history -->[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_SECTION = pattern(rf"^## ({_WHEN}) to ({_WHEN})[ \t]*\r?(?:\n|\Z)(?:<!-- holdfast:version (\{{.*\}}) -->\r?(?:\n|\Z))?", re.MULTILINE)
+_MARKER = pattern(rf"^(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE)
+_ESCAPED = pattern(rf"^\\(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE)
+_PLAIN = pattern(r"[\w./+](?:[\w./@+ -]*[\w./@+-])?\Z")
+_ITEM = pattern(r'\s*("(?:[^"\\]|\\.)*"|[^\s"\'\[\]{},:#&*!|>%@`][^"\'\[\]{},:#]*?)\s*(?:,|\Z)')
+_PAIR = pattern(r'\s*([a-z_]+): ("(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|[^\s"\'\[\]{},][^"\'\[\]{},]*?)\s*(?:,|\Z)')
+_SIMPLE = pattern(r"[^\s\"'\[\]{}#&*!|>%@`,?-][^\"'\[\]{}#\n\r]*\Z")
+_STAMP = pattern(STAMP + r"\Z")
 
 
 class Page(Record):

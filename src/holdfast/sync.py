@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 
+from holdfast import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
+from holdfast.house import Lock
 from holdfast.index.sqlite import Index, Lost
-from holdfast.leaf import Doc, Stamp, file_doc, note_doc, unread_doc
+from holdfast.leaf import Doc, Leaf, Stamp, file_doc, note_doc, opened, unread_doc
 from holdfast.note import Progress, Scope
-from holdfast.shelf.disk import Lock
 from holdfast.shelf.folder import Entry, Shelf
 from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.shelf.disk import Watch
 
 PARTS = ("notes", "files")
@@ -73,22 +76,18 @@ class Sync:
         self._clean.clear()
         self._ready.clear()
 
-    def note(self, scope: str, name: str, data: bytes, stamp: Stamp, replaced: Stamp | None) -> None:
-        """Catalogue a note we just wrote, from the bytes we wrote."""
-        doc = note_doc(scope, name, data, stamp, 0, newest_only=replaced is not None)
-        self._index.put([(doc, replaced)], self._still)
-
     def file(self, scope: str, name: str, data: bytes, stamp: Stamp) -> None:
         """Catalogue a file we just wrote."""
-        self._index.put([(file_doc(scope, name, data, stamp, _now()), None)], self._still)
+        doc = file_doc(scope, name, data, stamp, int(dates.clock()))
+        self._index.put([(doc, None)], self._still_there(scope, "files", [doc]))
 
-    def notes(self, scope: str, written: list[tuple[str, bytes, Stamp, Stamp | None]]) -> None:
-        """The same for many, in one transaction."""
+    def notes(self, scope: str, written: list[tuple[str, Leaf, Stamp, Stamp | None]]) -> None:
+        """Catalogue notes we just wrote, from what we wrote; each with the stamp of the file it replaced."""
         docs = [
-            (note_doc(scope, name, data, stamp, 0, newest_only=replaced is not None), replaced)
-            for name, data, stamp, replaced in written
+            (note_doc(scope, name, leaf, stamp, newest_only=replaced is not None), replaced)
+            for name, leaf, stamp, replaced in written
         ]
-        self._index.put(docs, lambda doc: True if len(docs) > _MANY else self._still(doc))
+        self._index.put(docs, self._still_there(scope, "notes", [doc for doc, _ in docs]))
 
     def gone(self, scope: str, part: str, names: list[str]) -> int:
         """Take files out of the catalogue that we just took off the shelf."""
@@ -148,7 +147,7 @@ class Sync:
         try:
             self._apply(scope, part, *self._difference(scope, part))
         finally:
-            lock.__exit__(None, None, None)
+            lock.release()
         return ""
 
     def _difference(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
@@ -168,7 +167,7 @@ class Sync:
             for start in range(0, len(changed), _BATCH):
                 batch = changed[start : start + _BATCH]
                 docs = [doc for entry in batch if (doc := self._describe(scope, part, entry))]
-                self._index.put([(doc, None) for doc in docs], self._still)
+                self._index.put([(doc, None) for doc in docs], self._still_there(scope, part, docs))
                 self._progress.step(len(batch))
         finally:
             self._progress.end()
@@ -189,13 +188,25 @@ class Sync:
         if sheet is None:
             return None
         if part == "notes":
-            return note_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
+            return note_doc(scope, entry.name, opened(sheet.data, sheet.modified), sheet.stamp)
         if b"\0" in sheet.data:
             return unread_doc(scope, part, entry.name, sheet.stamp, "")
         return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
 
-    def _still(self, doc: Doc) -> bool:
-        return self._stamp(doc.scope, doc.part, doc.name) == doc.stamp
+    def _still_there(self, scope: str, part: str, docs: list[Doc]) -> Callable[[Doc], bool]:
+        """Whether a file is still the one described; looked up once, when the catalogue asks within its transaction."""
+        stamps: dict[str, Stamp | None] = {}
+
+        def still(doc: Doc) -> bool:
+            if not stamps:
+                names = [one.name for one in docs]
+                if part == "notes":
+                    stamps.update(self._shelf.stamps(scope, part, names))
+                else:
+                    stamps.update({name: self._stamp(scope, part, name) for name in names})
+            return stamps[doc.name] == doc.stamp
+
+        return still
 
     def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
         if part == "notes":
@@ -242,7 +253,7 @@ class Sync:
                 entry = self._entry(scope, part, name)
                 doc = self._describe(scope, part, entry) if entry else None
                 if doc:
-                    self._index.put([(doc, None)], self._still)
+                    self._index.put([(doc, None)], self._still_there(scope, part, [doc]))
 
     def _entry(self, scope: str, part: str, name: str) -> Entry | None:
         import stat
@@ -258,9 +269,8 @@ class Sync:
             return False
         if part == "notes":
             return self._watch.add(self._path(scope, part))
-        return all([self._watch.add(path) for path in self._tree(scope).folders()]) and os.path.isdir(
-            self._path(scope, part)
-        )
+        folders = self._tree(scope).folders()
+        return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:
         return os.path.join(self._shelf.home, "shelf", scope, part)
@@ -271,12 +281,6 @@ class Sync:
         depth = 1 if inside[0] == "global" else 2
         below = "/".join(inside[depth + 1 :])
         return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
-
-
-def _now() -> int:
-    from holdfast import dates
-
-    return int(dates.clock())
 
 
 def _listing(scope: str, rows: list[tuple[str, str, str, str, str]]) -> bytes:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 
-import apsw
-
-from holdfast import sql
-from holdfast.errors import Busy, DiskTrouble, HoldfastError
+from holdfast import house
 from holdfast.facts import fold
+from holdfast.house import Database, Renewed
 from holdfast.leaf import Doc, Passage, Stamp
 from holdfast.note import Fact, Note, Record, Scope, Source
 
@@ -19,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-SQL = sql.load(__file__)
+    import apsw
+
+SQL = house.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 1  # another number, another tokenizer: the catalogue is built anew
-_UNUSABLE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.SchemaChangeError, apsw.FormatError)
 _ANY_TIME = "9"
 
 
-class Lost(Exception):
-    """The catalogue was not usable and has been started anew; fill it and ask again."""
+Lost = Renewed  # the catalogue was not usable and has been started anew; fill it and ask again
 
 
 class Found(Record):
@@ -69,13 +65,13 @@ class Index:
     """One process's view of the catalogue."""
 
     def __init__(self, home: str, busy_seconds: float) -> None:
-        self._path = os.path.join(home, "index.db")
-        self._busy = int(busy_seconds * 1000)
-        self._db: apsw.Connection | None = None
-        self._inode = 0
-        self._pid = 0
-        self._lock = threading.RLock()
-        self.in_memory = ""  # why, when the home cannot hold the catalogue
+        self._database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
+        self._one, self._all, self._writing = self._database.row, self._database.rows, self._database.transaction
+
+    @property
+    def in_memory(self) -> str:
+        """Why the home cannot hold the catalogue, when it cannot."""
+        return self._database.reason
 
     # --- what is in it -------------------------------------------------------------------------------------------
 
@@ -105,50 +101,41 @@ class Index:
         then only what is new is added. `still` says whether the file on the shelf is the one described: when another
         writer was faster, that writer's description counts, not ours."""
         with self._writing() as db:
+            folders = _Folders(db)
             for doc, replaced in docs:
                 if still(doc):
-                    self._put(db, doc, replaced)
+                    self._put(db, folders, doc, replaced)
+            folders.save()
 
     def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
         """Take files out that are no longer on the shelf; how many were in."""
         count = 0
         with self._writing() as db:
-            known = _row(db, "folder_of", scope=scope, part=part)
-            for name in names if known else ():
-                row = _row(db, "doc_stamp", folder=known[0], name=name)
+            folders = _Folders(db)
+            folder = folders.id(scope, part)
+            for name in names:
+                row = _row(db, "doc_stamp", folder=folder, name=name)
                 if row and gone(name):
                     _empty(db, row[0])
                     db.execute(SQL["drop_doc"], {"doc": row[0]})
-                    self._mixed(db, known[0], row[4])
+                    folders.mix(folder, row[4])
                     count += 1
+            folders.save()
         return count
-
-    def restamp(self, scope: str, part: str, stamps: dict[str, Stamp]) -> None:
-        """The bytes are the same, only the file system's marks are others (a checkout, a copy back)."""
-        with self._writing() as db:
-            known = _row(db, "folder_of", scope=scope, part=part)
-            for name, stamp in stamps.items() if known else ():
-                row = _row(db, "doc_stamp", folder=known[0], name=name)
-                if row:
-                    mix = hash(stamp)
-                    db.execute(SQL["restamp"], {"doc": row[0], "mix": mix, **_stamp(stamp)})
-                    self._mixed(db, known[0], row[4], mix)
 
     def add_folder(self, scope: str, part: str) -> None:
         """Remember that a folder has been looked at, even if it is empty."""
         with self._writing() as db:
             db.execute(SQL["add_folder"], {"scope": scope, "part": part})
 
-    def _put(self, db: apsw.Connection, doc: Doc, replaced: Stamp | None) -> None:
-        db.execute(SQL["add_folder"], {"scope": doc.scope, "part": doc.part})
-        folder = _row(db, "folder_of", scope=doc.scope, part=doc.part)[0]
+    def _put(self, db: apsw.Connection, folders: _Folders, doc: Doc, replaced: Stamp | None) -> None:
+        folder = folders.id(doc.scope, doc.part)
         row = _row(db, "doc_stamp", folder=folder, name=doc.name)
         mix = hash(doc.stamp)
-        fields = _doc_fields(doc, folder, mix)
+        passages = doc.passages
         if row is None:
-            id = _row(db, "add_doc", **fields)[0]
-            passages = doc.passages
-            self._mixed(db, folder, mix)
+            id = _row(db, "add_doc", **_doc_fields(doc, folder, mix))[0]
+            folders.mix(folder, mix)
         else:
             id, known = row[0], (_unsigned(row[1]), row[2], row[3])
             if known == doc.stamp and row[5] == doc.digest:
@@ -157,20 +144,13 @@ class Index:
             if not follows and len(doc.passages) < doc.versions and doc.kind == "note":
                 return  # the one before is not catalogued: leave it to the next look at the folder
             _empty(db, id, current_only=follows)
-            passages = doc.passages[:2] if follows else doc.passages
-            db.execute(SQL["change_doc"], {**fields, "doc": id})
-            self._mixed(db, folder, row[4], mix)
+            passages = passages[:2] if follows else passages
+            db.execute(SQL["change_doc"], {**_doc_fields(doc, folder, mix), "doc": id})
+            folders.mix(folder, row[4] ^ mix)
         for passage in passages:
             _add_passage(db, id, passage)
         for fact in doc.facts:
             db.execute(SQL["add_fact"], _fact_fields(id, fact))
-
-    def _mixed(self, db: apsw.Connection, folder: int, *mixes: int) -> None:
-        total = 0
-        for mix in mixes:
-            total ^= mix
-        db.execute(SQL["mix_in"], {"folder": folder, "mix": total})
-        db.execute(SQL["mark_stale"], {"folder": folder})
 
     # --- asking it -----------------------------------------------------------------------------------------------
 
@@ -269,13 +249,13 @@ class Index:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
         try:
             with self._writing() as db:
-                for row in db.execute("PRAGMA integrity_check"):
+                for row in db.execute(SQL["verify_pages"]):
                     if row[0] != "ok":
                         return str(row[0])
                 db.execute(SQL["verify_now"])
                 db.execute(SQL["verify_past"])
-        except (Lost, apsw.Error) as error:
-            return f"unusable: {error or 'started anew'}"
+        except Lost as error:
+            return str(error)
         return ""
 
     def _passages(self, scores: dict[int, float], asked: Asked) -> list[Found]:
@@ -293,206 +273,40 @@ class Index:
 
     def start_anew(self) -> None:
         """Throw the catalogue away; the next look at the shelf fills a new one."""
-        with self._lock:
-            self.close()
-            with self._creating():
-                self._remove()
+        self._database.renew()
 
     def scrub(self) -> None:
         """Leave nothing of deleted rows in the file or in its log."""
-        with self._lock:
-            db = self._open()
-            try:
-                with self._writing() as writing:
-                    writing.execute("INSERT INTO now (now) VALUES ('optimize')")
-                    writing.execute("INSERT INTO past (past) VALUES ('optimize')")
-                left = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            except apsw.Error as error:
-                raise _ours(error) from error
-            if left and left[0]:
-                raise Busy("a reader still holds the old index pages", "Close other Holdfast programs and purge again")
+        with self._writing() as db:
+            db.execute(SQL["optimize_now"])
+            db.execute(SQL["optimize_past"])
+        self._database.scrub()
 
     def close(self) -> None:
-        with self._lock:
-            if self._db is not None and self._pid == os.getpid():
-                self._db.close()
-            self._db = None
-
-    def _one(self, query: str, /, **values: Any) -> Any:
-        rows = self._all(query, **values)
-        return rows[0] if rows else None
-
-    def _all(self, statement: str, /, **values: Any) -> list[Any]:
-        with self._lock:
-            db = self._open()
-            try:
-                return db.execute(SQL[statement], values).fetchall()
-            except _UNUSABLE as error:
-                self.start_anew()
-                raise Lost from error
-            except apsw.Error as error:
-                raise _ours(error) from error
-
-    def _writing(self) -> _Transaction:
-        return _Transaction(self)
-
-    def _open(self) -> apsw.Connection:
-        """The open file, unless somebody deleted or replaced it, or we are a child of who opened it."""
-        if self._db is not None and self._pid == os.getpid():
-            if self.in_memory:
-                return self._db
-            try:
-                if os.stat(self._path).st_ino == self._inode:
-                    return self._db
-            except OSError:
-                pass
-            self._db.close()
-        self._db = None
-        self._pid = os.getpid()
-        try:
-            self._db = self._connect() or self._create()
-            self._inode = os.stat(self._path).st_ino
-        except (DiskTrouble, OSError) as error:
-            self.in_memory = str(error)
-            self._db = _fresh(":memory:")
-        return self._db
-
-    def _connect(self) -> apsw.Connection | None:
-        """The existing file, if it is one of ours, of this schema, and whole."""
-        try:
-            if os.stat(self._path).st_size == 0:
-                return None
-        except OSError:
-            return None
-        try:
-            db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE)
-        except apsw.Error as error:
-            raise _ours(error) from error
-        try:
-            _tuned(db, self._busy)
-            ours = db.pragma("application_id") == APPLICATION and db.pragma("user_version") == SCHEMA
-            if ours and db.pragma("journal_mode") == "wal":
-                return db
-        except apsw.BusyError as error:
-            raise _ours(error) from error
-        except apsw.Error:
-            pass
-        db.close()
-        return None
-
-    def _create(self) -> apsw.Connection:
-        """A new file; many processes may come here at once, one makes it."""
-        with self._creating():
-            db = self._connect()
-            if db is not None:
-                return db
-            self._set_aside()
-            try:
-                return _fresh(self._path, self._busy)
-            except apsw.Error as error:
-                raise _ours(error) from error
-
-    def _creating(self) -> _FileLock:
-        return _FileLock(os.path.join(os.path.dirname(self._path), "run"), "index.lock", self._busy / 1000)
-
-    def _set_aside(self) -> None:
-        """Somebody else's database in our place is theirs: keep it. Anything else there is ours and derived."""
-        try:
-            other = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READONLY)
-            foreign = other.pragma("application_id") != APPLICATION and other.execute(
-                "SELECT count(*) FROM sqlite_schema"
-            ).fetchone() != (0,)
-            other.close()
-        except apsw.Error:
-            foreign = False
-        if foreign:
-            os.replace(self._path, f"{self._path}.not-ours")
-        self._remove()
-
-    def _remove(self) -> None:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            try:
-                os.unlink(self._path + suffix)
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                raise DiskTrouble(f"cannot remove {self._path}{suffix}: {error.strerror}") from error
+        self._database.close()
 
 
-class _Transaction:
-    """BEGIN IMMEDIATE ... COMMIT, with what can go wrong named."""
+class _Folders:
+    """The folders one transaction touches: looked up once, their fingerprints written once."""
 
-    def __init__(self, index: Index) -> None:
-        self._index = index
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._ids: dict[tuple[str, str], int] = {}
+        self._mixes: dict[int, int] = {}
 
-    def __enter__(self) -> apsw.Connection:
-        self._index._lock.acquire()
-        try:
-            self._db = self._index._open()
-            self._db.execute("BEGIN IMMEDIATE")
-        except BaseException as error:
-            self._index._lock.release()
-            self._named(error)
-            raise
-        return self._db
+    def id(self, scope: str, part: str) -> int:
+        known = self._ids.get((scope, part))
+        if known is None:
+            self._db.execute(SQL["add_folder"], {"scope": scope, "part": part})
+            known = self._ids[scope, part] = int(_row(self._db, "folder_of", scope=scope, part=part)[0])
+        return known
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                self._db.execute("COMMIT")
-        except BaseException as failure:
-            self._undo()
-            self._named(failure)
-            raise
-        else:
-            if error is not None:
-                self._undo()
-                self._named(error)
-        finally:
-            self._index._lock.release()
+    def mix(self, folder: int, mix: int) -> None:
+        self._mixes[folder] = self._mixes.get(folder, 0) ^ mix
 
-    def _undo(self) -> None:
-        try:
-            if not self._db.getautocommit():
-                self._db.execute("ROLLBACK")
-        except apsw.Error:
-            self._index.close()
-
-    def _named(self, error: BaseException) -> None:
-        if isinstance(error, _UNUSABLE):
-            self._index.start_anew()
-            raise Lost from error
-        if isinstance(error, apsw.Error):
-            raise _ours(error) from error
-
-
-class _FileLock:
-    """Between processes, while the catalogue file is made or removed."""
-
-    def __init__(self, folder: str, name: str, seconds: float) -> None:
-        self._folder, self._name, self._seconds = folder, name, seconds
-
-    def __enter__(self) -> None:
-        import fcntl
-
-        try:
-            os.makedirs(self._folder, 0o700, exist_ok=True)
-            path = os.path.join(self._folder, self._name)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise DiskTrouble(f"cannot lock the index: {error.strerror}") from error
-        end = time.monotonic() + self._seconds
-        while True:
-            try:
-                return fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    os.close(self._fd)
-                    raise Busy("the index is being made by another process", "Try again in a moment") from None
-                time.sleep(0.002)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
+    def save(self) -> None:
+        for folder, mix in self._mixes.items():
+            self._db.execute(SQL["mix_in"], {"folder": folder, "mix": mix})
 
 
 def terms(query: str) -> str:
@@ -506,30 +320,6 @@ def terms(query: str) -> str:
             words[word] = None
             word = ""
     return " OR ".join([f'"{word}"' for word in list(words)[:64] if '"' not in word and "\0" not in word])
-
-
-def _tuned(db: apsw.Connection, busy: int) -> None:
-    db.set_busy_timeout(busy)
-    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a short command does not pay for everybody's log
-    db.execute("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=268435456")
-
-
-def _fresh(path: str, busy: int = 0) -> apsw.Connection:
-    old = os.umask(0o077)
-    try:
-        db = apsw.Connection(path)
-        _tuned(db, busy)
-        db.execute("PRAGMA journal_mode=WAL")
-    finally:
-        os.umask(old)
-    db.execute(f"BEGIN IMMEDIATE; {SQL['schema']}; PRAGMA application_id={APPLICATION}; PRAGMA user_version={SCHEMA}; COMMIT")
-    return db
-
-
-def _ours(error: BaseException) -> HoldfastError:
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Busy("the index stayed locked by another process", "Try again in a moment")
-    return DiskTrouble(f"the index cannot be used: {error}", "Free space or mend the disk; the notes themselves are safe")
 
 
 def _row(db: apsw.Connection, statement: str, /, **values: Any) -> Any:

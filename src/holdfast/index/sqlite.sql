@@ -86,10 +86,7 @@ SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
 INSERT INTO folder (scope, part) VALUES (:scope, :part) ON CONFLICT DO NOTHING;
 
 -- name: mix_in
-UPDATE folder SET fingerprint = (fingerprint | :mix) - (fingerprint & :mix) WHERE id = :folder;
-
--- name: mark_stale
-UPDATE folder SET stale = 1 WHERE id = :folder;
+UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), stale = 1 WHERE id = :folder;
 
 -- name: listing_state
 SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most))
@@ -106,9 +103,6 @@ SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :fold
 
 -- name: doc_stamps
 SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
-
--- name: restamp
-UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix WHERE id = :doc;
 
 -- name: add_doc
 INSERT INTO doc (folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
@@ -246,6 +240,15 @@ SELECT (SELECT count(*) FROM doc WHERE kind = 'note'), (SELECT count(*) FROM doc
 -- name: rows_of_note
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope AND f.part = 'notes' AND d.name = :name;
+
+-- name: optimize_now
+INSERT INTO now (now) VALUES ('optimize');
+
+-- name: optimize_past
+INSERT INTO past (past) VALUES ('optimize');
+
+-- name: verify_pages
+PRAGMA integrity_check;
 
 -- name: verify_now
 INSERT INTO now (now) VALUES ('integrity-check');

@@ -87,7 +87,7 @@ class Ledger:
             counted = self._write(lambda db: db.executemany(SQL["count"], rows).fetchall(), durable=False)
             if len(self._counted) + len(counted) > _MEMO_MOST:
                 self._counted.clear()
-            self._counted.update((id, now) for (id,) in counted)
+            self._counted.update((str(row[0]), now) for row in counted)
 
     def usage(self, ids: Iterable[str]) -> dict[str, int]:
         """How often each was used; those never used are left out."""
@@ -464,6 +464,4 @@ def _after_fork_in_child() -> None:
                 ledger._db = None
 
 
-os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

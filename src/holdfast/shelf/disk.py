@@ -11,9 +11,9 @@ import fcntl
 import os
 import stat
 import struct
-import time
 
-from holdfast.errors import Busy, Damaged, DiskTrouble, from_os
+from holdfast import house
+from holdfast.errors import Damaged, from_os
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -64,45 +64,18 @@ def open_folder(home: str, parts: tuple[str, ...], create: bool = False) -> Fold
     """The folder `home/part/part...`, or None where there is none."""
     doing = "/".join(parts)
     try:
-        fd = _open_home(home, create)
-        if fd is None:
-            return None
+        fd = house.opened(home, create)
         for part in parts:
-            inner = _step(fd, part, create)
-            os.close(fd)
-            if inner is None:
+            if fd is None:
                 return None
+            try:
+                inner = _step(fd, part, create)
+            finally:
+                os.close(fd)
             fd = inner
     except OSError as error:
         raise from_os(error, f"cannot open {doing or home}") from error
-    return Folder(fd, doing)
-
-
-def _open_home(home: str, create: bool) -> int | None:
-    try:
-        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        if not create:
-            return None
-        os.makedirs(home, 0o700, exist_ok=True)
-        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        _sync_parent(home)
-    owner = os.fstat(fd).st_uid
-    if owner != os.geteuid():
-        os.close(fd)
-        raise DiskTrouble(
-            f"the home {home} belongs to user {owner}, not to you ({os.geteuid()})",
-            "Run as its owner, chown it, or set HOLDFAST_HOME to a folder of your own",
-        )
-    return fd
-
-
-def _sync_parent(path: str) -> None:
-    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    return Folder(fd, doing) if fd is not None else None
 
 
 def _step(fd: int, part: str, create: bool) -> int | None:
@@ -111,9 +84,6 @@ def _step(fd: int, part: str, create: bool) -> int | None:
     except FileNotFoundError:
         if not create:
             return None
-    except OSError:
-        os.close(fd)
-        raise
     try:
         os.mkdir(part, 0o700, dir_fd=fd)
         os.fsync(fd)
@@ -206,21 +176,61 @@ def discard(folder: Folder, fd: int, name: str) -> None:
 
 
 def sweep(folder: Folder, name: str) -> bool:
-    """Remove a temp file whose writer is gone."""
+    """Remove a temp file whose writer is gone. Of a batch, the holder goes last: while it is held, all are."""
+    holder = name[: name.index(".tmp") + 4] if ".tmp." in name else name
     try:
-        fd = os.open(name, _READ, dir_fd=folder.fd)
+        fd = os.open(holder, _READ, dir_fd=folder.fd)
+    except FileNotFoundError:
+        return _unlinked(folder, name)
     except OSError:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if stamp_of(os.fstat(fd)) == stamp(folder, name):
-            os.unlink(name, dir_fd=folder.fd)
-            return True
+        return _unlinked(folder, name)
     except OSError:
-        pass
+        return False
     finally:
         os.close(fd)
-    return False
+
+
+def _unlinked(folder: Folder, name: str) -> bool:
+    try:
+        os.unlink(name, dir_fd=folder.fd)
+    except OSError:
+        return False
+    return True
+
+
+class Batch:
+    """Temp files of one bulk write. They carry one stem, and a held file of that stem stands for the living writer."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._names: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._fd, self._holder = write_temp(self._folder, b"", sync=False)
+        return self
+
+    def write(self, data: bytes) -> str:
+        """One more complete temp file, not yet flushed."""
+        name = f"{self._holder}.{len(self._names)}"
+        fd = os.open(name, _CREATE, 0o600, dir_fd=self._folder.fd)
+        self._names.append(name)
+        try:
+            if os.write(fd, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(fd)
+        return name
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for name in self._names if kind else ():
+            try:
+                os.unlink(name, dir_fd=self._folder.fd)
+            except OSError:
+                pass  # renamed already, or the disk is failing: a later sweep takes it
+        discard(self._folder, self._fd, self._holder)
 
 
 def sync_folder(folder: Folder) -> None:
@@ -238,56 +248,6 @@ def sync_all(folder: Folder) -> None:
             raise OSError(number, os.strerror(number))
     else:
         os.sync()
-
-
-class Lock:
-    """An advisory lock between processes, on a file outside anybody's repository. Freed by the kernel on death."""
-
-    def __init__(self, home: str, name: str, seconds: float) -> None:
-        self._home = home
-        self._name = name
-        self._seconds = seconds
-        self._fd = -1
-
-    def __enter__(self) -> Self:
-        if not self.acquire(self._seconds):
-            raise Busy(
-                f"another process has been writing to {self._name} for {self._seconds:g} s",
-                "Try again; `holdfast doctor` shows who holds it",
-            )
-        return self
-
-    def acquire(self, seconds: float) -> bool:
-        """Whether it was free in time."""
-        try:
-            folder = open_folder(self._home, ("run", "locks"), create=True)
-            assert folder is not None
-            with folder:
-                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-                self._fd = os.open(self._name + ".lock", flags, 0o600, dir_fd=folder.fd)
-        except OSError as error:
-            raise from_os(error, f"cannot lock {self._name}") from error
-        pause, end = 0.0005, time.monotonic() + seconds
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    self._close()
-                    return False
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.01)
-            except BaseException:
-                self._close()
-                raise
-
-    def _close(self) -> None:
-        os.close(self._fd)
-        self._fd = -1
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._close()
 
 
 class Watch:

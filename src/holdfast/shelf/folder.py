@@ -7,14 +7,15 @@ replace: if the file is another by then, nothing happens and `Changed` says so.
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from holdfast.dates import stamp as utc
 from holdfast.errors import from_os
-from holdfast.note import Record
+from holdfast.house import Lock
+from holdfast.note import Binned, Record
+from holdfast.pattern import pattern
 from holdfast.shelf import disk
-from holdfast.shelf.disk import Folder, Lock, Sheet, Stamp
+from holdfast.shelf.disk import Folder, Sheet, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast.note import Scope
 
-_BINNED = re.compile(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{8}\.md\Z")
+_BINNED = pattern(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{8}\.md\Z")
 KINDS = (("global", ""), ("projects", "project"), ("agents", "agent"), ("sessions", "session"))
 
 
@@ -36,15 +37,6 @@ class Entry(Record):
     name: str
     stamp: Stamp
     regular: bool
-
-
-class Binned(Record):
-    """A note in the trash or in the archive."""
-
-    key: str
-    time: str
-    name: str
-    part: str
 
 
 class Shelf:
@@ -73,14 +65,14 @@ class Shelf:
         with folder:
             return disk.read(folder, name)
 
-    def read_many(self, scope: Scope, keys: list[str]) -> dict[str, Sheet]:
-        """Those of the notes that are there."""
+    def read_many(self, scope: Scope, keys: list[str]) -> list[Sheet | None]:
+        """The bytes of each note that is there."""
         folder = self._open(scope.folder, "notes")
         if folder is None:
-            return {}
+            return [None] * len(keys)
         with folder:
-            sheets = [(key, disk.read(folder, f"{key}.md")) for key in keys]
-        return {key: sheet for key, sheet in sheets if sheet}
+            here = set(os.listdir(folder.fd))
+            return [disk.read(folder, f"{key}.md") if f"{key}.md" in here else None for key in keys]
 
     def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
         """What the file system says of a file now."""
@@ -89,6 +81,14 @@ class Shelf:
             return None
         with folder:
             return disk.stamp(folder, name)
+
+    def stamps(self, scope_folder: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+        """The same for many."""
+        folder = self._open(scope_folder, part)
+        if folder is None:
+            return dict.fromkeys(names)
+        with folder:
+            return {name: disk.stamp(folder, name) for name in names}
 
     def write(self, scope: Scope, key: str, data: bytes, seen: Stamp | None) -> Stamp:
         """Put a note in the place of the one that was seen (None: of none). Durable when it returns."""
@@ -110,28 +110,27 @@ class Shelf:
         return written
 
     def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]]) -> list[Stamp]:
-        """The same for many, with one flush for all. Either every note was as seen and all are put, or none."""
+        """The same for many, by file name, with one flush for all. Every one is as seen and put, or none is."""
         with self._make(scope.folder, "notes") as folder:
-            temps: list[str] = []
+            temps: list[tuple[str, str]] = []
             try:
-                for _, data, _ in notes:
-                    fd, temp = disk.write_temp(folder, data, sync=False)
-                    os.close(fd)
-                    temps.append(temp)
-                disk.sync_all(folder)
-                with self.lock(scope):
-                    if any(disk.stamp(folder, f"{key}.md") != seen for key, _, seen in notes):
-                        raise Changed
-                    for (key, _, _), temp in zip(notes, temps, strict=True):
-                        os.rename(temp, f"{key}.md", src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
-                    temps.clear()
-                disk.sync_folder(folder)
-                return [disk.stamp(folder, f"{key}.md") or (0, 0, 0) for key, _, _ in notes]
+                with disk.Batch(folder) as batch:
+                    temps = [(batch.write(data), name) for name, data, _ in notes]
+                    disk.sync_all(folder)
+                    with self.lock(scope):
+                        self._as_seen(folder, notes)
+                        for temp, name in temps:
+                            os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                    disk.sync_folder(folder)
+                    return [disk.stamp(folder, name) or (0, 0, 0) for name, _, _ in notes]
             except OSError as error:
                 raise from_os(error, f"cannot write to {folder.name}") from error
-            finally:
-                for temp in temps:
-                    disk.sweep(folder, temp)
+
+    def _as_seen(self, folder: Folder, notes: list[tuple[str, bytes, Stamp | None]]) -> None:
+        here = set(os.listdir(folder.fd))
+        for name, _, seen in notes:
+            if (disk.stamp(folder, name) if name in here else None) != seen:
+                raise Changed
 
     def bin(self, scope: Scope, keys: list[str], part: str, seconds: float) -> list[str]:
         """Move notes to the trash or the archive, in one durable step each; the keys that were there."""
@@ -161,7 +160,7 @@ class Shelf:
             for entry in self.census(scope.folder, part):
                 match = _BINNED.match(entry.name)
                 if match and entry.regular and key in (None, match["key"]):
-                    found.append(Binned(match["key"], _stamp(match["time"]), entry.name, part))
+                    found.append(Binned(scope, match["key"], _stamp(match["time"]), part, entry.name))
         return sorted(found, key=lambda one: (one.time, one.name), reverse=True)
 
     def unbin(self, scope: Scope, one: Binned) -> None:

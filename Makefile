@@ -1,0 +1,33 @@
+# The two commands: `make run` and `make test`. Each sets up what is missing first.
+PY = .venv/bin/python
+
+.PHONY: help setup run test lint bench battery docs clean
+
+help:  ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
+
+setup:  ## make .venv with everything needed to develop
+	@scripts/setup
+
+run: setup  ## the guided demo, on a temporary home
+	@.venv/bin/holdfast demo
+
+lint: setup  ## ruff, mypy --strict, import contracts
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-cache
+
+test: lint  ## everything: lint, then all tests in parallel
+	@$(PY) -m pytest -n auto --dist worksteal
+
+bench: setup  ## speed, as ratios to floors measured in the same run
+	@.venv/bin/holdfast bench speed
+
+battery: setup  ## kill, starve and crowd it: 0 acknowledged writes lost
+	@$(PY) -m battery
+
+docs: setup  ## write the computed pages of docs/ anew
+	@$(PY) -m holdfast.doors.cli.docs
+
+clean:  ## remove what setup and tests made
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build

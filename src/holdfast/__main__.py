@@ -1,0 +1,10 @@
+"""`python -m holdfast` is the command `holdfast`."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.doors.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""One call of the command line, from the words typed to the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.doors.cli.screen import Screen, visible
+from holdfast.doors.cli.words import json_wanted, read
+from holdfast.errors import HoldfastError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from holdfast.doors.cli.words import Words
+    from holdfast.memory import Memory
+    from holdfast.note import Record
+
+    T = TypeVar("T")
+
+_MOST_STDIN = 16 * 1024 * 1024  # more than any cap allows: the gate then says how much is too much
+
+
+class Call:
+    """What was asked, the memory it is asked of, and where the answer goes."""
+
+    def __init__(self, words: Words, screen: Screen) -> None:
+        self.words = words
+        self.screen = screen
+        self._memory: Memory | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """What was given for that option or argument; None if nothing was."""
+        return self.words.values.get(name)
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of whoever types; opened once."""
+        if self._memory is None:
+            from holdfast.doors.cli.progress import Bar
+            from holdfast.memory import Memory
+
+            self._memory = Memory(
+                self["home"], project=self["project"], session=self["session"], agent=self["agent"],
+                client=self["client"], origin="user", progress=None if self.screen.json else Bar(),
+            )  # fmt: skip
+        return self._memory
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of the options that were given, as keyword arguments: what was not keeps the verb's own default."""
+        return {name: self[name] for name in names if self[name] is not None}
+
+    def text(self, name: str) -> str | bytes:
+        """An argument, or stdin where it says `-`. One newline at the end is the pipe's, not the text's."""
+        given: str = self[name]
+        if given != "-":
+            return given
+        return sys.stdin.buffer.read(_MOST_STDIN).removesuffix(b"\n")
+
+    def answer(self, what: T, tell: Callable[[Screen, T], None], code: int = 0) -> int:
+        """Give the answer, as JSON or as `tell` tells it to people."""
+        if self.screen.json:
+            self.screen.document(plain(what))
+        else:
+            tell(self.screen, what)
+        return code
+
+    def close(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+
+
+def plain(what: Any) -> Any:
+    """Records, and lists of them, as JSON can hold them."""
+    if isinstance(what, list | tuple):
+        return [plain(one) for one in what]
+    if isinstance(what, dict):
+        return {name: plain(one) for name, one in what.items()}
+    record: Record = what
+    return record.as_dict() if hasattr(what, "as_dict") else what
+
+
+def run(typed: list[str]) -> int:
+    """Read the words, do it, answer, and turn whatever went wrong into a message and an exit code."""
+    screen = Screen(json_wanted(typed), "--no-color" in typed)
+    try:
+        code = _run(typed, screen)
+        sys.stdout.flush()
+    except HoldfastError as error:
+        code = _failed(screen, error, typed)
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        code = _unheard()
+    except Exception as error:
+        code = _failed(screen, _unexpected(error), typed)
+    return code
+
+
+def _run(typed: list[str], screen: Screen) -> int:
+    words = read(typed)
+    if words.wants("version"):
+        return _version(screen)
+    if words.wants("help") or words.command is None:
+        from holdfast.doors.cli.help import show
+
+        return show(words, screen)
+    call = Call(words, screen)
+    try:
+        return _function(words.command.target)(call)
+    finally:
+        call.close()
+
+
+def _function(target: str) -> Callable[[Call], int]:
+    """The function that does it, and only now its module."""
+    from importlib import import_module
+
+    module, _, name = target.partition(":")
+    function: Callable[[Call], int] = getattr(import_module(f"holdfast.doors.cli.{module}"), name)
+    return function
+
+
+def _version(screen: Screen) -> int:
+    from holdfast import __version__
+
+    if screen.json:
+        screen.document({"version": __version__})
+    else:
+        screen.say(f"holdfast {__version__}")
+    return 0
+
+
+def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
+    if "--debug" in typed:
+        import traceback
+
+        traceback.print_exception(error)
+    try:
+        if screen.json:
+            screen.document(error.as_dict())
+            sys.stdout.flush()
+        else:
+            _flush_quietly()
+            sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(error.message)}\n")
+            if error.fix:
+                sys.stderr.write(f"  {visible(error.fix)}\n")
+            sys.stderr.flush()
+    except OSError:
+        _unheard()
+    return error.exit_code
+
+
+def _unexpected(error: Exception) -> HoldfastError:
+    """Something nobody foresaw, as one of ours; `--debug` shows the rest."""
+    from holdfast.errors import Trouble, from_os
+
+    if isinstance(error, OSError) and error.errno is not None:
+        known = from_os(error, error.filename if isinstance(error.filename, str) else "cannot go on")
+        known.__cause__ = error
+        return known
+    trouble = Trouble(f"{type(error).__name__}: {error}", "Run it again with --debug to see where")
+    trouble.__cause__ = error
+    return trouble
+
+
+def _flush_quietly() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _unheard()
+
+
+def _unheard() -> int:
+    """Whoever read our output has stopped, as `| head` does: no complaint, now or when Python ends."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def confirmed(call: Call, question: str) -> None:
+    """Ask before what cannot be undone; where nobody can be asked, `--yes` must have been given."""
+    from holdfast.errors import Refused
+
+    if call["yes"]:
+        return
+    if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Refused(f"not without being sure: {question}", "Say --yes")
+    sys.stderr.write(f"{visible(question)} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused("nothing was done", "Answer y, or say --yes")
+
+
+def only_one(call: Call, *names: str) -> None:
+    """Refuse options that contradict each other."""
+    given = [f"--{name.replace('_', '-')}" for name in names if call[name] is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} contradict each other", "Give one of them")

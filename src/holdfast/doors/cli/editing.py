@@ -1,0 +1,77 @@
+"""edit: a note in a person's own editor, safe against everybody else who edits it meanwhile."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.doors.cli.notes import tell_stored
+from holdfast.errors import ConfigError, HoldfastError, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.doors.cli.call import Call
+    from holdfast.note import Note, Stored
+
+
+def edit(call: Call) -> int:
+    note = call.memory.get(call["key"], scope=call["scope"])
+    path = _draft(note)
+    try:
+        _edit(path, call.screen.json)
+        text = _edited(path)
+    except HoldfastError:
+        os.unlink(path)
+        raise
+    return call.answer(_kept(call, note, text, path), tell_stored)
+
+
+def _kept(call: Call, note: Note, text: bytes, path: str) -> Stored:
+    """Store it; where that is refused, a person's text is not lost but stays in the file."""
+    try:
+        stored = call.memory.store(
+            text, key=note.key, scope=note.scope.kind, expected=note.version, valid_to=note.valid_to
+        )
+    except HoldfastError as error:
+        if text.strip():
+            error.fix = f"Your text is kept in {path}. {error.fix}"
+        else:
+            os.unlink(path)
+        raise
+    os.unlink(path)
+    return stored
+
+
+def _draft(note: Note) -> str:
+    """A file only its owner can read, that ends in a newline as editors like it."""
+    import tempfile
+
+    fd, path = tempfile.mkstemp(prefix=f"holdfast-{note.key}-", suffix=".md")
+    with os.fdopen(fd, "wb") as file:
+        file.write(note.text.encode("utf-8", "surrogateescape") + b"\n")
+    return path
+
+
+def _edited(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read().removesuffix(b"\n")
+
+
+def _edit(path: str, quiet: bool) -> None:
+    """Run the editor; Ctrl-C in it is the editor's affair. With --json what it prints goes to stderr."""
+    import shlex
+    import signal
+    import subprocess
+
+    from holdfast.config import editor
+
+    command = editor()
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        done = subprocess.run([*shlex.split(command), path], stdout=sys.stderr if quiet else None)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot run the editor {command!r}: {error}", "Set EDITOR to a program that is there") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if done.returncode:
+        raise Refused(f"the editor ended with {done.returncode}; nothing was changed", "Leave it with success to store")

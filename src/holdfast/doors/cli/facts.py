@@ -1,0 +1,45 @@
+"""fact, facts."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+    from holdfast.note import Fact, FactSet
+
+
+def fact(call: Call) -> int:
+    stated = call.memory.fact(
+        call["subject"], call["label"], call["value"], many=bool(call["many"]), **call.given("on", "scope", "origin")
+    )
+    return call.answer(stated, _tell_stated)
+
+
+def facts(call: Call) -> int:
+    found = call.memory.facts(
+        call["subject"], history=bool(call["history"]), **call.given("label", "as_of", "scope")
+    )
+    return call.answer(found, _tell_facts)
+
+
+def _tell_stated(screen: Screen, stated: FactSet) -> None:
+    from holdfast.doors.cli.screen import one_line
+
+    fact = stated.fact
+    style = {"created": "green", "updated": "yellow"}.get(stated.action, "dim")
+    until = f", until {fact.valid_to}" if fact.valid_to else ""
+    said = f"{fact.subject}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
+    screen.say(f"{screen.paint(stated.action, style)} {one_line(said)} in {stated.note.scope}")
+    for old in stated.retired:
+        screen.say(screen.paint(one_line(f"  retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
+
+
+def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
+    if not facts:
+        screen.aside("nothing is stated", "yellow")
+        return
+    rows = [
+        (one.subject, one.label, one.valid_from, one.valid_to or "now", one.scope.kind, one.value) for one in facts
+    ]
+    screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))

@@ -1,0 +1,106 @@
+"""search, read, and the verbs of the file tree."""
+
+from __future__ import annotations
+
+from holdfast.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+    from holdfast.files import Piece, Snippet
+
+
+def search(call: Call) -> int:
+    return call.answer(call.memory.search(call["query"], **call.given("limit")), _tell_snippets)
+
+
+def read(call: Call) -> int:
+    path, start, lines = _cited(call["path"])
+    return call.answer(call.memory.read(path, start, lines), _tell_piece)
+
+
+def view(call: Call) -> int:
+    text = call.memory.files.view(call["path"], _span(call["lines"]), **call.given("scope"))
+    return call.answer({"path": call["path"], "text": text}, lambda screen, said: screen.text(said["text"]))
+
+
+def create(call: Call) -> int:
+    call.memory.files.create(call["path"], _text(call), **call.given("scope"))
+    return _done(call, "created", call["path"])
+
+
+def str_replace(call: Call) -> int:
+    call.memory.files.str_replace(call["path"], call["old"], call["new"], **call.given("scope"))
+    return _done(call, "updated", call["path"])
+
+
+def insert(call: Call) -> int:
+    line = call["line"]
+    if not line.isdecimal():
+        raise UsageError(f"LINE is a whole number, not {line!r}", "Use 0 for the start")
+    call.memory.files.insert(call["path"], int(line), _text(call), **call.given("scope"))
+    return _done(call, "updated", call["path"])
+
+
+def delete(call: Call) -> int:
+    call.memory.files.delete(call["path"], **call.given("scope"))
+    return _done(call, "deleted", call["path"])
+
+
+def rename(call: Call) -> int:
+    call.memory.files.rename(call["old"], call["new"], **call.given("scope"))
+    return _done(call, "renamed", call["new"])
+
+
+def _done(call: Call, action: str, path: str) -> int:
+    from holdfast.doors.cli.screen import one_line
+
+    return call.answer(
+        {"action": action, "path": path}, lambda screen, _: screen.say(f"{screen.paint(action, 'green')} {one_line(path)}")
+    )
+
+
+def _text(call: Call) -> str:
+    """A file's text; what is read from stdin ends as files end."""
+    text = call.text("text")
+    if isinstance(text, str):
+        return text
+    from holdfast.guard import text as passed
+
+    return passed(text + b"\n", len(text) + 1, "a file") if text.strip() else ""
+
+
+def _span(lines: str | None) -> tuple[int, int] | None:
+    if lines is None:
+        return None
+    first, dash, last = lines.partition("-")
+    if not first.isdecimal() or (last and not last.isdecimal()):
+        raise UsageError(f"--lines is FROM-TO, not {lines!r}", "Write 3-7, 3- for all from there, or 3 for one line")
+    return int(first), int(last) if last else -1 if dash else int(first)
+
+
+def _cited(citation: str) -> tuple[str, int, int | None]:
+    """A path and, where it ends in `:7-9`, its lines."""
+    path, colon, lines = citation.rpartition(":")
+    first, dash, last = lines.partition("-")
+    if not (colon and path and first.isdecimal() and (last.isdecimal() or not last)):
+        return citation, 1, None
+    return path, int(first), int(last) - int(first) + 1 if last else None if dash else 1
+
+
+def _tell_snippets(screen: Screen, found: list[Snippet]) -> None:
+    from holdfast.doors.cli.screen import one_line
+
+    for one in found:
+        screen.say(screen.paint(one_line(f"{one.path}:{one.lines[0]}-{one.lines[1]}"), "cyan"))
+        screen.indented(one.snippet, 4)
+    if not found:
+        screen.aside("nothing found", "yellow")
+
+
+def _tell_piece(screen: Screen, piece: Piece) -> None:
+    if piece.text:
+        screen.text(piece.text)
+    else:
+        screen.aside(f"nothing there: {piece.path}", "yellow")

@@ -1,0 +1,115 @@
+"""Help, from the table."""
+
+from __future__ import annotations
+
+from holdfast.doors.cli.table import COMMANDS, EVERYWHERE, EXIT_CODES, FAMILIES, GROUPS
+from holdfast.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+    from holdfast.doors.cli.table import Command, Option
+    from holdfast.doors.cli.words import Words
+
+
+def show(words: Words, screen: Screen) -> int:
+    """`--help` anywhere; or no command at all, which is wrong usage."""
+    if not words.wants("help"):
+        kinds = ", ".join(name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{words.family} "))
+        what = f"`holdfast {words.family}` needs one of: {kinds}" if words.family else "no command was given"
+        raise UsageError(what, f"`holdfast {words.family or '--help'}{' --help' * bool(words.family)}` shows more")
+    return _show(words.command, words.family, screen)
+
+
+def help_(call: Call) -> int:
+    """`holdfast help [COMMAND]`."""
+    from holdfast.doors.cli.words import scan
+
+    asked = scan((call["command"] or "").split())
+    return _show(asked.command, asked.family, call.screen)
+
+
+def _show(command: Command | None, family: str, screen: Screen) -> int:
+    if screen.json:
+        asked = [command] if command else [one for name, one in COMMANDS.items() if _belongs(name, family)]
+        screen.document({"commands": [_plain(one) for one in asked], "exit_codes": dict(EXIT_CODES)})
+        return 0
+    screen.say(of_command(command) if command else of_family(family) if family else overview())
+    return 0
+
+
+def overview() -> str:
+    """The page of `holdfast --help`."""
+    lines = ["usage: holdfast COMMAND ... [options]", "", "Durable memory for AI agents: plain markdown that people own.", ""]
+    for title, group in GROUPS:
+        rows = [(command.name, command.summary) for command in group if " " not in command.name]
+        for family in FAMILIES:
+            inner = [command.name.partition(" ")[2] for command in group if command.name.startswith(f"{family} ")]
+            if inner:
+                rows.append((family, f"an agent's own files: {', '.join(inner)}"))
+        lines += [title, *_rows(rows), ""]
+    lines += ["Options, before or after the command", *_rows([(_spelled(option), option.help) for option in EVERYWHERE]), ""]
+    lines += ["Exit codes", *_rows([(str(code), meaning) for code, meaning in EXIT_CODES]), ""]
+    return "\n".join([*lines, "`holdfast COMMAND --help` says more about one command."])
+
+
+def of_family(family: str) -> str:
+    rows = [(command.usage, command.summary) for name, command in COMMANDS.items() if _belongs(name, family)]
+    return "\n".join([f"usage: holdfast {family} COMMAND ...", "", *_rows(rows)])
+
+
+def of_command(command: Command) -> str:
+    """The page of one command."""
+    lines = [f"usage: {command.usage}", "", sentence(command.summary), ""]
+    if command.args:
+        lines += [*_rows([(str(arg), arg.help) for arg in command.args]), ""]
+    if command.options:
+        lines += ["Options", *_rows([(_spelled(option), explained(option)) for option in command.options]), ""]
+    if command.example:
+        lines += ["Example", f"  {command.example}", ""]
+    return "\n".join([*lines, "`holdfast --help` lists the options that every command takes."])
+
+
+def explained(option: Option) -> str:
+    """What an option does, with the words it may be given."""
+    return f"{option.help}: {', '.join(choices(option))}" if option.choices else option.help
+
+
+def choices(option: Option) -> tuple[str, ...]:
+    """The words an option may be given, from where the rule itself stands."""
+    from holdfast import note
+
+    found: tuple[str, ...] = getattr(note, option.choices) if option.choices else ()
+    return found
+
+
+def sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+def _belongs(name: str, family: str) -> bool:
+    return not family or name.startswith(f"{family} ")
+
+
+def _spelled(option: Option) -> str:
+    return f"{option.name} {option.value}".rstrip()
+
+
+def _rows(rows: list[tuple[str, str]]) -> list[str]:
+    widest = max([len(left) for left, _ in rows if len(left) <= 30], default=20)
+    return [f"  {left:<{widest}}  {right}" for left, right in rows]
+
+
+def _plain(command: Command) -> dict[str, object]:
+    return {
+        "name": command.name,
+        "summary": command.summary,
+        "usage": command.usage,
+        "args": [{"name": arg.name, "help": arg.help, "needed": arg.needed} for arg in command.args],
+        "options": [
+            {"name": one.name, "value": one.value, "help": one.help, "choices": list(choices(one)), "many": one.many}
+            for one in command.options
+        ],
+        "example": command.example,
+    }

@@ -1,0 +1,135 @@
+"""store, recall, get, list."""
+
+from __future__ import annotations
+
+from holdfast.doors.cli.call import only_one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+    from holdfast.note import Answer, Hit, Note, Record, Source, Stored, Version
+
+_LINES = 12  # of a hit's text on a terminal; `get` shows all
+
+
+def store(call: Call) -> int:
+    only_one(call, "pin", "unpin")
+    pinned = True if call["pin"] else False if call["unpin"] else None
+    stored = call.memory.store(
+        call.text("text"), tags=call["tag"], pinned=pinned,
+        **call.given("key", "scope", "type", "valid_from", "valid_to", "origin", "expected"),
+    )  # fmt: skip
+    return call.answer(stored, tell_stored)
+
+
+def recall(call: Call) -> int:
+    answer = call.memory.recall(
+        call["query"] or "", tags=call["tag"],
+        **call.given("scope", "type", "limit", "as_of", "known_at", "mode", "sort"),
+    )  # fmt: skip
+    return call.answer(answer, tell_answer)
+
+
+def get(call: Call) -> int:
+    scope = call["scope"]
+    if call["history"]:
+        only_one(call, "history", "as_of")
+        only_one(call, "history", "known_at")
+        return call.answer(call.memory.history(call["key"], scope=scope), _tell_history)
+    note = call.memory.get(call["key"], scope=scope, as_of=call["as_of"], known_at=call["known_at"])
+    return call.answer(note, _tell_note)
+
+
+def list_(call: Call) -> int:
+    if call["trash"]:
+        return call.answer(_binned(call), _tell_binned)
+    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit"))
+    return call.answer(notes, tell_notes)
+
+
+def tell_stored(screen: Screen, stored: Stored) -> None:
+    note = stored.note
+    style = {"created": "green", "updated": "yellow"}.get(stored.action, "dim")
+    screen.say(f"{screen.paint(stored.action, style)} {screen.paint(note.key, 'bold')} in {note.scope}")
+
+
+def tell_answer(screen: Screen, answer: Answer) -> None:
+    for place, hit in enumerate(answer.hits):
+        if place:
+            screen.say()
+        _tell_hit(screen, hit)
+    if answer.degraded:
+        screen.aside(f"({answer.reason})")
+    if not answer.hits and not answer.disabled:
+        screen.aside("nothing found", "yellow")
+
+
+def tell_notes(screen: Screen, notes: list[Note]) -> None:
+    if not notes:
+        screen.aside("no notes yet: `holdfast store TEXT` keeps one", "yellow")
+        return
+    rows = [
+        (note.key, note.scope.kind, note.type, note.updated[:10], ",".join(note.tags), _gist(note)) for note in notes
+    ]
+    screen.table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
+
+
+def _gist(note: Note) -> str:
+    return f"{'* ' if note.pinned else ''}{note.text[:400]}"
+
+
+def _tell_hit(screen: Screen, hit: Hit) -> None:
+    from holdfast.doors.cli.screen import one_line
+
+    name = screen.paint(one_line(hit.key), "bold")
+    until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
+    since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
+    said = [hit.scope.kind, hit.type or hit.kind, since, *[f"#{tag}" for tag in hit.tags], *_by(hit.source)]
+    screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
+    screen.indented(hit.text, _LINES)
+    screen.say("    " + screen.paint(one_line(hit.citation), "cyan"))
+
+
+def _tell_note(screen: Screen, note: Note) -> None:
+    """The text alone down a pipe; on a terminal also what is known about it."""
+    from holdfast.doors.cli.screen import one_line
+
+    screen.text(note.text)
+    if screen.terminal:
+        until = f" to {note.valid_to[:10]}" if note.valid_to else ""
+        said = [
+            str(note.scope), note.type, *[f"#{tag}" for tag in note.tags], f"{note.valid_from[:10]}{until}",
+            *_by(note.source), f"version {note.versions} ({note.version[:8]})", f"{note.path}:{note.lines[0]}-{note.lines[1]}",
+        ]  # fmt: skip
+        screen.aside(one_line("  ".join([*said, "pinned"] if note.pinned else said)))
+
+
+def _tell_history(screen: Screen, versions: list[Version]) -> None:
+    for place, version in enumerate(versions):
+        if place:
+            screen.say()
+        span = f"{version.valid_from} to {version.until or 'now'}"
+        said = [version.type, *[f"#{tag}" for tag in version.tags], f"recorded {version.recorded}", *_by(version.source)]
+        screen.say(f"{screen.paint(span, 'bold')}  {screen.paint('  '.join(said), 'dim')}")
+        screen.indented(version.text)
+
+
+def _by(source: Source | None) -> list[str]:
+    """Who said it."""
+    if source is None:
+        return []
+    return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name)]
+
+
+def _binned(call: Call) -> list[Record]:
+    found = [one for one in call.memory.trash() if call["scope"] in (None, one.scope.kind)]
+    return list(found[: call["limit"]])
+
+
+def _tell_binned(screen: Screen, binned: list[Record]) -> None:
+    if not binned:
+        screen.aside("nothing to restore", "yellow")
+        return
+    rows = [(one.key, one.scope.kind, one.part, one.time) for one in binned]
+    screen.table(("KEY", "SCOPE", "WHERE", "SINCE"), rows, ("bold", "cyan", "", "dim"))

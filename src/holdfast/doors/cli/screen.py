@@ -1,0 +1,184 @@
+"""Where answers go: aligned and coloured for a person at a terminal, plain down a pipe, one JSON document with --json.
+
+What was stored may hold anything, also sequences that drive a terminal; on a terminal every such character is shown and
+not obeyed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_SHOWN = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}  # pictures: ␛ for escape
+_GIST = 100  # characters of a note in a table that has no edge
+
+
+class Screen:
+    """One command's way to the outside."""
+
+    def __init__(self, json: bool = False, plain: bool = False) -> None:
+        self.json = json
+        self._plain = plain
+        self.terminal = _is_terminal(sys.stdout)
+        self.width = _width() if self.terminal else 0
+        self._prepare(sys.stdout)
+
+    def _prepare(self, stream: TextIO) -> None:
+        """A pipe carries UTF-8 and the very bytes that were kept; a terminal keeps its own encoding."""
+        change = getattr(stream, "reconfigure", None)
+        if change and self.terminal:
+            change(errors="replace")
+        elif change:
+            change(encoding="utf-8", errors="surrogateescape")
+
+    # --- saying --------------------------------------------------------------------------------------------------
+
+    def say(self, text: str = "") -> None:
+        """A line of the answer."""
+        sys.stdout.write(text + "\n")
+
+    def text(self, text: str) -> None:
+        """Stored text as it is, but harmless where a terminal would obey it."""
+        self.say((visible(text) if self.terminal else text).removesuffix("\n"))
+
+    def aside(self, text: str, style: str = "dim") -> None:
+        """A remark for people; never part of the answer."""
+        if not self.json:
+            sys.stderr.write(self.paint(visible(text), style, sys.stderr) + "\n")
+
+    def document(self, data: Any) -> None:
+        """The answer as JSON. Harmless on a terminal, too: what it might obey is escaped."""
+        import json
+        import re
+
+        text = json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None)
+        risky = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+        self.say(re.sub(risky, lambda match: f"\\u{ord(match.group()):04x}", text))
+
+    def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
+        """The text in a colour, if there is anybody to see it."""
+        if not text or not style or self._plain or self.json or not _is_terminal(stream or sys.stdout):
+            return text
+        from holdfast.config import colour_wanted
+
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if colour_wanted() else text
+
+    # --- shapes --------------------------------------------------------------------------------------------------
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = ()) -> None:
+        """Columns that line up. The last one takes what is left of the terminal."""
+        cells = [[one_line(cell) for cell in row] for row in rows]
+        sizes = [max(map(cells_wide, column)) for column in zip(head, *cells, strict=True)]
+        room = self.width - sum(sizes[:-1]) - 2 * (len(sizes) - 1) if self.terminal else _GIST
+        sizes[-1] = min(sizes[-1], max(room, 10))
+        self.say(self._row(head, sizes, ["dim"] * len(head)))
+        for row in cells:
+            self.say(self._row(row, sizes, styles or [""] * len(row)))
+
+    def _row(self, row: Sequence[str], sizes: list[int], styles: Sequence[str]) -> str:
+        shown = [
+            self.paint(shortened(cell, size), style) + " " * (size - cells_wide(shortened(cell, size)))
+            for cell, size, style in zip(row, sizes, styles, strict=True)
+        ]
+        return "  ".join(shown).rstrip()
+
+    def indented(self, text: str, most: int = 0) -> None:
+        """A text under its heading: wrapped and, if `most` is given, cut on a terminal; whole down a pipe."""
+        lines = (visible(text) if self.terminal else text).removesuffix("\n").split("\n")
+        if self.terminal:
+            lines = [piece for line in lines for piece in wrapped(line, max(self.width - 4, 20))]
+        kept = lines[:most] if most and self.terminal and len(lines) > most + 1 else lines
+        for line in kept:
+            self.say("    " + line if line else "")
+        if len(kept) < len(lines):
+            self.say("    " + self.paint(f"... {len(lines) - len(kept)} more lines", "dim"))
+
+
+def visible(text: str) -> str:
+    """The text with every character that drives a terminal, or hides, shown instead of obeyed."""
+    if text.isprintable():
+        return text
+    shown = text.translate(_SHOWN)
+    if shown.replace("\n", "").replace("\t", "").isprintable():
+        return shown
+    return "".join([char if char.isprintable() or char in "\n\t\u200d\u00a0" else _spelled(char) for char in shown])
+
+
+def _spelled(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"  # a byte that was no UTF-8
+    return " " if char.isspace() and code > 0xFF and code not in (0x2028, 0x2029) else f"\\u{code:04x}"
+
+
+def one_line(text: str) -> str:
+    """The text on one line, for a table."""
+    return visible(" ".join(text.split()))
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """The line in pieces no wider than that, broken between words."""
+    if cells_wide(line) <= width:
+        return [line]
+    pieces: list[str] = []
+    current = line[: len(line) - len(line.lstrip())]
+    for word in line.split():
+        longer = f"{current} {word}" if current.strip() else current + word
+        if current.strip() and cells_wide(longer) > width:
+            pieces.append(current)
+            longer = word
+        current = longer
+    return [*pieces, current]
+
+
+def shortened(text: str, width: int) -> str:
+    """As much of the text as fits in so many cells."""
+    if cells_wide(text) <= width:
+        return text
+    kept, used = 0, 1
+    for char in text:
+        used += cells_wide(char)
+        if used > width:
+            break
+        kept += 1
+    return text[:kept].rstrip() + "…"
+
+
+def cells_wide(text: str) -> int:
+    """How many cells of a terminal a text takes: two for a CJK character, none for a combining mark."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum([0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text])
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
+
+
+def plural(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

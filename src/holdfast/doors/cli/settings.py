@@ -1,0 +1,135 @@
+"""config: the settings, where each comes from, and how one is changed without losing a person's comments."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import config as configuration
+from holdfast.errors import ConfigError, UsageError, from_os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.config import Config, Setting
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+
+_FILE = "config.toml"
+
+
+def config(call: Call) -> int:
+    now = configuration.load(call["home"])
+    if call["name"] is None:
+        return _list(call, now)
+    setting = configuration.named(call["name"])
+    if call["unset"] and call["value"] is not None:
+        raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
+    if call["value"] is not None or call["unset"]:
+        _change(now, setting, call["value"])
+        now = configuration.load(call["home"])
+    return call.answer(_described(setting, now), _tell_one)
+
+
+def _list(call: Call, now: Config) -> int:
+    return call.answer([_described(setting, now) for setting in configuration.SETTINGS], _tell_all)
+
+
+def _described(setting: Setting, now: Config) -> dict[str, Any]:
+    """A setting as it stands: its value, and the place that decides it."""
+    value = getattr(now, setting.field)
+    if getattr(configuration.load(now.home, {}), setting.field) != value:
+        source = setting.env
+    else:
+        source = _FILE if _lookup(_document(_path(now.home)), setting.name) is not None else "default"
+    return {
+        "name": setting.name, "value": value, "from": source, "env": setting.env or None, "sentence": setting.sentence
+    }  # fmt: skip
+
+
+def _change(now: Config, setting: Setting, value: str | None) -> None:
+    """One writer at a time; the file is the old one or the new one, never half of it."""
+    from holdfast.shelf import disk
+
+    wanted = None if value is None else configuration.from_text(setting, value, "the command line")
+    path = _path(now.home)
+    folder = disk.open_folder(now.home, (), create=True)
+    assert folder is not None  # it was to be made
+    with folder, disk.Lock(now.home, "config", now.lock_seconds):
+        document = _document(path)
+        _put(document, setting.name.split("."), wanted)
+        _replace(path, document.as_string())
+
+
+def _replace(path: str, text: str) -> None:
+    from holdfast.shelf import disk
+
+    folder = disk.open_folder(os.path.dirname(path), ())
+    if folder is None:
+        raise ConfigError(f"{path}: its folder is not there", "Repair the link, or remove it")
+    with folder:
+        try:
+            fd, temp = disk.write_temp(folder, text.encode())
+            try:
+                os.rename(temp, os.path.basename(path), src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+            finally:
+                disk.discard(folder, fd, temp)
+            disk.sync_folder(folder)
+        except OSError as error:
+            raise from_os(error, f"cannot write {path}") from error
+
+
+def _path(home: str) -> str:
+    """Where the file really is: people link it to where they keep their dotfiles."""
+    return os.path.realpath(os.path.join(home, _FILE))
+
+
+def _document(path: str) -> Any:
+    """The file with its comments."""
+    import tomlkit
+
+    try:
+        with open(path, "rb") as file:
+            return tomlkit.parse(file.read())
+    except FileNotFoundError:
+        return tomlkit.document()
+    except OSError as error:
+        raise from_os(error, f"cannot read {path}") from error
+
+
+def _lookup(table: Any, name: str) -> Any:
+    for part in name.split("."):
+        table = table.get(part) if hasattr(table, "get") else None
+    return table
+
+
+def _put(table: Any, parts: list[str], value: object) -> None:
+    """Set, or with None remove; tables that are missing on the way are made."""
+    for part in parts[:-1]:
+        if part not in table:
+            if value is None:
+                return
+            import tomlkit
+
+            table[part] = tomlkit.table()
+        table = table[part]
+    if value is None:
+        table.pop(parts[-1], None)
+    else:
+        table[parts[-1]] = value
+
+
+def _tell_one(screen: Screen, said: dict[str, Any]) -> None:
+    screen.say(_spelled(said["value"]))
+    if screen.terminal:
+        screen.aside(f"{said['name']}, from {said['from']}: {said['sentence']}")
+
+
+def _tell_all(screen: Screen, settings: list[dict[str, Any]]) -> None:
+    rows = [(said["name"], _spelled(said["value"]), said["from"], said["sentence"]) for said in settings]
+    screen.table(("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, ("bold", "", "cyan", "dim"))
+
+
+def _spelled(value: object) -> str:
+    """As config.toml spells it."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

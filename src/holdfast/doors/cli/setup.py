@@ -1,0 +1,80 @@
+"""init, path."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+
+PLACES = {"home": "", "shelf": "shelf", "config": "config.toml", "index": "index.db", "ledger": "ledger.db"}
+PARTS = ("notes", "files")  # of a scope
+
+
+def init(call: Call) -> int:
+    from holdfast.shelf.disk import open_folder
+
+    memory = call.memory
+    shelf = open_folder(memory.home, ("shelf",), create=True)
+    assert shelf is not None  # it was to be made
+    with shelf:
+        marker = _mark(call) if call["marker"] else None
+    made: dict[str, Any] = {"home": memory.home, "project": memory.project, "marker": marker}
+    return call.answer(made, _tell_made)
+
+
+def path(call: Call) -> int:
+    what = call["what"] or "home"
+    where = _where(call, what)
+    return call.answer(
+        {"what": what, "path": where, "exists": os.path.exists(where)}, lambda screen, found: screen.text(found["path"])
+    )
+
+
+def _mark(call: Call) -> str:
+    """Write the marker of this folder."""
+    from holdfast import dates, identity
+    from holdfast.ledger.sqlite import Ledger
+
+    folder = os.getcwd()
+    ledger = Ledger(call.memory.home, call.memory.config.lock_seconds)
+    try:
+        identity.write_marker(folder, ledger, dates.now())
+    finally:
+        ledger.close()
+    return os.path.join(folder, identity.MARKER_FOLDER, identity.MARKER_FILE)
+
+
+def _where(call: Call, what: str) -> str:
+    memory = call.memory
+    if what in PLACES:
+        return os.path.join(memory.home, PLACES[what]).rstrip("/")
+    if what in PARTS:
+        return os.path.join(memory.home, "shelf", _scope_folder(call), what)
+    return os.path.join(memory.home, "shelf", memory.get(what, scope=call["scope"]).path)
+
+
+def _scope_folder(call: Call) -> str:
+    from holdfast.errors import NoScope, UsageError
+    from holdfast.note import SCOPES, Scope
+
+    kind = call["scope"] or "project"
+    if kind not in SCOPES:
+        raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
+    if kind == "global":
+        return Scope("global").folder
+    id = getattr(call.memory, kind)
+    if not id:
+        raise NoScope(f"no {kind} is known", f"Give one: --{kind} or HOLDFAST_{kind.upper()}")
+    return Scope(kind, id).folder
+
+
+def _tell_made(screen: Screen, made: dict[str, Any]) -> None:
+    for name, value in made.items():
+        if value:
+            screen.say(f"{screen.paint(f'{name:<8}', 'dim')} {value}")
+    screen.aside("`holdfast store TEXT` keeps the first note; `holdfast status` shows where things are")

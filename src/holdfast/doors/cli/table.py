@@ -1,0 +1,301 @@
+"""Every command in one table: what it is called, what it takes, and which function does it.
+
+Help, parsing, shell completion and docs/cli.md are all made from it. Plain objects and no imports, because every
+command pays for loading this.
+"""
+
+from __future__ import annotations
+
+
+class Option:
+    """A word that starts with `--`. With no `value` it is a switch. `choices` names a tuple in holdfast.note."""
+
+    __slots__ = ("choices", "help", "many", "name", "number", "value")
+
+    def __init__(
+        self, name: str, value: str, help: str, *, choices: str = "", many: bool = False, number: bool = False
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.help = help
+        self.choices = choices
+        self.many = many
+        self.number = number
+
+    @property
+    def field(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+class Arg:
+    """A word in its place. `words` takes all that are left, as one text; `offers` is what completion proposes."""
+
+    __slots__ = ("help", "name", "needed", "offers", "words")
+
+    def __init__(self, name: str, help: str, *, needed: bool = True, words: bool = False, offers: str = "") -> None:
+        self.name = name
+        self.help = help
+        self.needed = needed
+        self.words = words
+        self.offers = offers
+
+    @property
+    def field(self) -> str:
+        return self.name.lower()
+
+    def __str__(self) -> str:
+        shown = f"{self.name}..." if self.words else self.name
+        return shown if self.needed else f"[{shown}]"
+
+
+class Command:
+    """One thing that can be asked for. `raw` commands read their own words."""
+
+    __slots__ = ("args", "example", "name", "options", "raw", "summary", "target")
+
+    def __init__(
+        self, name: str, target: str, summary: str, *, args: tuple[Arg, ...] = (), options: tuple[Option, ...] = (),
+        example: str = "", raw: bool = False,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.target = target
+        self.summary = summary
+        self.args = args
+        self.options = options
+        self.example = example
+        self.raw = raw
+
+    @property
+    def usage(self) -> str:
+        words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
+        return " ".join([*words, "[options]"] if self.options else words)
+
+
+_SCOPE = Option("--scope", "SCOPE", "where it belongs", choices="SCOPES")
+_SCOPED = Option("--scope", "SCOPE", "only there; otherwise everywhere you may see", choices="SCOPES")
+_TYPE = Option("--type", "TYPE", "what it is", choices="TYPES")
+_TAG = Option("--tag", "TAG", "a tag; give it again, or a comma list, for several", many=True)
+_ORIGIN = Option("--origin", "ORIGIN", "who it came from", choices="ORIGINS")
+_AS_OF = Option("--as-of", "DATE", "what was true then")
+_KNOWN_AT = Option("--known-at", "DATE", "what was recorded by then")
+_YES = Option("--yes", "", "do not ask")
+_KEY = Arg("KEY", "the note's key", offers="keys")
+
+EVERYWHERE = (
+    Option("--home", "DIR", "the folder memory lives in (HOLDFAST_HOME; ~/.holdfast)"),
+    Option("--project", "ID", "the project, instead of finding it out (HOLDFAST_PROJECT)"),
+    Option("--session", "ID", "the session (HOLDFAST_SESSION)"),
+    Option("--agent", "NAME", "the agent (HOLDFAST_AGENT)"),
+    Option("--client", "NAME", "the program that asks, kept with what is written (HOLDFAST_CLIENT)"),
+    Option("--json", "", "answer with one JSON document on stdout, also for errors"),
+    Option("--no-color", "", "no colour (as do NO_COLOR and TERM=dumb)"),
+    Option("--debug", "", "show the traceback of an error"),
+    Option("--help", "", "show help, for everything or for one command"),
+    Option("--version", "", "show the version"),
+)
+
+GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    ("Remember and recall", (
+        Command(
+            "store", "notes:store", "keep a text; on a key that exists it becomes the current version",
+            args=(Arg("TEXT", "the text, or - to read it from stdin"),),
+            options=(
+                Option("--key", "KEY", "its name: a-z, 0-9 and '-'; made from the text if you give none"),
+                _SCOPE, _TYPE, _TAG,
+                Option("--valid-from", "DATE", "true from then on; otherwise from now"),
+                Option("--valid-to", "DATE", "true until then"),
+                Option("--pin", "", "brief it first and never let it expire"),
+                Option("--unpin", "", "take the pin away"),
+                _ORIGIN,
+                Option("--expected", "VERSION", "the version you saw; if it is another by now, exit 4"),
+            ),
+            example='holdfast store "Use pytest, never unittest" --key testing --type feedback --tag ci-cd',
+        ),
+        Command(
+            "recall", "notes:recall", "find what is known about something",
+            args=(Arg("QUERY", "what to look for; may be left out with --mode recent", needed=False, words=True),),
+            options=(
+                _SCOPED, _TYPE, _TAG,
+                Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
+                _AS_OF, _KNOWN_AT,
+                Option("--mode", "MODE", "how to look", choices="MODES"),
+                Option("--sort", "SORT", "what comes first", choices="SORTS"),
+            ),
+            example="holdfast recall which database --as-of 2026-03-15",
+        ),
+        Command(
+            "get", "notes:get", "print one note", args=(_KEY,),
+            options=(_SCOPED, _AS_OF, _KNOWN_AT, Option("--history", "", "every version, newest first")),
+            example="holdfast get testing --history",
+        ),
+        Command(
+            "list", "notes:list_", "list the notes you may see, newest first",
+            options=(
+                _SCOPED, _TYPE, _TAG, Option("--limit", "N", "at most so many", number=True),
+                Option("--trash", "", "what was forgotten or archived and can be restored"),
+            ),
+            example="holdfast list --type feedback",
+        ),
+        Command(
+            "edit", "editing:edit", "change a note in your editor (VISUAL or EDITOR)", args=(_KEY,), options=(_SCOPED,),
+            example="holdfast edit testing",
+        ),
+        Command(
+            "import", "importing:import_", "keep many notes at once: all of them, or none and the bad one is named",
+            args=(Arg("FILE", "one JSON object a line: text, key, type, tags, ...; - for stdin", offers="files"),),
+            options=(_SCOPE, _ORIGIN), example="holdfast import notes.jsonl --scope global",
+        ),
+    )),
+    ("Facts", (
+        Command(
+            "fact", "facts:fact", "state a dated fact; the one it replaces is struck through and kept",
+            args=(
+                Arg("SUBJECT", "what it is about"), Arg("LABEL", "which property of it"),
+                Arg("VALUE", "the value; [[Name]] links to another subject"),
+            ),
+            options=(
+                Option("--on", "DATE", "since when; otherwise today"),
+                Option("--many", "", "beside the values it has, not in their place"), _SCOPE, _ORIGIN,
+            ),
+            example="holdfast fact Telegram status enabled --on 2026-03-27",
+        ),
+        Command(
+            "facts", "facts:facts", "what is stated, now or as of a day",
+            args=(Arg("SUBJECT", "only about this", needed=False),),
+            options=(
+                Option("--label", "LABEL", "only this property"), _AS_OF,
+                Option("--history", "", "everything that ever was stated"), _SCOPED,
+            ),
+            example="holdfast facts Telegram --as-of 2026-03-20",
+        ),
+    )),
+    ("Forget", (
+        Command(
+            "forget", "erasing:forget", "put a note in the trash; it can be restored for 30 days", args=(_KEY,),
+            options=(_SCOPED,), example="holdfast forget testing",
+        ),
+        Command(
+            "restore", "erasing:restore", "bring back what was forgotten or archived",
+            args=(Arg("KEY", "the note's key", offers="trash"),), options=(_SCOPED,), example="holdfast restore testing",
+        ),
+        Command(
+            "purge", "erasing:purge", "remove a note for good, everywhere, with a receipt", args=(_KEY,),
+            options=(_SCOPED, _YES), example="holdfast purge testing --yes",
+        ),
+        Command(
+            "clear", "erasing:clear", "forget every note of one scope", options=(_SCOPE, _YES),
+            example="holdfast clear --scope session --session 7f3a --yes",
+        ),
+        Command(
+            "retain", "care:retain", "archive what has expired, and empty trash too old to restore",
+            options=(Option("--dry-run", "", "only show what would be archived"),), example="holdfast retain --dry-run",
+        ),
+    )),
+    ("Files", (
+        Command(
+            "search", "files:search", "find pieces of notes and files: path, lines, snippet",
+            args=(Arg("QUERY", "what to look for", words=True),),
+            options=(Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),),
+            example="holdfast search heartbeat",
+        ),
+        Command(
+            "read", "files:read", "read a piece of a note or file by the path a hit shows",
+            args=(Arg("PATH", "the path, with or without its lines: global/notes/a.md:7-9"),),
+            example="holdfast read global/notes/testing.md:7-9",
+        ),
+        Command(
+            "file view", "files:view", "show a file of the tree, or the names in a folder",
+            args=(Arg("PATH", "from /memories, the root of the scope's tree"),),
+            options=(Option("--lines", "FROM-TO", "only these lines"), _SCOPE), example="holdfast file view /memories",
+        ),
+        Command(
+            "file create", "files:create", "write a file, new or in the place of the old one",
+            args=(Arg("PATH", "where"), Arg("TEXT", "the text, or - to read it from stdin")), options=(_SCOPE,),
+            example='holdfast file create plan.md "# Plan"',
+        ),
+        Command(
+            "file str-replace", "files:str_replace", "replace a text that stands exactly once in a file",
+            args=(Arg("PATH", "which file"), Arg("OLD", "the text that stands there"), Arg("NEW", "the text to put")),
+            options=(_SCOPE,), example="holdfast file str-replace plan.md Plan Goals",
+        ),
+        Command(
+            "file insert", "files:insert", "insert text after a line; 0 is the start",
+            args=(
+                Arg("PATH", "which file"), Arg("LINE", "after which line"),
+                Arg("TEXT", "the text, or - to read it from stdin"),
+            ),
+            options=(_SCOPE,), example='holdfast file insert plan.md 1 "- rest"',
+        ),
+        Command(
+            "file delete", "files:delete", "remove a file, or a folder with all in it", args=(Arg("PATH", "which"),),
+            options=(_SCOPE,), example="holdfast file delete plan.md",
+        ),
+        Command(
+            "file rename", "files:rename", "move a file or folder, never over another",
+            args=(Arg("OLD", "from where"), Arg("NEW", "to where")), options=(_SCOPE,),
+            example="holdfast file rename plan.md goals.md",
+        ),
+    )),
+    ("Look after it", (
+        Command("brief", "care:brief", "print what an agent is told when it starts", example="holdfast brief"),
+        Command(
+            "status", "care:status", "where memory for this folder lives and how much there is", example="holdfast status"
+        ),
+        Command(
+            "doctor", "care:doctor", "what is wrong, each with the command that mends it; exit 1 on a problem",
+            example="holdfast doctor",
+        ),
+        Command("reindex", "care:reindex", "build the index anew from the files", example="holdfast reindex"),
+        Command("bench", "care:bench", "measure retrieval and speed on this machine", raw=True, example="holdfast bench speed"),
+    )),
+    ("Set up", (
+        Command(
+            "init", "setup:init", "make the home, and say which project this folder is",
+            options=(Option("--marker", "", "give this folder an id that moves with it (.holdfast/project.json)"),),
+            example="holdfast init --marker",
+        ),
+        Command(
+            "config", "settings:config", "show the settings and where each comes from, or change one",
+            args=(
+                Arg("NAME", "which one", needed=False, offers="settings"),
+                Arg("VALUE", "its new value, written to config.toml", needed=False),
+            ),
+            options=(Option("--unset", "", "take it out of config.toml"),),
+            example="holdfast config retention.project_days 365",
+        ),
+        Command(
+            "path", "setup:path", "print where something is",
+            args=(Arg("WHAT", "home, shelf, notes, files, config, index, ledger, or a note's key", needed=False, offers="paths"),),
+            options=(_SCOPED,), example="holdfast path testing",
+        ),
+        Command(
+            "completion", "completion:completion", "print a script that teaches your shell to complete holdfast",
+            args=(Arg("SHELL", "bash, zsh or fish", offers="shells"),), example="source <(holdfast completion bash)",
+        ),
+        Command("demo", "demo:demo", "a guided tour on a temporary home", example="holdfast demo"),
+        Command(
+            "help", "help:help_", "show help, for everything or for one command",
+            args=(Arg("COMMAND", "which one", needed=False, words=True, offers="commands"),), example="holdfast help store",
+        ),
+    )),
+)  # fmt: skip
+
+HIDDEN = (Command("_complete", "completion:complete", "what could come next; asked by the shell", raw=True),)
+
+COMMANDS: dict[str, Command] = {command.name: command for _, group in GROUPS for command in group}
+FAMILIES = tuple(dict.fromkeys([name.partition(" ")[0] for name in COMMANDS if " " in name]))
+
+EXIT_CODES = (
+    (0, "done"),
+    (1, "not there, or a problem was found"),
+    (2, "wrong usage"),
+    (3, "refused; nothing was written"),
+    (4, "busy or conflict: somebody else was there first"),
+    (5, "damaged, or disk trouble"),
+    (130, "interrupted"),
+)
+
+
+def find(name: str) -> Command | None:
+    """The command of that name, also one that help does not list."""
+    return COMMANDS.get(name) or next((command for command in HIDDEN if command.name == name), None)

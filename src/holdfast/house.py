@@ -1,0 +1,422 @@
+"""The home folder: made for its owner only, refused when it is somebody else's; its locks; and its SQLite files.
+
+A `Database` is one file that any number of processes, threads and forks share. It is made under a lock, opened when first
+needed, looked up anew when somebody deleted or replaced it, and when it turns out damaged it is thrown away (what is
+derived) or set aside (what is truth) and `Renewed` tells the caller to ask again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from _thread import RLock  # what threading.RLock is, without that import
+from _weakref import ref
+
+import apsw
+
+from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_TUNING = "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=268435456"
+
+
+def exists(home: str) -> bool:
+    return os.path.isdir(home)
+
+
+def opened(home: str, create: bool) -> int | None:
+    """A descriptor of the home; None where there is none and none is to be made."""
+    try:
+        fd = os.open(home, _FOLDER)
+    except FileNotFoundError:
+        if not create:
+            return None
+        os.makedirs(home, 0o700, exist_ok=True)
+        fd = os.open(home, _FOLDER)
+        _sync(os.path.dirname(home))
+    owner = os.fstat(fd).st_uid
+    if owner != os.geteuid():
+        os.close(fd)
+        raise DiskTrouble(
+            f"the home {home} belongs to user {owner}, not to you ({os.geteuid()})",
+            "Run as its owner, chown it, or set HOLDFAST_HOME to a folder of your own",
+        )
+    return fd
+
+
+def _sync(folder: str) -> None:
+    fd = os.open(folder, _FOLDER)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class Lock:
+    """An advisory lock between processes, on a file outside anybody's repository. Freed by the kernel on death."""
+
+    def __init__(self, home: str, name: str, seconds: float) -> None:
+        self._home = home
+        self._name = name
+        self._seconds = seconds
+        self._fd = -1
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self._seconds):
+            raise Busy(f"another process has held the lock on {self._name} for {self._seconds:g} s", "Try again")
+        return self
+
+    def acquire(self, seconds: float) -> bool:
+        """Whether it was free in time."""
+        self._fd = self._open()
+        pause, end = 0.0005, time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    self.release()
+                    return False
+            except OSError as error:
+                self.release()
+                raise from_os(error, f"cannot lock {self._name}") from error
+            except BaseException:
+                self.release()
+                raise
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.01)
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            home = opened(self._home, create=True)
+            assert home is not None
+            try:
+                return os.open(f"run/locks/{self._name}.lock", flags, 0o600, dir_fd=home)
+            except FileNotFoundError:
+                for folder in ("run", "run/locks"):
+                    try:
+                        os.mkdir(folder, 0o700, dir_fd=home)
+                    except FileExistsError:
+                        pass
+                return os.open(f"run/locks/{self._name}.lock", flags, 0o600, dir_fd=home)
+            finally:
+                os.close(home)
+        except OSError as error:
+            raise from_os(error, f"cannot lock {self._name}") from error
+
+    def release(self) -> None:
+        """Let go, also of a copy that a child forked meanwhile may hold."""
+        fd, self._fd = self._fd, -1
+        try:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        except OSError:
+            pass
+        os.close(fd)
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class Renewed(Exception):
+    """The file was not usable and has been started anew; ask again."""
+
+
+def statements(module_file: str) -> dict[str, str]:
+    """SQL by name: the `-- name: x` sections of the .sql file beside a module."""
+    with open(os.path.splitext(module_file)[0] + ".sql", encoding="utf-8") as file:
+        sections = ("\n" + file.read()).split("\n-- name: ")
+    named = [section.partition("\n") for section in sections[1:]]
+    return {name.strip(): statement.strip() for name, _, statement in named}
+
+
+class Database:
+    """One SQLite file of the home. Making this object touches nothing."""
+
+    def __init__(self, home: str, name: str, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
+        self._home = home
+        self._path = os.path.join(home, name)
+        self._sql = sql
+        self._application, self._version = application, version
+        self._seconds = seconds
+        self._db: apsw.Connection | None = None
+        self._inode = 0
+        self.lock = RLock()
+        self.reason = ""  # why it cannot be written, when it cannot
+        _databases.add(ref(self, _databases.discard))
+
+    # --- running statements --------------------------------------------------------------------------------------
+
+    def rows(self, statement: str, /, **values: Any) -> list[Any]:
+        """All rows of a named query."""
+        with self.lock:
+            db = self.opened()
+            try:
+                return db.execute(self._sql[statement], values).fetchall()
+            except apsw.Error as error:
+                raise self.failed(error) from error
+
+    def row(self, statement: str, /, **values: Any) -> Any:
+        """Its first row, or None."""
+        rows = self.rows(statement, **values)
+        return rows[0] if rows else None
+
+    def transaction(self) -> Transaction:
+        """BEGIN IMMEDIATE ... COMMIT around a `with`."""
+        return Transaction(self)
+
+    def scrub(self) -> None:
+        """Leave nothing of deleted rows in the write-ahead log."""
+        with self.lock:
+            if not _inode(self._path):
+                return
+            try:
+                left = self.opened().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except apsw.Error as error:
+                raise self.failed(error) from error
+        if left and left[0]:
+            raise Busy(f"another process still reads old pages of {self._path}", "Close it and try again")
+
+    def failed(self, error: BaseException) -> BaseException:
+        """What SQLite said, as one of ours; a damaged file is renewed on the way."""
+        if isinstance(error, _DAMAGE):
+            self.renew()
+            return Renewed(str(error))
+        return ours(error, self._path) if isinstance(error, apsw.Error) else error
+
+    # --- the file ------------------------------------------------------------------------------------------------
+
+    def opened(self) -> apsw.Connection:
+        """The open file, unless somebody deleted or replaced it since."""
+        inode = _inode(self._path)
+        if self._db is not None:
+            if inode == self._inode and (inode or not exists(self._home)):
+                return self._db
+            self.close()
+        self.reason = ""
+        try:
+            self._db = self._connect() or self._make() if exists(self._home) else self._in_memory()
+        except DiskTrouble as error:
+            self.reason = error.message
+            self._db = self._frozen() or self._in_memory()
+        self._inode = _inode(self._path)
+        return self._db
+
+    def close(self) -> None:
+        with self.lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def renew(self) -> None:
+        """Take the file away, so that the next use makes a new one."""
+        with self.lock:
+            failed = self._inode
+            self.close()
+            with Lock(self._home, os.path.basename(self._path), self._seconds):
+                if not failed or _inode(self._path) == failed:
+                    self.take_away(self._path)
+
+    def take_away(self, path: str) -> None:
+        """What is derived is removed, with its log: beside a new file that would be taken for the new one's."""
+        for suffix in ("-wal", "-shm", "-journal", ""):
+            try:
+                os.unlink(path + suffix)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise from_os(error, f"cannot remove {path}{suffix}") from error
+
+    def _connect(self) -> apsw.Connection | None:
+        """A connection to a sound file of ours; None when there is none, or none yet."""
+        try:
+            found = os.lstat(self._path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise from_os(error, f"cannot open {self._path}") from error
+        if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
+            return None
+        try:
+            db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+            try:
+                self._tune(db)
+                if self._is_ours(db):
+                    return db
+            except _DAMAGE:
+                pass
+            db.close()
+        except apsw.Error as error:
+            raise ours(error, self._path) from error
+        return None
+
+    def _is_ours(self, db: apsw.Connection) -> bool:
+        application, version = db.pragma("application_id"), db.pragma("user_version")
+        if application == self._application and version > self._version:
+            self.newer(version)
+        return bool(application == self._application and version == self._version)
+
+    def newer(self, version: int) -> None:
+        """A file of a later Holdfast: what is derived is just built again."""
+
+    def _make(self) -> apsw.Connection:
+        """A new file; many processes may come here at once, one makes it."""
+        with Lock(self._home, os.path.basename(self._path), self._seconds):
+            db = self._connect()
+            if db is not None:
+                return db
+            if os.path.lexists(self._path):
+                self._not_ours()
+            try:
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+                return self._filled(self._path)
+            except apsw.Error as error:
+                raise ours(error, self._path) from error
+            except OSError as error:
+                raise from_os(error, f"cannot make {self._path}") from error
+
+    def _not_ours(self) -> None:
+        """Something else in our place. A database of somebody's is kept beside; the rest is taken away."""
+        if self._is_foreign():
+            os.replace(self._path, f"{self._path}.not-ours")
+        self.take_away(self._path)
+
+    def _is_foreign(self) -> bool:
+        try:
+            other = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW)
+            filled = other.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
+            foreign = filled and other.pragma("application_id") != self._application
+            other.close()
+        except apsw.Error:
+            return False
+        return foreign
+
+    def _filled(self, path: str) -> apsw.Connection:
+        db = apsw.Connection(path)
+        self._tune(db)
+        db.execute("PRAGMA journal_mode=WAL; BEGIN IMMEDIATE").fetchall()
+        db.execute(self._sql["schema"]).fetchall()
+        db.execute(f"PRAGMA application_id={self._application:d}; PRAGMA user_version={self._version:d}; COMMIT").fetchall()
+        return db
+
+    def _in_memory(self) -> apsw.Connection:
+        """Where nothing can be kept: empty, and gone with the process."""
+        return self._filled(":memory:")
+
+    def _frozen(self) -> apsw.Connection | None:
+        """The main file as it stands, in a home that cannot be written to."""
+        try:
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            db = apsw.Connection(f"file:{_percent(self._path)}?immutable=1", flags=flags)
+            return db if self._is_ours(db) else None
+        except (apsw.Error, HoldfastError):
+            return None
+
+    def _tune(self, db: apsw.Connection) -> None:
+        db.set_busy_timeout(int(self._seconds * 1000))
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a short command does not pay for everybody's log
+        db.execute(_TUNING).fetchall()
+
+
+class Transaction:
+    """All of it or nothing, with what can go wrong named."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> apsw.Connection:
+        self._database.lock.acquire()
+        try:
+            self._db = self._database.opened()
+            self._db.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            self._database.lock.release()
+            raise self._database.failed(error) from error
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self._db.execute("COMMIT")
+            else:
+                self._undo()
+        except BaseException as failure:
+            self._undo()
+            raise self._database.failed(failure) from failure
+        else:
+            if isinstance(error, apsw.Error):
+                raise self._database.failed(error) from error
+        finally:
+            self._database.lock.release()
+
+    def _undo(self) -> None:
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except apsw.Error:
+            self._database.close()
+
+
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
+
+
+def ours(error: BaseException, path: str) -> HoldfastError:
+    """An error of SQLite as one of Holdfast's."""
+    what = f"{os.path.basename(path)}: {error}"
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return Busy(what, "Another process holds it; try again in a moment")
+    if isinstance(error, apsw.FullError):
+        return DiskTrouble(what, "Free some space and try again; nothing was half-written")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
+        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+    if isinstance(error, apsw.IOError):
+        return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")
+    if isinstance(error, _DAMAGE):
+        return Damaged(what, "Run `holdfast doctor`")
+    return Trouble(what, "Run `holdfast doctor`")
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _percent(path: str) -> str:
+    """A path as a file: URI spells it."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+    return "".join([chr(byte) if byte in plain else f"%{byte:02x}" for byte in os.fsencode(path)])
+
+
+# No connection may be open across a fork: SQLite in the child would take the parent's locks for its own.
+_databases: set[ref[Database]] = set()
+_held: list[Database] = []
+
+
+def _before_fork() -> None:
+    for database in [one for reference in list(_databases) if (one := reference())]:
+        database.lock.acquire()
+        database.close()
+        _held.append(database)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _in_the_child() -> None:
+    for database in _held:
+        database.lock = RLock()
+    _held.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_the_child)

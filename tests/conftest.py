@@ -1,0 +1,173 @@
+"""What every test may lean on: a home of its own, a clock it can turn, children to run code in, and a real home nobody touches."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from holdfast import Memory, dates
+
+hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("holdfast")
+
+REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.getuid()).pw_dir, os.path.expanduser("~"))}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--model-examples", type=int, default=40, help="how many lives the model test leads")
+
+
+def _marks(path):
+    """What would show that somebody wrote there."""
+    try:
+        return os.stat(path).st_mtime_ns, sorted(os.listdir(path))
+    except OSError as error:
+        return error.errno
+
+
+@pytest.fixture(autouse=True)
+def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
+    """HOME is a folder of the test's own, no setting leaks in from outside, and the real ~/.holdfast stays as it was."""
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
+    before = {path: _marks(path) for path in REAL_HOMES}
+    yield
+    assert {path: _marks(path) for path in REAL_HOMES} == before, "this test touched the real ~/.holdfast"
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def open_memory(home, tmp_path):
+    """Opens callers of one home, and closes them when the test is over."""
+    opened = []
+
+    def open_(**given):
+        opened.append(Memory(given.pop("home", home), **{"project": "demo", "cwd": tmp_path, **given}))
+        return opened[-1]
+
+    yield open_
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def memory(open_memory):
+    return open_memory()
+
+
+class Clock:
+    """Stands still until somebody turns it."""
+
+    def __init__(self, moment):
+        self.seconds = self._of(moment)
+
+    def __call__(self):
+        return self.seconds
+
+    def set(self, moment):
+        self.seconds = self._of(moment)
+
+    def forward(self, seconds=0, *, minutes=0, days=0):
+        self.seconds += seconds + 60 * minutes + 86400 * days
+
+    def back(self, seconds=0, *, minutes=0, days=0):
+        self.forward(-seconds, minutes=-minutes, days=-days)
+
+    @property
+    def now(self):
+        return dates.stamp(self.seconds)
+
+    @staticmethod
+    def _of(moment):
+        return datetime.fromisoformat(moment.replace("Z", "+00:00")).replace(tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Noon of the first of May 2026, until the test says otherwise."""
+    clock = Clock("2026-05-01T12:00:00Z")
+    monkeypatch.setattr(dates, "clock", clock)
+    return clock
+
+
+@pytest.fixture
+def truth(home):
+    """The bytes of everything on the shelf that is not made from something else."""
+
+    def read(where=home):
+        shelf = Path(where) / "shelf"
+        return {
+            str(path.relative_to(shelf)): path.read_bytes()
+            for path in sorted(shelf.rglob("*"))
+            if path.is_file() and not path.is_symlink() and not _made(path.relative_to(shelf).parts)
+        }
+
+    def _made(parts):
+        return parts[-1] == "index.md" and "files" not in parts
+
+    return read
+
+
+@pytest.fixture
+def note_file(home):
+    """Where a note stands."""
+
+    def path(key, scope="projects/demo"):
+        return home / "shelf" / scope / "notes" / f"{key}.md"
+
+    return path
+
+
+@pytest.fixture
+def no_temp_left(home):
+    """Fails at the end of the test if a half-written file is left anywhere."""
+    yield
+    assert [str(path) for path in home.rglob(".holdfast-*")] == []
+
+
+@pytest.fixture
+def child(tmp_path):
+    """Runs code in a Python of its own and gives what it put into `answer`; what hangs or dies fails the test.
+
+    As nobody: everything is imported first, since that user may be unable to read the interpreter's own folders."""
+
+    def run(code, *args, as_nobody=False, timeout=60, **env):
+        script = _PREFACE + (_BECOME_NOBODY if as_nobody else "") + textwrap.dedent(code) + _REPORT
+        done = subprocess.run(
+            [sys.executable, "-c", script, *map(str, args)],
+            capture_output=True, text=True, timeout=timeout, cwd=tmp_path, env={**os.environ, **env}, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+_PREFACE = """
+import json, os, sys
+from holdfast import HoldfastError, Memory
+args, answer = sys.argv[1:], None
+"""
+_BECOME_NOBODY = """
+import difflib, importlib, pkgutil, shlex, tomllib, traceback, unicodedata, ctypes, datetime, encodings.idna, yaml, holdfast, apsw
+for room in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+    if not room.name.startswith(("holdfast.doors", "holdfast.bench", "holdfast.care")):
+        importlib.import_module(room.name)
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+"""
+_REPORT = "\nprint(json.dumps(answer))\n"
