@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
-from holdfast.identity import Project, look, normalise, read_marker, settle, write_marker
+from holdfast.identity import Project, look, settle
+from holdfast.marker import read_marker, write_marker
+from holdfast.repository import normalise
 from holdfast.ledger import Ledger
 from holdfast.note import NAME
 
@@ -955,7 +957,7 @@ def test_many_processes_that_mark_one_folder_agree(world):
     folder.mkdir()
     code = """
 import sys
-from holdfast.identity import write_marker
+from holdfast.marker import write_marker
 from holdfast.ledger import Ledger
 sys.stdin.readline()
 print(write_marker(sys.argv[1], Ledger(sys.argv[2]), "2026-04-16T10:30:00Z"))

@@ -445,3 +445,12 @@ def test_what_is_forgotten_or_over_is_not_told(memory, clock):
     assert "kept words" in text
     assert "forgotten words" not in text
     assert "last year" not in text
+
+
+@pytest.mark.promise("B1")
+def test_many_short_notes_within_the_budget_are_all_told(memory):
+    for number in range(8):
+        memory.store(f"n{number}", key=f"k{number}")
+    brief = memory.brief()
+    assert len(brief.shown) == 8
+    assert brief.left_out == 0

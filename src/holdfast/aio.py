@@ -51,6 +51,7 @@ class AsyncMemory:
     status = _awaitable(Memory.status)
     check = _awaitable(Memory.check)
     reindex = _awaitable(Memory.reindex)
+    mark = _awaitable(Memory.mark)
     close = _awaitable(Memory.close)
 
     async def __aenter__(self) -> Self:

@@ -13,8 +13,9 @@ clock = time.time  # tests put another one here
 DAY = r"\d{4}-\d\d-\d\d"
 STAMP = DAY + r"T\d\d:\d\d:\d\dZ"
 _SHAPE = pattern(
-    rf"({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d:?\d\d)?)?\Z", re.ASCII | re.IGNORECASE
+    rf"({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z", re.ASCII | re.IGNORECASE
 )
+_FIRST, _LAST = -62135596800, 253402300799  # the seconds that four digits of a year can name
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
 
@@ -24,7 +25,9 @@ def now() -> str:
 
 
 def stamp(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    """The moment so many seconds after 1970; beyond the years 1 to 9999, the nearest in them."""
+    then = time.gmtime(min(max(seconds, _FIRST), _LAST))
+    return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
 
 
 def moment(value: object, name: str) -> str:
@@ -54,17 +57,16 @@ def is_moment(text: str) -> bool:
 
 def days_before(moment_: str, days: int) -> str:
     """The stamp so many days earlier."""
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    then = datetime.strptime(moment_, "%Y-%m-%dT%H:%M:%SZ") - timedelta(days=days)
-    return then.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return stamp(datetime.fromisoformat(moment_).timestamp() - 86400 * days)
 
 
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value.strip()
     spell = getattr(value, "isoformat", None)
-    return str(spell()) if spell else repr(value)
+    return str(spell()) if spell and not isinstance(value, type) else repr(value)
 
 
 def _utc(value: object, name: str, time_of_day: str) -> str:

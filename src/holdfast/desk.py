@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import dates, guard, leaf, page
+from holdfast import dates, guard, house, leaf, page
 from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, UsageError
 from holdfast.index.sqlite import Found, Index, Lost
 from holdfast.leaf import Draft
@@ -55,10 +55,17 @@ class Desk:
         if self._project is None:
             from holdfast import identity
 
-            seen = identity.look(self._cwd or os.getcwd(), self._override, self.config.isolate_worktrees)
-            project = identity.settle(seen, self.ledger, self._has_folder)
+            seen = identity.look(self._cwd or ".", self._override, self.config.isolate_worktrees)
+            project = identity.settle(seen, self.ledger, self._has_folder, remember=house.exists(self.config.home))
             self._project = (project.id, *project.aliases)
         return self._project
+
+    def mark(self) -> str:
+        """Write a marker into this folder: an id that moves with it."""
+        from holdfast.marker import write_marker
+
+        self._project = None
+        return write_marker(self._cwd or ".", self.ledger, dates.now())
 
     def _has_folder(self, project: str) -> bool:
         return os.path.isdir(os.path.join(self.config.home, "shelf", Scope("project", project).folder))

@@ -1,4 +1,4 @@
-"""Dated lines are facts: `- [2026-03-27] status: enabled`, and closed `- ~~[2026-03-20] status: off~~ superseded 2026-03-27`.
+"""Dated lines are facts: `- [2026-03-27] status: on`; closed: `- ~~[2026-03-20] status: off~~ superseded 2026-03-27`.
 
 The lines are the whole truth about them: this room reads them out of any markdown and edits them in place. Pure.
 """
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from holdfast.note import Scope
 
 _WHEN = rf"{DAY}(?:T\d\d:\d\d:\d\dZ)?"
+_STATED = rf"(\[({_WHEN})\] ([^:\n]++):[ \t]++"
 _LINE = pattern(
-    rf"[ \t]*[-*+] (?:\[({_WHEN})\] ([^:\n]+?): (.+?)|~~\[({_WHEN})\] ([^:\n]+?): (.+)~~ (?:superseded|ended|closed) ({_WHEN}))[ \t]*\r?\Z",
+    rf"([ \t]*[-*+] )(?:{_STATED}(.*[^ \t\r]))|~~{_STATED}(.+))~~ (?:superseded|ended|closed) ({_WHEN}))([ \t\r]*)\Z",
     re.ASCII,
 )
 _HINT = pattern(r"^[ \t]*[-*+] (?:~~)?\[\d{4}-", re.MULTILINE)
@@ -52,20 +53,23 @@ def lines(text: str) -> list[Dated]:
     """The dated lines, in the order they stand."""
     if not _HINT.search(text):
         return []
-    found = []
-    for number, line in enumerate(text.split("\n")):
-        match = _LINE.match(line)
-        if not match:
-            continue
-        opened, label, value, begun, label_, value_, ended = match.groups()
-        if is_moment(opened or begun) and (not ended or is_moment(ended)):
-            found.append(Dated(number, label or label_, value or value_, opened or begun, ended))
-    return found
+    return [line for number, row in enumerate(text.split("\n")) if (line := _dated(row, number))]
+
+
+def _dated(row: str, number: int) -> Dated | None:
+    match = _LINE.match(row)
+    if not match:
+        return None
+    _, _, opened, label, value, _, begun, label_, value_, ended, _ = match.groups()
+    label, value = (label or label_).strip(), (value or value_).strip()
+    real = is_moment(opened or begun) and (not ended or is_moment(ended))
+    return Dated(number, label, value, opened or begun, ended) if real and label and value else None
 
 
 def facts_of(text: str, subject: str, scope: Scope, path: str, first_line: int) -> list[Fact]:
     """The facts a text states about its subject."""
     dated = lines(text)
+    heirs = _heirs(dated)
     return [
         Fact(
             subject=subject,
@@ -73,7 +77,7 @@ def facts_of(text: str, subject: str, scope: Scope, path: str, first_line: int) 
             value=line.value,
             valid_from=line.valid_from,
             valid_to=line.valid_to,
-            retired_by=_retired_by(line, dated),
+            retired_by=_retired_by(line, heirs),
             links=tuple(_LINK.findall(line.value)),
             scope=scope,
             path=path,
@@ -85,18 +89,19 @@ def facts_of(text: str, subject: str, scope: Scope, path: str, first_line: int) 
 
 def set_fact(text: str, label: str, value: str, on: str, many: bool) -> Edit:
     """Write `label: value` as of `on`. The newest date is current; what it replaces is struck through and dated."""
+    known = lines(text)
+    same = [line for line in known if fold(line.label) == fold(label)]
+    standing = [line for line in same if line.value == value and _holds(line, on, many)]
+    if standing:
+        return Edit(text, "unchanged", standing[-1].line, ())
+    later = [] if many else [line for line in same if _at(line.valid_from) > _at(on)]
+    end = min([line.valid_from for line in later], key=_at, default=None)
+    retired = [] if many else [line for line in same if _covers(line, on)]
     rows = text.split("\n")
-    same = [line for line in lines(text) if fold(line.label) == fold(label)]
-    if any(line.value == value and _holds(line, on, many) for line in same):
-        return Edit(text, "unchanged", next(line.line for line in same if line.value == value), ())
-    later = [] if many else [line for line in same if line.valid_from > on]
-    end = min((line.valid_from for line in later), default=None)
-    retired = [] if many else [line for line in same if line.valid_from <= on and _open_at(line, on)]
     for line in retired:
-        rows[line.line] = render(line.replace(valid_to=on))
-    fresh = Dated(0, label, value, on, end)
-    place = _place(rows, text, same, later)
-    rows.insert(place, render(fresh))
+        rows[line.line] = _struck(rows[line.line], on)
+    place, before, after = _place(rows, same or known, later)
+    rows.insert(place, before + render(Dated(0, label, value, on, end))[2:] + after)
     action = "updated" if same else "created"
     return Edit("\n".join(rows), action, place, tuple([line.replace(valid_to=on) for line in retired]))
 
@@ -107,36 +112,69 @@ def render(line: Dated) -> str:
     return f"- ~~{stated}~~ superseded {line.valid_to}" if line.valid_to else f"- {stated}"
 
 
-def _open_at(line: Dated, on: str) -> bool:
-    return line.valid_to is None or line.valid_to > on
+def _at(when: str) -> str:
+    """A day and its first second are one moment."""
+    return when if len(when) > 10 else when + "T00:00:00Z"
+
+
+def _covers(line: Dated, on: str) -> bool:
+    return _at(line.valid_from) <= _at(on) and (line.valid_to is None or _at(line.valid_to) > _at(on))
 
 
 def _holds(line: Dated, on: str, many: bool) -> bool:
     """Whether this line already says so for that date."""
-    return line.valid_to is None if many else line.valid_from <= on and _open_at(line, on)
+    return line.valid_to is None if many else _covers(line, on)
 
 
-def _place(rows: list[str], text: str, same: list[Dated], later: list[Dated]) -> int:
-    if later:
-        return min(line.line for line in later)
-    known = same or lines(text)
+def _struck(row: str, on: str) -> str:
+    """The line as somebody wrote it, struck through and dated."""
+    before, stated, _, _, _, closed, _, _, _, _, after = _LINE.match(row).groups()  # type: ignore[union-attr]
+    return f"{before}~~{stated or closed}~~ superseded {on}{after}"
+
+
+def _place(rows: list[str], known: list[Dated], later: list[Dated]) -> tuple[int, str, str]:
+    """The row for a new line, and what stands before and after a line in that list: its bullet, its line ending."""
     if known:
-        return max(line.line for line in known) + 1
+        beside = min(later, key=_row) if later else max(known, key=_row)
+        bullet = _LINE.match(rows[beside.line]).group(1)  # type: ignore[union-attr]
+        ending = "\r" if rows[beside.line].endswith("\r") else ""
+        return beside.line if later else _below(rows, beside.line, bullet), bullet, ending
     while rows and not rows[-1].strip():
         rows.pop()
+    ending = "\r" if rows and rows[-1].endswith("\r") else ""
     if rows and not rows[-1].lstrip().startswith(("- ", "* ", "+ ")):
-        rows.append("")
-    return len(rows)
+        rows.append(ending)
+    return len(rows), "- ", ending
 
 
-def _retired_by(line: Dated, dated: list[Dated]) -> str | None:
-    """The fact that took over on the day this one ended."""
+def _row(line: Dated) -> int:
+    return line.line
+
+
+def _below(rows: list[str], number: int, bullet: str) -> int:
+    """The row after a list item and what is indented under it."""
+    depth = len(bullet) - 1
+    number += 1
+    while number < len(rows) and rows[number].strip() and not rows[number][:depth].strip():
+        number += 1
+    return number
+
+
+def _heirs(dated: list[Dated]) -> dict[tuple[str, str], list[Dated]]:
+    """The lines by what they are about and when they begin."""
+    heirs: dict[tuple[str, str], list[Dated]] = {}
+    for line in dated:
+        heirs.setdefault((fold(line.label), _at(line.valid_from)), []).append(line)
+    return heirs
+
+
+def _retired_by(line: Dated, heirs: dict[tuple[str, str], list[Dated]]) -> str | None:
+    """The fact that took over on the day this one ended: the next below it, else the first above."""
     if line.valid_to is None:
         return None
-    heirs = [
-        other
-        for other in dated
-        if other is not line and fold(other.label) == fold(line.label) and other.valid_from == line.valid_to
-    ]
-    after = [other for other in heirs if other.line > line.line] or heirs
-    return f"[{after[0].valid_from}] {after[0].label}: {after[0].value}" if after else f"superseded {line.valid_to}"
+    from bisect import bisect_right
+
+    there = heirs.get((fold(line.label), _at(line.valid_to)), [])
+    below = bisect_right(there, line.line, key=_row)
+    heir = there[below] if below < len(there) else there[0] if there else line
+    return f"superseded {line.valid_to}" if heir is line else f"[{heir.valid_from}] {heir.label}: {heir.value}"

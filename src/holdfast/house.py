@@ -50,6 +50,15 @@ def opened(home: str, create: bool) -> int | None:
     return fd
 
 
+def _make_home(home: str) -> None:
+    try:
+        fd = opened(home, create=True)
+        if fd is not None:
+            os.close(fd)
+    except OSError as error:
+        raise from_os(error, f"cannot make the home {home}") from error
+
+
 def _sync(folder: str) -> None:
     fd = os.open(folder, _FOLDER)
     try:
@@ -140,6 +149,8 @@ def statements(module_file: str) -> dict[str, str]:
 class Database:
     """One SQLite file of the home. Making this object touches nothing."""
 
+    truth = False  # what is truth makes the home when it is written to, and cannot be written in memory
+
     def __init__(self, home: str, name: str, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
         self._home = home
         self._path = os.path.join(home, name)
@@ -168,9 +179,9 @@ class Database:
         rows = self.rows(statement, **values)
         return rows[0] if rows else None
 
-    def transaction(self) -> Transaction:
-        """BEGIN IMMEDIATE ... COMMIT around a `with`."""
-        return Transaction(self)
+    def transaction(self, durable: bool = False) -> Transaction:
+        """BEGIN IMMEDIATE ... COMMIT around a `with`; durable means on the disk when it ends."""
+        return Transaction(self, durable)
 
     def scrub(self) -> None:
         """Leave nothing of deleted rows in the write-ahead log."""
@@ -193,8 +204,10 @@ class Database:
 
     # --- the file ------------------------------------------------------------------------------------------------
 
-    def opened(self) -> apsw.Connection:
-        """The open file, unless somebody deleted or replaced it since."""
+    def opened(self, make_home: bool = False) -> apsw.Connection:
+        """The open file, unless somebody deleted or replaced it since. Where there is no home, asking makes none."""
+        if make_home and not exists(self._home):
+            _make_home(self._home)
         inode = _inode(self._path)
         if self._db is not None:
             if inode == self._inode and (inode or not exists(self._home)):
@@ -283,20 +296,27 @@ class Database:
                 raise from_os(error, f"cannot make {self._path}") from error
 
     def _not_ours(self) -> None:
-        """Something else in our place. A database of somebody's is kept beside; the rest is taken away."""
-        if self._is_foreign():
+        """Something else in our place. A half-made file of ours is removed, somebody's database is kept beside."""
+        application, filled = self._what_is_there()
+        if application is not None and not filled:
+            Database.take_away(self, self._path)
+        elif application not in (None, self._application) and not self.truth:
             os.replace(self._path, f"{self._path}.not-ours")
         self.take_away(self._path)
 
-    def _is_foreign(self) -> bool:
+    def _what_is_there(self) -> tuple[int | None, bool]:
+        """The application id of the database in our place (None: it is no database) and whether it holds anything."""
+        if not os.path.isfile(self._path) or os.path.islink(self._path):
+            return None, False  # SQLite would wait at a pipe for ever
         try:
             other = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW)
-            filled = other.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
-            foreign = filled and other.pragma("application_id") != self._application
-            other.close()
+            try:
+                filled = other.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,)
+                return int(other.pragma("application_id")), filled
+            finally:
+                other.close()
         except apsw.Error:
-            return False
-        return foreign
+            return None, False
 
     def _filled(self, path: str) -> apsw.Connection:
         db = apsw.Connection(path)
@@ -328,14 +348,17 @@ class Database:
 class Transaction:
     """All of it or nothing, with what can go wrong named."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, durable: bool) -> None:
         self._database = database
+        self._durable = durable
 
     def __enter__(self) -> apsw.Connection:
         self._database.lock.acquire()
         try:
-            self._db = self._database.opened()
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db = self._database.opened(make_home=self._database.truth)
+            if self._database.truth and self._database.reason:
+                raise DiskTrouble(self._database.reason, "Make the home writable for this user")
+            self._db.execute("PRAGMA synchronous=FULL; BEGIN IMMEDIATE" if self._durable else "BEGIN IMMEDIATE")
         except BaseException as error:
             self._database.lock.release()
             raise self._database.failed(error) from error
@@ -344,7 +367,7 @@ class Transaction:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None:
-                self._db.execute("COMMIT")
+                self._db.execute("COMMIT; PRAGMA synchronous=NORMAL" if self._durable else "COMMIT")
             else:
                 self._undo()
         except BaseException as failure:

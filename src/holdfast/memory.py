@@ -285,6 +285,11 @@ class Memory:
 
         return checkup.reindex(self._desk)
 
+    def mark(self) -> str:
+        """Give this folder a marker, so that its memory moves with it; the project's id."""
+        self._desk.must_be_enabled()
+        return self._desk.mark()
+
     @property
     def home(self) -> str:
         """The folder all of it lives in."""

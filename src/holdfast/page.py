@@ -1,4 +1,4 @@
-"""A note as it stands in its file: frontmatter, text, history. Reading keeps every byte; writing changes only what is ours.
+"""A note as it stands in its file: frontmatter, text, history. Reading keeps every byte; writing changes what is ours.
 
     ---
     id: 01K9Z6V0M4Q2ABCD          fields: one line each as we write them; whatever else a person put there is kept
@@ -25,21 +25,34 @@ from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 HISTORY = "<!-- holdfast:history -->"
 _WHEN = rf"{DAY}(?:T\d\d:\d\d:\d\dZ)?"
 _FENCE = pattern(r"(\ufeff?---[ \t]*\r?\n)((?:.*\n)*?)(---[ \t]*(?:\r?\n|\Z))")
-_FIELD = pattern(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:")
+_FIELD = pattern(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:|[^\s#:-].*?:(?:\s|\Z)")
 _HISTORY = pattern(r"^<!-- holdfast:history -->[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_SECTION = pattern(rf"^## ({_WHEN}) to ({_WHEN})[ \t]*\r?(?:\n|\Z)(?:<!-- holdfast:version (\{{.*\}}) -->\r?(?:\n|\Z))?", re.MULTILINE)
-_MARKER = pattern(rf"^(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE)
-_ESCAPED = pattern(rf"^\\(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE)
+_SECTION = pattern(
+    rf"^## ({_WHEN}) to ({_WHEN})[ \t]*\r?(?:\n|\Z)(?:<!-- holdfast:version (\{{.*\}}) -->\r?(?:\n|\Z))?",
+    re.MULTILINE | re.ASCII,
+)
+_MARKER = pattern(rf"^(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE | re.ASCII)
+_ESCAPED = pattern(rf"^\\(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE | re.ASCII)
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+_CHAR = r"(?:[^\s\"'\[\]{},#:]|:(?![\s,]|\Z))"
+_WORDS = rf"(?![&*!|>%@`?-]){_CHAR}++(?:[ \t]++{_CHAR}++)*+"
 _PLAIN = pattern(r"[\w./+](?:[\w./@+ -]*[\w./@+-])?\Z")
-_ITEM = pattern(r'\s*("(?:[^"\\]|\\.)*"|[^\s"\'\[\]{},:#&*!|>%@`][^"\'\[\]{},:#]*?)\s*(?:,|\Z)')
-_PAIR = pattern(r'\s*([a-z_]+): ("(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|[^\s"\'\[\]{},][^"\'\[\]{},]*?)\s*(?:,|\Z)')
+_ITEM = pattern(rf"\s*+({_QUOTED}|{_WORDS})\s*+(?:,|\Z)")
+_PAIR = pattern(rf"\s*+([a-z_]++): ({_QUOTED}|\[(?:{_QUOTED}|[^\"\[\]])*+\]|{_WORDS})\s*+(?:,|\Z)")
 _SIMPLE = pattern(r"[^\s\"'\[\]{}#&*!|>%@`,?-][^\"'\[\]{}#\n\r]*\Z")
-_STAMP = pattern(STAMP + r"\Z")
+_STAMP = pattern(STAMP + r"\Z", re.ASCII)
+_REAL = pattern(r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\Z", re.ASCII)
+_ID = pattern(r"[\w.-]{1,64}\Z")
+_ODD = pattern("[<>\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_BEHIND = pattern(rf"(?:{_QUOTED}|'[^']*'|[^\"'#]|(?<![ \t])#)*+#")  # a comment behind a value
 
 
 class Page(Record):
@@ -88,10 +101,7 @@ def render(page: Page) -> str:
 
 def text_of(page: Page) -> str:
     """The current text, without the newline we end it with and the blank line before history."""
-    body = page.body
-    end = "\n\n" if page.past else "\n"
-    body = body.removesuffix(end) if body.endswith(end) else body.removesuffix("\n")
-    return _unescaped(body)
+    return _unescaped(_ended(page.body, _newline(page), bool(page.past)))
 
 
 def first_line(page: Page) -> int:
@@ -137,12 +147,11 @@ def past_of(page: Page, most: int | None = None) -> list[Version]:
     versions: list[Version] = []
     marks = _SECTION.finditer(page.past)
     mark = next(marks, None)
+    newline = _newline(page)
     while mark and (most is None or len(versions) < most):
         after = next(marks, None)
         raw = page.past[mark.end() : after.start() if after else len(page.past)]
-        ending = "\n\n" if after else "\n"
-        text = raw.removesuffix(ending) if raw.endswith(ending) else raw.removesuffix("\n")
-        versions.append(_version(mark, _unescaped(text)))
+        versions.append(_version(mark, _unescaped(_ended(raw, newline, after is not None))))
         mark = after
     return versions
 
@@ -164,23 +173,40 @@ def past_lines(page: Page) -> list[tuple[int, int]]:
 
 def new(head: Head, text: str) -> Page:
     """A note nobody has written before."""
-    return Page("---\n", _written(head, ()), "---\n", _escaped(text) + "\n", "")
+    return Page("---\n", _written(head, (), "\n"), "---\n", _escaped(text) + "\n", "")
 
 
 def succeed(page: Page, old: Version, head: Head, text: str) -> Page:
-    """The page with `text` as its current version and `old` first in its history."""
-    meta = _meta(old)
-    section = f"## {old.valid_from} to {old.closed}\n{meta}{_escaped(old.text)}\n"
-    mark = _HISTORY.match(page.past)
-    if mark:
-        past = f"{HISTORY}\n{section}\n{page.past[mark.end() :]}"
+    """The page with `text` as its current version and `old` first in its history; lines end as they did."""
+    newline = _newline(page)
+    section = f"## {old.valid_from} to {old.closed}{newline}{_meta(old)}{newline}{_escaped(old.text)}{newline}"
+    first = _SECTION.search(page.past)
+    if first:
+        past = f"{page.past[: first.start()]}{section}{newline}{page.past[first.start() :]}"
     else:
-        past = f"{HISTORY}\n{section}"
-    return Page(page.opening or "---\n", _written(head, page.fields), page.closing or "---\n", _escaped(text) + "\n\n", past)
+        past = _whole(page.past or HISTORY, newline) + section
+    opening, closing = page.opening or f"---{newline}", _whole(page.closing or "---", newline)
+    return Page(opening, _written(head, page.fields, newline), closing, _escaped(text) + newline * 2, past)
 
 
-def _written(head: Head, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Our fields as `head` says, in their places; everybody else's as they are."""
+def _newline(page: Page) -> str:
+    """How lines end in this file: as the first one does; without frontmatter, as the last one does."""
+    return "\r\n" if (page.opening or page.body).endswith("\r\n") else "\n"
+
+
+def _ended(raw: str, newline: str, blank: bool) -> str:
+    """A text without the newline that ends it and the blank line that follows, as far as they are there."""
+    if blank and raw.endswith(newline * 2):
+        return raw[: -2 * len(newline)]
+    return raw.removesuffix(newline if raw.endswith(newline) else "\n")
+
+
+def _whole(line: str, newline: str) -> str:
+    return line if line.endswith("\n") else line + newline
+
+
+def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> tuple[tuple[str, str], ...]:
+    """Our fields as `head` says, in their places; everybody else's as they are, and ours where they say so already."""
     source = {name: value for name in Source._fields if (value := getattr(head.source, name))}
     ours = {
         "id": head.id,
@@ -193,44 +219,66 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[str
         "valid_to": head.valid_to or "",
         "pinned": "true" if head.pinned else "",
     }
-    if not fields:
-        return tuple([(name, f"{name}: {value}\n") for name, value in ours.items() if value])
     kept: list[tuple[str, str]] = []
     for name, raw in fields:
-        if name not in ours:
+        if name not in _READERS:
             kept.append((name, raw))
-            continue
-        value, beside = ours.pop(name), _beside(name, raw)
-        kept.extend([(name, f"{name}: {value}\n{beside}")] if value else [("", beside)] if beside else [])
-    kept.extend((name, f"{name}: {value}\n") for name, value in ours.items() if value)
+        elif name not in ours:  # said twice: the first one counts
+            kept.append(("", _comment(raw)))
+        else:
+            value = ours.pop(name)
+            kept.extend(_field(name, raw, value, getattr(head, name), newline))
+    kept.extend((name, f"{name}: {value}{newline}") for name, value in ours.items() if value)
     return tuple(kept)
 
 
-def _beside(name: str, raw: str) -> str:
-    """What outlives a field's new value: a person's comments below it, and a value we could not read, as a comment."""
+def _field(name: str, raw: str, value: str, meant: object, newline: str) -> list[tuple[str, str]]:
+    """A field with its new value; below it what outlives the old: a person's comments, and what we could not read."""
     try:
-        _READERS[name](_value(name, raw))
+        was = _value(name, raw)
+        read: Any = _READERS[name](was)
     except ValueError:
-        return "".join([f"# {line}\n" for line in raw.split("\n")[:-1]])
-    lines = raw.split("\n")[1:-1]
-    return "".join([f"{line}\n" for line in lines if not line.strip() or line.lstrip().startswith("#")])
+        beside = _comment(raw)
+    else:
+        if read == meant:
+            return [(name, raw)]
+        beside = _comment(raw) if name == "source" and not _all_read(read, was) else _comments(raw)
+    return [(name, f"{name}: {value}{newline}{beside}")] if value else [("", beside)] if beside else []
+
+
+def _all_read(source: Source, value: dict[str, object]) -> bool:
+    return all(getattr(source, name, None) == said for name, said in value.items())
+
+
+def _comment(raw: str) -> str:
+    return "".join([f"# {line}\n" for line in raw.split("\n")[:-1]])
+
+
+def _comments(raw: str) -> str:
+    """The comments and blank lines of a field; one behind a value keeps its line, which becomes a comment."""
+    lines = raw.split("\n")[:-1]
+    kept = [line if _is_comment(line) else f"# {line}" for line in lines if _is_comment(line) or _BEHIND.match(line)]
+    return "".join([f"{line}\n" for line in kept])
+
+
+def _is_comment(line: str) -> bool:
+    bare = line.lstrip()
+    return not bare or bare.startswith("#")
 
 
 def _fields(inside: str) -> tuple[tuple[str, str], ...]:
-    fields: list[list[str]] = []
+    fields: list[tuple[str, list[str]]] = []
     for line in inside.split("\n")[:-1]:
         match = _FIELD.match(line)
-        if match:
-            fields.append([match.group(1), line + "\n"])
-        elif fields:
-            fields[-1][1] += line + "\n"
-        else:
-            fields.append(["", line + "\n"])
-    return tuple([(name, raw) for name, raw in fields])
+        if match or not fields:
+            fields.append((match[1] or "" if match else "", []))
+        fields[-1][1].append(line + "\n")
+    return tuple([(name, "".join(lines)) for name, lines in fields])
 
 
 def _value(name: str, raw: str) -> Any:
     """A field's value: quickly when it is written as we write, through YAML when a person wrote more."""
+    raw = _above_comments(raw)
     text = raw[raw.index(":") + 1 :].strip()
     if _SIMPLE.match(text) and ": " not in text and not text.endswith(":"):
         return text
@@ -240,12 +288,25 @@ def _value(name: str, raw: str) -> Any:
         return pairs
     import yaml
 
-    if len(raw) > 16 * 1024:
+    if len(raw) > 16 * 1024 or raw.count("[") + raw.count("{") > 100:  # which YAML takes seconds to refuse
         raise ValueError("too long")
     try:
-        return yaml.load(raw, Loader=yaml.BaseLoader)[name]  # BaseLoader: text, lists and maps only
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
+        fields = yaml.load(raw, Loader=yaml.BaseLoader)  # BaseLoader: text, lists and maps only
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
         raise ValueError("not valid YAML") from None
+    if not isinstance(fields, dict) or list(fields) != [name]:
+        raise ValueError("not valid YAML")
+    return fields[name]
+
+
+def _above_comments(raw: str) -> str:
+    """Without the comment lines at its end, which may hold anything."""
+    if raw.find("\n") == len(raw) - 1:
+        return raw
+    lines = raw.split("\n")
+    while len(lines) > 2 and _is_comment(lines[-2]):
+        del lines[-2]
+    return "\n".join(lines)
 
 
 def _items(text: str) -> list[str] | None:
@@ -257,7 +318,10 @@ def _items(text: str) -> list[str] | None:
         match = _ITEM.match(inside, place)
         if not match:
             return None
-        items.append(_unquoted(match.group(1)))
+        item = _unquoted(match.group(1))
+        if item is None:
+            return None
+        items.append(item)
         place = match.end()
     return items
 
@@ -272,8 +336,10 @@ def _pairs(text: str) -> dict[str, Any] | None:
         match = _PAIR.match(inside, place)
         if not match:
             return None
-        value = match.group(2)
-        pairs[match.group(1)] = _items(value) if value.startswith("[") else _unquoted(value)
+        value = _items(match.group(2)) if match.group(2).startswith("[") else _unquoted(match.group(2))
+        if value is None:
+            return None
+        pairs[match.group(1)] = value
         place = match.end()
     return pairs
 
@@ -289,15 +355,18 @@ def _flow(value: object) -> str:
         return text
     import json
 
-    return json.dumps(text, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def _unquoted(text: str) -> str:
+def _unquoted(text: str) -> str | None:
     if not text.startswith('"'):
         return text
     import json
 
-    return str(json.loads(text))
+    try:
+        return str(json.loads(text))
+    except ValueError:  # YAML knows more escapes
+        return None
 
 
 def _meta(version: Version) -> str:
@@ -312,23 +381,34 @@ def _meta(version: Version) -> str:
     if version.tags:
         meta["tags"] = version.tags
     meta.update({name: value for name in Source._fields if (value := getattr(version.source, name))})
-    return f"<!-- holdfast:version {_flow(meta)} -->\n"
+    return f"<!-- holdfast:version {_flow(meta)} -->"
 
 
 def _version(mark: re.Match[str], text: str) -> Version:
     start, end, raw = mark.groups()
-    meta = (_pairs(raw) if raw else None) or {}
+    try:
+        meta = _value("version", f"version: {raw}\n") if raw else {}
+    except ValueError:
+        meta = {}
     valid_from = _moment(start)
     return Version(
         text=text,
-        type=str(meta["type"]) if meta.get("type") in TYPES else "project",
-        tags=tags_of(meta.get("tags")),
+        type=_said(meta, "type", _a_type, "project"),
+        tags=_said(meta, "tags", _some_tags, ()),
         source=_source(meta),
-        recorded=_moment(meta.get("recorded") or valid_from),
+        recorded=_said(meta, "recorded", _a_stamp, valid_from),
         valid_from=valid_from,
-        valid_to=meta.get("valid_to"),
+        valid_to=_said(meta, "valid_to", _a_stamp, None),
         closed=_moment(end),
     )
+
+
+def _said(meta: dict[str, Any], name: str, reader: Callable[[Any], T], otherwise: T) -> T:
+    """What a version's line says, unless somebody made it unreadable."""
+    try:
+        return reader(meta[name]) if name in meta else otherwise
+    except ValueError:
+        return otherwise
 
 
 def _moment(text: str) -> str:
@@ -362,7 +442,7 @@ def _a_stamp(value: Any) -> str:
     from holdfast.dates import moment
     from holdfast.errors import UsageError
 
-    if isinstance(value, str) and _STAMP.match(value):
+    if isinstance(value, str) and _REAL.match(value):
         return value
     try:
         return moment(value, "frontmatter")
@@ -371,14 +451,14 @@ def _a_stamp(value: Any) -> str:
 
 
 def _a_word(value: Any) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _ID.match(value):
         raise ValueError("must be one word")
     return value
 
 
 def _some_tags(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        return tags_of(value)
+        return tags_of(clean(value) if isinstance(value, str) else [clean(item) for item in value])
     raise ValueError("must be a list")
 
 

@@ -16,39 +16,9 @@ CREATE TABLE usage (
   uses    INTEGER NOT NULL,
   counted INTEGER NOT NULL                 -- seconds since 1970
 ) STRICT, WITHOUT ROWID;
-PRAGMA application_id = 1215260236;        -- "HofL"
-PRAGMA user_version = 1;
-
--- name: identify
-SELECT (SELECT application_id FROM pragma_application_id),
-       (SELECT user_version FROM pragma_user_version),
-       (SELECT count(*) FROM sqlite_schema),
-       (SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('links', 'places', 'usage'));
-
--- name: make_wal
-PRAGMA journal_mode = WAL;
-
--- name: prepare
-PRAGMA secure_delete = ON;
-PRAGMA wal_autocheckpoint = 64;            -- few pages: whoever opens the file alone reads them all again
-
--- name: sync_each_commit
-PRAGMA synchronous = FULL;
-
--- name: sync_at_checkpoint
-PRAGMA synchronous = NORMAL;
-
--- name: begin
-BEGIN IMMEDIATE;
-
--- name: commit
-COMMIT;
 
 -- name: move_to_main_file
 PRAGMA wal_checkpoint(PASSIVE);
-
--- name: empty_wal
-PRAGMA wal_checkpoint(TRUNCATE);
 
 -- name: canonical
 SELECT project FROM links WHERE alias = :alias;

@@ -1,15 +1,41 @@
-"""The command line. This module is what the `holdfast` script loads first, so it holds nothing but the way in."""
+"""The command line. This module is what the `holdfast` script loads first, so it holds only the way in and out."""
 
 from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit code says how it went."""
+    """Run one command; the exit code says how it went. With no words given, this is the whole program."""
+    if argv is None:
+        _program()
+    return _run(argv)
+
+
+def _run(words: list[str]) -> int:
     try:
         from holdfast.doors.cli.call import run
 
-        return run(sys.argv[1:] if argv is None else argv)
+        return run(words)
     except KeyboardInterrupt:
         return 130
+
+
+def _program() -> NoReturn:
+    """One command and out: what lives this short needs no garbage collector, and nobody to tidy up after it."""
+    import gc
+    import os
+
+    gc.disable()
+    code = _run(sys.argv[1:])
+    if "atexit" in sys.modules or "threading" in sys.modules:
+        sys.exit(code)  # somebody asked to be told, or still runs
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)

@@ -57,6 +57,8 @@ class Call:
         given: str = self[name]
         if given != "-":
             return given
+        if sys.stdin is None:
+            raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
         return sys.stdin.buffer.read(_MOST_STDIN).removesuffix(b"\n")
 
     def answer(self, what: T, tell: Callable[[Screen, T], None], code: int = 0) -> int:
@@ -84,6 +86,7 @@ def plain(what: Any) -> Any:
 
 def run(typed: list[str]) -> int:
     """Read the words, do it, answer, and turn whatever went wrong into a message and an exit code."""
+    _open_streams()
     screen = Screen(json_wanted(typed), "--no-color" in typed)
     try:
         code = _run(typed, screen)
@@ -97,6 +100,12 @@ def run(typed: list[str]) -> int:
     except Exception as error:
         code = _failed(screen, _unexpected(error), typed)
     return code
+
+
+def _open_streams() -> None:
+    """A caller may have closed them; then nobody listens, which is no reason to fail."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _run(typed: list[str], screen: Screen) -> int:
@@ -116,10 +125,8 @@ def _run(typed: list[str], screen: Screen) -> int:
 
 def _function(target: str) -> Callable[[Call], int]:
     """The function that does it, and only now its module."""
-    from importlib import import_module
-
     module, _, name = target.partition(":")
-    function: Callable[[Call], int] = getattr(import_module(f"holdfast.doors.cli.{module}"), name)
+    function: Callable[[Call], int] = getattr(__import__(f"holdfast.doors.cli.{module}", fromlist=[name]), name)
     return function
 
 

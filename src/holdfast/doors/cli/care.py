@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.briefing import Brief
-    from holdfast.checkup import Reindexed, Status
+    from holdfast.checkup import Reindexed, ScopeStatus, Status
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
     from holdfast.note import Note
@@ -42,7 +42,8 @@ def retain(call: Call) -> int:
 def bench(call: Call) -> int:
     from holdfast.bench import main
 
-    return main(call.words.rest)
+    code: int = main(call.words.rest)
+    return code
 
 
 def _tell_brief(screen: Screen, brief: Brief) -> None:
@@ -66,12 +67,13 @@ def _tell_status(screen: Screen, status: Status) -> None:
         screen.say(f"{screen.paint(f'{name:<9}', 'dim')} {one_line(value)}")
     if status.scopes:
         screen.say()
-        table = [
-            (one.scope, "yes" if one.visible else "no", f"{one.notes:,}", f"{one.files:,}", size(one.bytes), one.last_write)
-            for one in status.scopes
-        ]
         head = ("SCOPE", "YOURS", "NOTES", "FILES", "SIZE", "LAST WRITE")
-        screen.table(head, table, ("cyan", "", "", "", "", "dim"))
+        screen.table(head, [_scope_row(one) for one in status.scopes], ("cyan", "", "", "", "", "dim"))
+
+
+def _scope_row(one: ScopeStatus) -> tuple[str, ...]:
+    yours = "yes" if one.visible else "no"
+    return one.scope, yours, f"{one.notes:,}", f"{one.files:,}", size(one.bytes), one.last_write
 
 
 def _tell_report(screen: Screen, report: dict[str, Any]) -> None:

@@ -70,7 +70,8 @@ def _edit(path: str, quiet: bool) -> None:
     try:
         done = subprocess.run([*shlex.split(command), path], stdout=sys.stderr if quiet else None)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot run the editor {command!r}: {error}", "Set EDITOR to a program that is there") from None
+        fix = "Set EDITOR to a program that is there"
+        raise ConfigError(f"cannot run the editor {command!r}: {error}", fix) from None
     finally:
         signal.signal(signal.SIGINT, before)
     if done.returncode:

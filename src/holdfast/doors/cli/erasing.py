@@ -52,7 +52,8 @@ def _tell_receipt(screen: Screen, receipt: Receipt) -> None:
     if not receipt.deleted:
         screen.say(f"there is no note {receipt.key}; nothing was purged")
         return
-    screen.say(f"{screen.paint('purged', 'red')} {screen.paint(receipt.key, 'bold')} in {receipt.scope} at {receipt.time}")
+    key = screen.paint(receipt.key, "bold")
+    screen.say(f"{screen.paint('purged', 'red')} {key} in {receipt.scope} at {receipt.time}")
     removed = [*receipt.removed, f"{receipt.index_rows} index rows", f"{receipt.usage_rows} usage rows"]
     parts = (("removed", removed), ("checked", receipt.checks), ("out of reach", receipt.beyond_reach))
     for title, lines in parts:

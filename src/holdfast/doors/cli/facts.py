@@ -17,9 +17,7 @@ def fact(call: Call) -> int:
 
 
 def facts(call: Call) -> int:
-    found = call.memory.facts(
-        call["subject"], history=bool(call["history"]), **call.given("label", "as_of", "scope")
-    )
+    found = call.memory.facts(call["subject"], history=bool(call["history"]), **call.given("label", "as_of", "scope"))
     return call.answer(found, _tell_facts)
 
 
@@ -32,14 +30,12 @@ def _tell_stated(screen: Screen, stated: FactSet) -> None:
     said = f"{fact.subject}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
     screen.say(f"{screen.paint(stated.action, style)} {one_line(said)} in {stated.note.scope}")
     for old in stated.retired:
-        screen.say(screen.paint(one_line(f"  retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
+        screen.say("  " + screen.paint(one_line(f"retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
 
 
 def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
     if not facts:
         screen.aside("nothing is stated", "yellow")
         return
-    rows = [
-        (one.subject, one.label, one.valid_from, one.valid_to or "now", one.scope.kind, one.value) for one in facts
-    ]
+    rows = [(one.subject, one.label, one.valid_from, one.valid_to or "now", one.scope.kind, one.value) for one in facts]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))

@@ -56,9 +56,8 @@ def rename(call: Call) -> int:
 def _done(call: Call, action: str, path: str) -> int:
     from holdfast.doors.cli.screen import one_line
 
-    return call.answer(
-        {"action": action, "path": path}, lambda screen, _: screen.say(f"{screen.paint(action, 'green')} {one_line(path)}")
-    )
+    done = {"action": action, "path": path}
+    return call.answer(done, lambda screen, _: screen.say(f"{screen.paint(action, 'green')} {one_line(path)}"))
 
 
 def _text(call: Call) -> str:

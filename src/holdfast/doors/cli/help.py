@@ -41,7 +41,8 @@ def _show(command: Command | None, family: str, screen: Screen) -> int:
 
 def overview() -> str:
     """The page of `holdfast --help`."""
-    lines = ["usage: holdfast COMMAND ... [options]", "", "Durable memory for AI agents: plain markdown that people own.", ""]
+    lines = ["usage: holdfast COMMAND ... [options]", ""]
+    lines += ["Durable memory for AI agents: plain markdown that people own.", ""]
     for title, group in GROUPS:
         rows = [(command.name, command.summary) for command in group if " " not in command.name]
         for family in FAMILIES:
@@ -49,7 +50,8 @@ def overview() -> str:
             if inner:
                 rows.append((family, f"an agent's own files: {', '.join(inner)}"))
         lines += [title, *_rows(rows), ""]
-    lines += ["Options, before or after the command", *_rows([(_spelled(option), option.help) for option in EVERYWHERE]), ""]
+    everywhere = [(_spelled(option), option.help) for option in EVERYWHERE]
+    lines += ["Options, before or after the command", *_rows(everywhere), ""]
     lines += ["Exit codes", *_rows([(str(code), meaning) for code, meaning in EXIT_CODES]), ""]
     return "\n".join([*lines, "`holdfast COMMAND --help` says more about one command."])
 

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.note import Answer, Hit, Note, Record, Source, Stored, Version
+    from holdfast.note import Answer, Binned, Hit, Note, Source, Stored, Version
 
 _LINES = 12  # of a hit's text on a terminal; `get` shows all
 
@@ -43,7 +43,7 @@ def get(call: Call) -> int:
 
 def list_(call: Call) -> int:
     if call["trash"]:
-        return call.answer(_binned(call), _tell_binned)
+        return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _tell_binned)
     notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit"))
     return call.answer(notes, tell_notes)
 
@@ -85,7 +85,7 @@ def _tell_hit(screen: Screen, hit: Hit) -> None:
     name = screen.paint(one_line(hit.key), "bold")
     until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
     since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
-    said = [hit.scope.kind, hit.type or hit.kind, since, *[f"#{tag}" for tag in hit.tags], *_by(hit.source)]
+    said = [hit.scope.kind, hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source)]
     screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
     screen.indented(hit.text, _LINES)
     screen.say("    " + screen.paint(one_line(hit.citation), "cyan"))
@@ -98,21 +98,25 @@ def _tell_note(screen: Screen, note: Note) -> None:
     screen.text(note.text)
     if screen.terminal:
         until = f" to {note.valid_to[:10]}" if note.valid_to else ""
-        said = [
-            str(note.scope), note.type, *[f"#{tag}" for tag in note.tags], f"{note.valid_from[:10]}{until}",
-            *_by(note.source), f"version {note.versions} ({note.version[:8]})", f"{note.path}:{note.lines[0]}-{note.lines[1]}",
-        ]  # fmt: skip
+        said = [str(note.scope), note.type, *_marked(note.tags), f"{note.valid_from[:10]}{until}", *_by(note.source)]
+        said += [f"version {note.versions} ({note.version[:8]})", f"{note.path}:{note.lines[0]}-{note.lines[1]}"]
         screen.aside(one_line("  ".join([*said, "pinned"] if note.pinned else said)))
 
 
 def _tell_history(screen: Screen, versions: list[Version]) -> None:
+    from holdfast.doors.cli.screen import one_line
+
     for place, version in enumerate(versions):
         if place:
             screen.say()
         span = f"{version.valid_from} to {version.until or 'now'}"
-        said = [version.type, *[f"#{tag}" for tag in version.tags], f"recorded {version.recorded}", *_by(version.source)]
-        screen.say(f"{screen.paint(span, 'bold')}  {screen.paint('  '.join(said), 'dim')}")
+        said = [version.type, *_marked(version.tags), f"recorded {version.recorded}", *_by(version.source)]
+        screen.say(f"{screen.paint(span, 'bold')}  {screen.paint(one_line('  '.join(said)), 'dim')}")
         screen.indented(version.text)
+
+
+def _marked(tags: tuple[str, ...]) -> list[str]:
+    return [f"#{tag}" for tag in tags]
 
 
 def _by(source: Source | None) -> list[str]:
@@ -122,12 +126,7 @@ def _by(source: Source | None) -> list[str]:
     return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name)]
 
 
-def _binned(call: Call) -> list[Record]:
-    found = [one for one in call.memory.trash() if call["scope"] in (None, one.scope.kind)]
-    return list(found[: call["limit"]])
-
-
-def _tell_binned(screen: Screen, binned: list[Record]) -> None:
+def _tell_binned(screen: Screen, binned: list[Binned]) -> None:
     if not binned:
         screen.aside("nothing to restore", "yellow")
         return

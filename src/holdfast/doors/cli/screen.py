@@ -50,6 +50,7 @@ class Screen:
     def aside(self, text: str, style: str = "dim") -> None:
         """A remark for people; never part of the answer."""
         if not self.json:
+            sys.stdout.flush()  # in the order in which it was said, also where both go to one place
             sys.stderr.write(self.paint(visible(text), style, sys.stderr) + "\n")
 
     def document(self, data: Any) -> None:

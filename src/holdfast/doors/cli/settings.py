@@ -21,41 +21,40 @@ _FILE = "config.toml"
 def config(call: Call) -> int:
     now = configuration.load(call["home"])
     if call["name"] is None:
-        return _list(call, now)
+        return call.answer(_described(now, configuration.SETTINGS), _tell_all)
     setting = configuration.named(call["name"])
     if call["unset"] and call["value"] is not None:
         raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
     if call["value"] is not None or call["unset"]:
         _change(now, setting, call["value"])
         now = configuration.load(call["home"])
-    return call.answer(_described(setting, now), _tell_one)
+    return call.answer(_described(now, (setting,))[0], _tell_one)
 
 
-def _list(call: Call, now: Config) -> int:
-    return call.answer([_described(setting, now) for setting in configuration.SETTINGS], _tell_all)
-
-
-def _described(setting: Setting, now: Config) -> dict[str, Any]:
-    """A setting as it stands: its value, and the place that decides it."""
-    value = getattr(now, setting.field)
-    if getattr(configuration.load(now.home, {}), setting.field) != value:
-        source = setting.env
-    else:
-        source = _FILE if _lookup(_document(_path(now.home)), setting.name) is not None else "default"
-    return {
-        "name": setting.name, "value": value, "from": source, "env": setting.env or None, "sentence": setting.sentence
-    }  # fmt: skip
+def _described(now: Config, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
+    """Settings as they stand: the value of each, and the place that decides it."""
+    unswayed, document = configuration.load(now.home, {}), _document(_path(now.home))
+    described = []
+    for setting in settings:
+        value = getattr(now, setting.field)
+        written = _lookup(document, setting.name) is not None
+        swayed = getattr(unswayed, setting.field) != value
+        source = setting.env if swayed else _FILE if written else "default"
+        said = {"name": setting.name, "value": value, "from": source, "env": setting.env or None}
+        described.append({**said, "sentence": setting.sentence})
+    return described
 
 
 def _change(now: Config, setting: Setting, value: str | None) -> None:
     """One writer at a time; the file is the old one or the new one, never half of it."""
-    from holdfast.shelf import disk
+    from holdfast.house import Lock
+    from holdfast.shelf.disk import open_folder
 
     wanted = None if value is None else configuration.from_text(setting, value, "the command line")
     path = _path(now.home)
-    folder = disk.open_folder(now.home, (), create=True)
-    assert folder is not None  # it was to be made
-    with folder, disk.Lock(now.home, "config", now.lock_seconds):
+    home = open_folder(now.home, (), create=True)
+    assert home is not None  # it was to be made
+    with home, Lock(now.home, "config", now.lock_seconds):
         document = _document(path)
         _put(document, setting.name.split("."), wanted)
         _replace(path, document.as_string())

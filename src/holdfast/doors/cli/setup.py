@@ -30,23 +30,22 @@ def init(call: Call) -> int:
 def path(call: Call) -> int:
     what = call["what"] or "home"
     where = _where(call, what)
-    return call.answer(
-        {"what": what, "path": where, "exists": os.path.exists(where)}, lambda screen, found: screen.text(found["path"])
-    )
+    found: dict[str, Any] = {"what": what, "path": where, "exists": os.path.exists(where)}
+    return call.answer(found, lambda screen, _: screen.text(where))
 
 
 def _mark(call: Call) -> str:
     """Write the marker of this folder."""
-    from holdfast import dates, identity
+    from holdfast import dates, marker
     from holdfast.ledger.sqlite import Ledger
 
     folder = os.getcwd()
     ledger = Ledger(call.memory.home, call.memory.config.lock_seconds)
     try:
-        identity.write_marker(folder, ledger, dates.now())
+        marker.write_marker(folder, ledger, dates.now())
     finally:
         ledger.close()
-    return os.path.join(folder, identity.MARKER_FOLDER, identity.MARKER_FILE)
+    return os.path.join(folder, marker.MARKER_FOLDER, marker.MARKER_FILE)
 
 
 def _where(call: Call, what: str) -> str:

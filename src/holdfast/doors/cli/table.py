@@ -176,7 +176,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command(
             "restore", "erasing:restore", "bring back what was forgotten or archived",
-            args=(Arg("KEY", "the note's key", offers="trash"),), options=(_SCOPED,), example="holdfast restore testing",
+            args=(Arg("KEY", "the note's key", offers="trash"),), options=(_SCOPED,),
+            example="holdfast restore testing",
         ),
         Command(
             "purge", "erasing:purge", "remove a note for good, everywhere, with a receipt", args=(_KEY,),
@@ -239,14 +240,18 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ("Look after it", (
         Command("brief", "care:brief", "print what an agent is told when it starts", example="holdfast brief"),
         Command(
-            "status", "care:status", "where memory for this folder lives and how much there is", example="holdfast status"
+            "status", "care:status", "where memory for this folder lives and how much there is",
+            example="holdfast status",
         ),
         Command(
             "doctor", "care:doctor", "what is wrong, each with the command that mends it; exit 1 on a problem",
             example="holdfast doctor",
         ),
         Command("reindex", "care:reindex", "build the index anew from the files", example="holdfast reindex"),
-        Command("bench", "care:bench", "measure retrieval and speed on this machine", raw=True, example="holdfast bench speed"),
+        Command(
+            "bench", "care:bench", "measure retrieval and speed on this machine", raw=True,
+            example="holdfast bench speed",
+        ),
     )),
     ("Set up", (
         Command(
@@ -265,7 +270,12 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command(
             "path", "setup:path", "print where something is",
-            args=(Arg("WHAT", "home, shelf, notes, files, config, index, ledger, or a note's key", needed=False, offers="paths"),),
+            args=(
+                Arg(
+                    "WHAT", "home, shelf, notes, files, config, index, ledger, or a note's key", needed=False,
+                    offers="paths",
+                ),
+            ),
             options=(_SCOPED,), example="holdfast path testing",
         ),
         Command(
@@ -275,7 +285,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command("demo", "demo:demo", "a guided tour on a temporary home", example="holdfast demo"),
         Command(
             "help", "help:help_", "show help, for everything or for one command",
-            args=(Arg("COMMAND", "which one", needed=False, words=True, offers="commands"),), example="holdfast help store",
+            args=(Arg("COMMAND", "which one", needed=False, words=True, offers="commands"),),
+            example="holdfast help store",
         ),
     )),
 )  # fmt: skip

@@ -156,11 +156,12 @@ def _quoting(command: Command) -> str:
 def _unknown_command(name: str, family: str) -> UsageError:
     known = [one for one in COMMANDS if not family or one.startswith(family + " ")]
     meant = near(name, [*known, *([] if family else FAMILIES)])
-    kinds = ", ".join(one.partition(" ")[2] for one in known) if family else ""
-    return UsageError(
-        f"there is no command {name!r}",
-        f"Did you mean `holdfast {meant}`?" if meant else f"One of: {kinds}" if family else "`holdfast --help` lists them",
-    )
+    if meant:
+        fix = f"Did you mean `holdfast {meant}`?"
+    else:
+        inner = ", ".join(one.partition(" ")[2] for one in known)
+        fix = f"One of: {inner}" if family else "`holdfast --help` lists them"
+    return UsageError(f"there is no command {name!r}", fix)
 
 
 def _unknown_option(words: Words, name: str) -> UsageError:

@@ -1,0 +1,80 @@
+"""`python -m battery`: run it all, or one part, or repeat one failure."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+
+from battery.lab import Lab, kind_of
+from battery.report import Report
+
+PARTS = ("crash", "kill", "crowd")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when everything held, 1 when anything failed."""
+    asked = _parser().parse_args(arguments)
+    report = Report(quiet=asked.json)
+    start = time.monotonic()
+    with Lab.make() as lab:
+        sys.path.insert(0, str(lab.library))  # this process judges with the same copy that its children run
+        _run(lab, report, asked)
+        report.note(f"{time.monotonic() - start:.0f} s on {kind_of(str(lab.root))}, seed {asked.seed}")
+    print(report.json() if asked.json else report.text())
+    return 1 if report.failed else 0
+
+
+def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
+    from battery import crowd, kill, strace
+
+    wanted = {asked.part or asked.only} - {None} or set(PARTS)
+    if "crash" in wanted:
+        reason = strace.why_not()
+        if reason:
+            report.note(f"NOT TRIED: faults at system calls, because {reason}; random moments only")
+            wanted.add("kill")
+        else:
+            _crash(lab, report, asked)
+    if "kill" in wanted and asked.life:
+        with report.row(f"killed at random moments (life {asked.life})") as row:
+            for problems in kill.live(lab, asked.life):
+                row.tried(problems, f"python -m battery kill --life {asked.life}")
+    elif "kill" in wanted:
+        kill.run(lab, report, asked.moments or (24 if asked.quick else 300), asked.seed, jobs=asked.jobs)
+    if "crowd" in wanted:
+        crowd.run(lab, report, share=0.05 if asked.quick else 1.0)
+
+
+def _crash(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
+    from battery import crash
+    from battery.verbs import VERBS
+
+    verbs = asked.verb or list(VERBS)
+    faults = asked.fault or [*crash.FAULTS, crash.FULL]
+    if asked.call:
+        crash.once(lab, report, verbs, faults, asked.call)
+    else:
+        crash.run(lab, report, verbs, faults, every=29 if asked.quick else 1, jobs=asked.jobs)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m battery", description=__doc__)
+    parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
+    parser.add_argument("--only", choices=PARTS, help="the same")
+    parser.add_argument("--quick", action="store_true", help="a sample of everything, in under a minute")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the random moments")
+    parser.add_argument("--moments", type=int, help="how many random moments (300)")
+    parser.add_argument("--jobs", type=int, default=2, help="cases tried at a time (2)")
+    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("--verb", action="append", help="crash: only this verb")
+    parser.add_argument("--call", type=int, help="crash: only this system call, by its number")
+    faults = ("SIGKILL", "EIO", "ENOSPC", "FULL")
+    parser.add_argument("--fault", action="append", choices=faults, help="crash: only this fault")
+    parser.add_argument("--life", help="kill: only the home with this seed")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

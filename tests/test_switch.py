@@ -1,0 +1,139 @@
+"""The off switch: writes are refused before anything else, reads answer empty and say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import ConfigError, Disabled, HoldfastError, NotFound
+
+WRITES = {
+    "store": lambda memory: memory.store("text", key="k"),
+    "store with a bad key": lambda memory: memory.store("text", key="../"),
+    "store with no text": lambda memory: memory.store(""),
+    "store in no scope": lambda memory: memory.store("text", scope="nowhere"),
+    "store_many": lambda memory: memory.store_many([{"text": "text"}]),
+    "store_many of something bad": lambda memory: memory.store_many([{"text": ""}]),
+    "fact": lambda memory: memory.fact("a", "b", "c"),
+    "fact with a bad date": lambda memory: memory.fact("a", "b", "c", on="soon"),
+    "forget": lambda memory: memory.forget("kept"),
+    "forget with a bad key": lambda memory: memory.forget("../"),
+    "restore": lambda memory: memory.restore("gone"),
+    "purge": lambda memory: memory.purge("kept"),
+    "clear": lambda memory: memory.clear("project"),
+    "clear of no scope": lambda memory: memory.clear("nowhere"),
+    "retain": lambda memory: memory.retain(),
+    "files.create": lambda memory: memory.files.create("a.md", "text"),
+    "files.create of a bad path": lambda memory: memory.files.create("../a.md", "text"),
+    "files.str_replace": lambda memory: memory.files.str_replace("page.md", "harbour", "b"),
+    "files.insert": lambda memory: memory.files.insert("page.md", 0, "b"),
+    "files.delete": lambda memory: memory.files.delete("page.md"),
+    "files.rename": lambda memory: memory.files.rename("page.md", "b.md"),
+}
+
+
+@pytest.fixture(params=["environment", "config"])
+def off(request, open_memory, home, monkeypatch):
+    """A home with things in it, switched off one way or the other."""
+    on = open_memory(session="s1")
+    on.store("harbour words", key="kept")
+    on.store("gone words", key="gone")
+    on.forget("gone")
+    on.fact("Harbour", "state", "open")
+    on.files.create("page.md", "harbour page")
+    on.close()
+    if request.param == "environment":
+        monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    else:
+        (home / "config.toml").write_text("[memory]\nenabled = false\n")
+    return open_memory(session="s1")
+
+
+def marks(folder):
+    """What any change of anything below would change."""
+    return {path: (info.st_ino, info.st_ctime_ns, info.st_size) for path in folder.rglob("*") if (info := path.lstat())}
+
+
+@pytest.mark.promise("N12")
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_write_is_refused_before_anything_else_and_touches_nothing(off, home, verb):
+    before = marks(home)
+    with pytest.raises(Disabled) as raised:
+        WRITES[verb](off)
+    assert "enabled" in raised.value.fix
+    assert marks(home) == before
+
+
+@pytest.mark.promise("N12")
+def test_reads_answer_empty_and_say_disabled(off):
+    for answer in (off.recall("harbour"), off.recall(mode="recent"), off.recall("harbour", as_of="2100-01-01")):
+        assert answer.hits == ()
+        assert answer.disabled
+        assert "disabled" in answer.reason
+    assert off.list() == []
+    assert off.facts("Harbour") == []
+    assert off.search("harbour") == []
+    assert (off.brief().text, off.brief().disabled) == ("", True)
+    assert off.read("page.md").text == ""
+    assert off.read("projects/demo/notes/kept.md").text == ""
+    assert not off.status().enabled
+
+
+@pytest.mark.promise("N12")
+def test_what_a_single_key_or_file_is_asked_for_says_disabled_too(off):
+    for call in (lambda: off.get("kept"), lambda: off.history("kept"), lambda: off.files.view("page.md")):
+        with pytest.raises(HoldfastError, match="disabled") as raised:
+            call()
+        assert isinstance(raised.value, Disabled | NotFound)
+
+
+@pytest.mark.promise("N12")
+def test_reads_touch_nothing_on_the_shelf(off, home):
+    before = marks(home / "shelf")
+    off.recall("harbour")
+    off.list()
+    off.facts()
+    off.brief()
+    off.search("harbour")
+    off.status()
+    assert marks(home / "shelf") == before
+
+
+@pytest.mark.promise("N12")
+def test_a_disabled_recall_still_refuses_what_means_nothing(off):
+    with pytest.raises(HoldfastError):
+        off.recall("harbour", mode="odd")
+
+
+@pytest.mark.promise("N12")
+def test_switched_on_again_everything_is_as_it_was(off, home, open_memory, monkeypatch):
+    monkeypatch.delenv("HOLDFAST_ENABLED", raising=False)
+    (home / "config.toml").write_text("[memory]\nenabled = true\n")
+    on = open_memory(session="s1")
+    assert len(on.recall("harbour")) == 3
+    assert on.restore("gone").text == "gone words"
+
+
+@pytest.mark.promise("N12")
+@pytest.mark.parametrize(("word", "enabled"), [("1", True), ("true", True), ("0", False), ("off", False), ("FALSE", False)])
+def test_the_environment_says_it_in_the_usual_words(open_memory, monkeypatch, word, enabled):
+    monkeypatch.setenv("HOLDFAST_ENABLED", word)
+    assert open_memory().status().enabled is enabled
+
+
+@pytest.mark.promise("N12")
+def test_a_switch_that_cannot_be_read_is_an_error_and_never_counts_as_on(open_memory, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_ENABLED", "perhaps")
+    with pytest.raises(ConfigError):
+        open_memory()
+
+
+@pytest.mark.promise("N12")
+def test_a_disabled_memory_without_a_home_makes_none(open_memory, home, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    memory = open_memory()
+    memory.recall("harbour")
+    memory.brief()
+    memory.status()
+    with pytest.raises(Disabled):
+        memory.store("text")
+    assert not home.exists()
