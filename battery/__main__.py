@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import time
@@ -18,9 +19,14 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     report = Report(quiet=asked.json)
     start = time.monotonic()
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        del os.environ[name]  # the battery's homes are nobody's
     with Lab.make() as lab:
         sys.path.insert(0, str(lab.library))  # this process judges with the same copy that its children run
-        _run(lab, report, asked)
+        try:
+            _run(lab, report, asked)
+        finally:
+            sys.path.remove(str(lab.library))
         report.note(f"{time.monotonic() - start:.0f} s on {kind_of(str(lab.root))}, seed {asked.seed}")
     print(report.json() if asked.json else report.text())
     return 1 if report.failed else 0

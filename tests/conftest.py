@@ -143,10 +143,11 @@ def no_temp_left(home):
 def child(tmp_path):
     """Runs code in a Python of its own and gives what it put into `answer`; what hangs or dies fails the test.
 
-    As nobody: everything is imported first, since that user may be unable to read the interpreter's own folders."""
+    As nobody: everything is imported first (`first` says what else), since that user may be unable to read the
+    interpreter's own folders."""
 
-    def run(code, *args, as_nobody=False, timeout=60, **env):
-        script = _PREFACE + (_BECOME_NOBODY if as_nobody else "") + textwrap.dedent(code) + _REPORT
+    def run(code, *args, first="", as_nobody=False, timeout=60, **env):
+        script = _PREFACE + first + (_BECOME_NOBODY if as_nobody else "") + textwrap.dedent(code) + _REPORT
         done = subprocess.run(
             [sys.executable, "-c", script, *map(str, args)],
             capture_output=True, text=True, timeout=timeout, cwd=tmp_path, env={**os.environ, **env}, stdin=subprocess.DEVNULL,
@@ -163,6 +164,7 @@ from holdfast import HoldfastError, Memory
 args, answer = sys.argv[1:], None
 """
 _BECOME_NOBODY = """
+
 import difflib, importlib, pkgutil, shlex, tomllib, traceback, unicodedata, ctypes, datetime, encodings.idna, yaml, holdfast, apsw
 for room in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
     if not room.name.startswith(("holdfast.doors", "holdfast.bench", "holdfast.care")):

@@ -148,6 +148,24 @@ def test_a_key_that_is_the_beginning_of_another_is_restored_by_itself(memory):
     assert memory.restore("a--20260101t000000z-00000000").text == "long"
 
 
+@pytest.mark.promise("N10", "N11")
+def test_the_trash_shows_what_can_be_restored_newest_first_and_no_more(memory, open_memory, clock):
+    memory.store("archived words", key="archived")
+    clock.forward(days=91)
+    memory.retain()
+    for key in ("first", "second"):
+        memory.store(f"{key} words", key=key)
+        clock.forward(days=1)
+        memory.forget(key)
+    open_memory(project="other").store("theirs", key="theirs")
+    open_memory(project="other").forget("theirs")
+    assert [(one.key, one.part) for one in memory.trash()] == [("second", "trash"), ("first", "trash"), ("archived", "archive")]
+    assert [one.key for one in memory.trash(scope="global")] == []
+    memory.restore("first")
+    memory.purge("second")
+    assert [one.key for one in memory.trash()] == ["archived"]
+
+
 # --- clear --------------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ WRITES = {
     "clear": lambda memory: memory.clear("project"),
     "clear of no scope": lambda memory: memory.clear("nowhere"),
     "retain": lambda memory: memory.retain(),
+    "mark": lambda memory: memory.mark(),
     "files.create": lambda memory: memory.files.create("a.md", "text"),
     "files.create of a bad path": lambda memory: memory.files.create("../a.md", "text"),
     "files.str_replace": lambda memory: memory.files.str_replace("page.md", "harbour", "b"),
@@ -72,6 +73,7 @@ def test_reads_answer_empty_and_say_disabled(off):
     assert off.list() == []
     assert off.facts("Harbour") == []
     assert off.search("harbour") == []
+    assert off.trash() == []
     assert (off.brief().text, off.brief().disabled) == ("", True)
     assert off.read("page.md").text == ""
     assert off.read("projects/demo/notes/kept.md").text == ""

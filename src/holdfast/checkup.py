@@ -98,7 +98,7 @@ def check(desk: Desk) -> list[Problem]:
     reason = desk.look(scopes)
     if reason:
         problems.append(Problem("degraded", reason, "holdfast reindex", "index.db"))
-    problems += _files(desk, scopes) + _unindexed(desk, scopes)
+    problems += _strays(desk) + _files(desk, scopes) + _unindexed(desk, scopes)
     if desk.ledger.problem:
         fix = "Compare it with a backup; until then usage and aliases are counted anew"
         problems.append(Problem("ledger", desk.ledger.problem, fix, "ledger.db"))
@@ -117,6 +117,13 @@ def _config(desk: Desk) -> list[Problem]:
     return [
         Problem("unknown_setting", f"config.toml has an unknown setting {name}", "holdfast config", "config.toml")
         for name in desk.config.unknown
+    ]
+
+
+def _strays(desk: Desk) -> list[Problem]:
+    return [
+        Problem("stray", f"{path} stands where scopes do and is none", f"rm {_quoted(desk.shelf.full(path))}", path)
+        for path in desk.shelf.strays()
     ]
 
 

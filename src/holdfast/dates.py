@@ -13,7 +13,8 @@ clock = time.time  # tests put another one here
 DAY = r"\d{4}-\d\d-\d\d"
 STAMP = DAY + r"T\d\d:\d\d:\d\dZ"
 _SHAPE = pattern(
-    rf"({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z", re.ASCII | re.IGNORECASE
+    rf"({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z",
+    re.ASCII | re.IGNORECASE,
 )
 _FIRST, _LAST = -62135596800, 253402300799  # the seconds that four digits of a year can name
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
 
+_ASKED = 20  # times of a catalogue that others keep deleting
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
 _FIELDS = ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected")
 
@@ -136,8 +137,9 @@ class Desk:
         source = Source(guard.origin(origin or self.origin), self.agent, self.client, self.session)
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
         end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
-        if start and end and end <= start:
-            raise UsageError(f"valid_to {end} is not after valid_from {start}", "A text is true from one day to a later one")
+        if end and end <= (start or dates.now()):
+            fix = "A text is true from one day to a later one: say valid_from too"
+            raise UsageError(f"valid_to {end} is not after valid_from {start or 'now'}", fix)
         kept = guard.tags(tags_of(tags)) if tags is not None else None
         return Draft(name, body, source, guard.type_(type) if type else None, kept, start, end, pinned, expected)
 
@@ -208,6 +210,18 @@ class Desk:
         self.sync.listing(place)
         return moved
 
+    def brought_back(self, place: Scope, key: str, touched: bool) -> None:
+        """A note is on the shelf again; one from the archive counts as touched today."""
+        sheet = self.shelf.read(place, key)
+        if sheet and touched:
+            again = leaf.restored(leaf.opened(sheet.data, sheet.modified), dates.now())
+            try:
+                self.shelf.write(place, key, again.data, sheet.stamp)
+            except Changed:
+                pass  # somebody updated it in this very moment
+        self.catalogue(lambda: self.sync.refresh(place.folder, "notes"))
+        self.sync.listing(place)
+
     def catalogue(self, change: Callable[[], object]) -> None:
         """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
         try:
@@ -226,12 +240,16 @@ class Desk:
 
     def ask(self, question: Callable[[], T]) -> T:
         """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again."""
-        for _ in range(3):
+        for _ in range(_ASKED):
+            before = self.index.generation()
             try:
-                return question()
+                answer = question()
+                if self.index.generation() == before:
+                    return answer
             except Lost:
-                self.sync.reset()
-                self.sync.look(self.folders(None))
+                pass
+            self.sync.reset()
+            self.sync.look(self.folders(None))
         raise DiskTrouble("the index is damaged again and again", "Check the disk; the notes themselves are safe")
 
     def hits(self, ranked: list[Found], limit: int) -> list[Hit]:

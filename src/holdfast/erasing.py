@@ -32,10 +32,10 @@ def purge(desk: Desk, place: Scope | None, key: str) -> Receipt:
         return Receipt(key, None, False, (), 0, 0, (), BEYOND, dates.now())
     wanted = [("notes", f"{key}.md"), *[(one.part, one.name) for one in shelf.binned(place, key)]]
     ids, traces = _known(shelf, place, key, wanted)
-    removed = [f"{place.folder}/{part}/{name}" for part, name in wanted if shelf.erase(place, key, part, name)]
     desk.look((place.folder,))
-    rows = desk.sync.gone(place.folder, "notes", [f"{key}.md"])
-    index.scrub()
+    removed = [f"{place.folder}/{part}/{name}" for part, name in wanted if shelf.erase(place, key, part, name)]
+    rows = desk.ask(lambda: desk.sync.gone(place.folder, "notes", [f"{key}.md"]))
+    desk.ask(index.scrub)
     uses = desk.ledger.forget(ids)
     desk.ledger.scrub()
     desk.sync.listing(place, now=True)

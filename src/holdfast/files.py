@@ -66,10 +66,10 @@ class Files:
         parts, tree, place = self._at(path, scope, writing=True)
         seen = tree.stamp(parts) if parts else None
         text = self._text(tree, parts, path)
-        count = text.count(old) if old else 0
+        count = text.count(self._words(old)) if old else 0
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
-        self._write(tree, place, parts, text.replace(old, new), seen)
+        self._write(tree, place, parts, text.replace(old, self._words(new)), seen)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project") -> None:
         """Insert text after a line; 0 is the start."""
@@ -78,7 +78,7 @@ class Files:
         rows = self._text(tree, parts, path).split("\n")
         if not 0 <= line <= len(rows):
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
-        rows[line:line] = text.removesuffix("\n").split("\n")
+        rows[line:line] = self._words(text).removesuffix("\n").split("\n")
         self._write(tree, place, parts, "\n".join(rows), seen)
 
     def delete(self, path: str, *, scope: str = "project") -> None:
@@ -104,6 +104,11 @@ class Files:
         place = self._desk.scope(scope)
         return guard.path(path), Tree(self._desk.config.home, place.folder, self._desk.config.lock_seconds), place
 
+    def _words(self, text: object) -> str:
+        if not isinstance(text, str):
+            raise UsageError(f"text must be a string, not {type(text).__name__}")
+        return text
+
     def _text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
         sheet = tree.read(parts) if parts else None
         if sheet is None:
@@ -116,7 +121,8 @@ class Files:
     def _write(
         self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None
     ) -> None:
-        data = guard.encoded(guard.text(text or " ", guard.FILE_BYTES, "a file") if text.strip() else text)
+        blank = isinstance(text, str) and not text.strip()
+        data = guard.encoded(text if blank else guard.text(text, guard.FILE_BYTES, "a file"))
         stamp = tree.write(parts, data, seen)
         self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), data, stamp))
 

@@ -14,7 +14,11 @@ from holdfast.pattern import pattern
 
 FILE_BYTES = 10 * 1024 * 1024
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_TRICKS = pattern(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|%[0-9a-fA-F]{2}")
+_TRICKS = pattern(  # control, invisible and bidi characters, and what looks like a slash
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u2044\u2215\u2216\u2571\u29f5\u29f8\u29f9\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff\\]"
+)
+_PERCENT = pattern(r"%(?:[0-9a-fA-F]{2}|[uU][0-9a-fA-F]{4})")
 _ROOT = "/memories"
 
 
@@ -45,7 +49,7 @@ def encoded(value: str) -> bytes:
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidText(f"not valid Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
+        raise InvalidText(f"not Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
 
 
 def key(value: object) -> str:
@@ -112,29 +116,38 @@ def path(value: object) -> tuple[str, ...]:
         raise InvalidPath("an empty path", "Name a file, such as notes/today.md")
     if len(value) > 1024:
         raise InvalidPath("a path longer than 1,024 characters")
-    if _TRICKS.search(value) or "\\" in value:
+    if _TRICKS.search(value) or _PERCENT.search(_folded(value)):
         raise InvalidPath(f"hidden, escaped or percent-encoded characters in {_show(value)}", "Write the plain path")
     rest = value
     if value == _ROOT or value.startswith(_ROOT + "/"):
         rest = value[len(_ROOT) + 1 :]
-    elif value.startswith(("/", "~")):
+    elif value.startswith("/") or value[1:2] == ":":
         raise InvalidPath(f"an absolute path: {_show(value)}", f"Paths start at {_ROOT}")
-    parts = tuple(part for part in rest.split("/") if part)
+    parts = tuple(rest.removesuffix("/").split("/")) if rest else ()
     for part in parts:
         _part(part, value)
     return parts
 
 
 def _part(part: str, whole: str) -> None:
+    folded = _folded(part)
+    if not folded.strip(" .\u3002") or "/" in folded or "\\" in folded:
+        raise InvalidPath(f"a part that is empty, climbs or hides: {_show(whole)}", "Write the plain path")
+    if folded.startswith((".", "~")):
+        raise InvalidPath(f"a hidden name in {_show(whole)}", "Names do not start with a dot or a tilde")
+    if folded.startswith(" ") or folded.endswith((" ", ".")):
+        raise InvalidPath(f"a space around a name or a dot after it: {_show(whole)}", "Leave that off")
+    if len(part.encode()) > 255:
+        raise InvalidPath("a name longer than 255 bytes")
+
+
+def _folded(value: str) -> str:
+    """As systems see it that take look-alikes for the same."""
+    if value.isascii():
+        return value
     import unicodedata
 
-    folded = unicodedata.normalize("NFKC", part)
-    if folded.strip(" .") == "" or "/" in folded or "\\" in folded or ".." in folded.split("/"):
-        raise InvalidPath(f"a part that climbs or hides: {_show(whole)}", "Write the plain path, with no dot parts")
-    if part.startswith(".") or folded.startswith("."):
-        raise InvalidPath(f"a hidden name in {_show(whole)}", "Names do not start with a dot")
-    if len(part.encode("utf-8", "surrogatepass")) > 255:
-        raise InvalidPath("a name longer than 255 bytes")
+    return unicodedata.normalize("NFKC", value)
 
 
 def _one_of(value: str, allowed: tuple[str, ...], what: str) -> str:

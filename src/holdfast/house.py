@@ -161,6 +161,7 @@ class Database:
         self._inode = 0
         self.lock = RLock()
         self.reason = ""  # why it cannot be written, when it cannot
+        self.generation = 0  # another number, another file: what was asked of the one before must be asked again
         _databases.add(ref(self, _databases.discard))
 
     # --- running statements --------------------------------------------------------------------------------------
@@ -214,9 +215,10 @@ class Database:
                 return self._db
             self.close()
         self.reason = ""
+        self.generation += 1
         try:
             self._db = self._connect() or self._make() if exists(self._home) else self._in_memory()
-        except DiskTrouble as error:
+        except (DiskTrouble, Damaged) as error:
             self.reason = error.message
             self._db = self._frozen() or self._in_memory()
         self._inode = _inode(self._path)
@@ -301,7 +303,7 @@ class Database:
         if application is not None and not filled:
             Database.take_away(self, self._path)
         elif application not in (None, self._application) and not self.truth:
-            os.replace(self._path, f"{self._path}.not-ours")
+            set_aside(self._path, f"{self._path}.not-ours")
         self.take_away(self._path)
 
     def _what_is_there(self) -> tuple[int | None, bool]:
@@ -404,6 +406,20 @@ def ours(error: BaseException, path: str) -> HoldfastError:
     if isinstance(error, _DAMAGE):
         return Damaged(what, "Run `holdfast doctor`")
     return Trouble(what, "Run `holdfast doctor`")
+
+
+def set_aside(path: str, name: str) -> None:
+    """Rename a database with its log, which goes first: beside a new file it would be taken for that one's."""
+    number, free = 1, name
+    while os.path.lexists(free):
+        number += 1
+        free = f"{name}-{number}"
+    try:
+        for suffix in ("-wal", "-shm", ""):
+            if os.path.lexists(path + suffix):
+                os.rename(path + suffix, free + suffix)
+    except OSError as error:
+        raise from_os(error, f"cannot set {path} aside") from error
 
 
 def _inode(path: str) -> int:

@@ -16,6 +16,15 @@ _HEADING = pattern(r"^#{1,6} ", re.MULTILINE)
 _SECTION_LINES = 40
 
 
+def mix_of(stamp: Stamp, name: str) -> int:
+    """A file's share of its folder's fingerprint. In a tree its path counts: moving a folder changes nothing else."""
+    if not name:
+        return hash(stamp)
+    import zlib
+
+    return hash((*stamp, zlib.crc32(name.encode("utf-8", "surrogateescape"))))
+
+
 class Passage(Record):
     """A piece of text that can be found by itself."""
 
@@ -54,6 +63,7 @@ class Doc(Record):
     valid_from: str | None
     valid_to: str | None
     pinned: bool
+    touched: str
     lines: tuple[int, int]
     versions: int
     problem: str
@@ -70,8 +80,8 @@ def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool 
     passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
     return Doc(
         scope, "notes", name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
-        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, leaf.lines, leaf.older + 1,
-        _problem(key, leaf), passages, _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]),
+        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
+        leaf.lines, leaf.older + 1, _problem(key, leaf), passages, _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]),
     )  # fmt: skip
 
 
@@ -87,7 +97,7 @@ def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) ->
     facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
     return Doc(
         scope, "files", name, stamp, digest(data), "file", name, "", title, None, (), updated, updated, Source(), None, None,
-        False, (1, text.count("\n") + 1), 1, _entry_problem(name, text), passages, facts,
+        False, updated, (1, text.count("\n") + 1), 1, _entry_problem(name, text), passages, facts,
     )  # fmt: skip
 
 
@@ -96,7 +106,7 @@ def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> 
     kind = "note" if part == "notes" else "file"
     return Doc(
         scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
-        (1, 1), 1, problem, (), (),
+        "", (1, 1), 1, problem, (), (),
     )  # fmt: skip
 
 
@@ -168,8 +178,13 @@ def _entry_problem(name: str, text: str) -> str:
     sheet = page.parse(text)
     if not sheet.opening:
         return "its frontmatter is never closed"
-    names = [raw for field, raw in sheet.fields if field == "name"]
-    return "" if names and names[0].split(":", 1)[1].strip() else "its frontmatter has no name"
+    import yaml
+
+    try:
+        said = yaml.load("".join([raw for _, raw in sheet.fields])[:16384], Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return "its frontmatter is not valid YAML"
+    return "" if isinstance(said, dict) and said.get("name") else "its frontmatter has no name"
 
 
 # --- the note and its versions -----------------------------------------------------------------------------------------
@@ -197,6 +212,12 @@ def opened(data: bytes, modified: int) -> Leaf:
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
     return Leaf(data, sheet, head, page.text_of(sheet), page.lines_of(sheet), page.past_count(sheet))
+
+
+def restored(leaf: Leaf, now: str) -> Leaf:
+    """A note back from the archive: it counts as touched, or it would be archived again at once."""
+    head = leaf.head.replace(restored=now)
+    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
 
 
 def note_of(scope: Scope, key: str, leaf: Leaf) -> Note:
@@ -309,6 +330,7 @@ def _head(draft: Draft, head: Head, now: str) -> Head:
         source=draft.source,
         valid_from=draft.valid_from or now,
         valid_to=draft.valid_to,
+        restored="",
         pinned=head.pinned if draft.pinned is None else draft.pinned,
     )
 

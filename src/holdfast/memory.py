@@ -81,11 +81,14 @@ class Memory:
         desk.must_be_enabled()
         place = desk.scope(scope)
         drafts: dict[str, Draft] = {}
+        given: List[str] = []
         for number, note in enumerate(notes, 1):
             draft = desk.draft_of(note, number, origin)
             if drafts.setdefault(draft.key, draft) != draft:
                 raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
-        return desk.write_many(place, list(drafts.values()))
+            given.append(draft.key)
+        stored = {one.note.key: one for one in desk.write_many(place, list(drafts.values()))}
+        return [stored[key] for key in given]
 
     def fact(
         self,
@@ -131,8 +134,7 @@ class Memory:
             except Changed:
                 fix = "Forget that one first, or store it under another key"
                 raise Conflict(f"another note has the key {key!r} by now", fix) from None
-            desk.catalogue(lambda folder=place.folder: desk.sync.refresh(folder, "notes"))  # type: ignore[misc]
-            desk.sync.listing(place)
+            desk.brought_back(place, key, touched=binned[0].part == "archive")
             return self.get(key, scope=place.kind)
         raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
 

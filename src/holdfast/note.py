@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from holdfast.errors import UsageError
 from holdfast.pattern import pattern
 
 try:
@@ -286,17 +287,18 @@ def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[
     """Tags from a list or a comma string: trimmed, each once, in the order given."""
     if tags is None:
         return ()
+    if not isinstance(tags, str | list | tuple | set | frozenset):
+        raise UsageError(f"tags must be a list or a comma string, not {type(tags).__name__}")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))
 
 
 def key_of(text: str) -> str:
-    """A key made from the first six words. The same text gives the same key; a script that ASCII cannot spell, and a
-    text that says more than its first words, get a short hash so that different texts do not meet."""
+    """A key made from the first six words. The same text gives the same key; a text that is more than a few small words
+    of ASCII gets a short hash, so that different texts do not meet."""
     words = re.findall(r"[a-z0-9]+", _ascii(text.lower()))
     stem = "-".join(words[:6])[:48].strip("-")
-    spelled = "".join(words) == "".join(char for char in text.lower() if char.isalnum())
-    if stem and spelled and len(words) <= 6 and len(stem) < 48:
+    if stem and " ".join(words) == text.lower() and stem.count("-") + 1 == len(words):
         return stem
     return f"{stem}-{digest(text.encode('utf-8', 'surrogatepass'))[:8]}".lstrip("-")
 

@@ -77,6 +77,7 @@ class Head(Record):
     valid_from: str = ""
     valid_to: str | None = None
     pinned: bool = False
+    restored: str = ""  # from the archive: its time starts again
     problems: tuple[str, ...] = ()
 
 
@@ -171,6 +172,13 @@ def past_lines(page: Page) -> list[tuple[int, int]]:
     return places
 
 
+def with_head(page: Page, head: Head) -> Page:
+    """The same page under another head."""
+    newline = _newline(page)
+    opening, closing = page.opening or f"---{newline}", _whole(page.closing or "---", newline)
+    return page.replace(opening=opening, fields=_written(head, page.fields, newline), closing=closing)
+
+
 def new(head: Head, text: str) -> Page:
     """A note nobody has written before."""
     return Page("---\n", _written(head, (), "\n"), "---\n", _escaped(text) + "\n", "")
@@ -218,6 +226,7 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> t
         "valid_from": head.valid_from if head.valid_from != head.updated else "",
         "valid_to": head.valid_to or "",
         "pinned": "true" if head.pinned else "",
+        "restored": head.restored,
     }
     kept: list[tuple[str, str]] = []
     for name, raw in fields:
@@ -478,4 +487,5 @@ _READERS = {
     "valid_from": _a_stamp,
     "valid_to": _a_stamp,
     "pinned": _a_flag,
+    "restored": _a_stamp,
 }

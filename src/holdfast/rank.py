@@ -21,22 +21,26 @@ if TYPE_CHECKING:
 
     C = TypeVar("C", bound=Candidate)
 
-_TIE = 2  # decimals of a score that count as relevance; a finer difference is a tie
-
 
 def order(
     found: list[C], scopes: tuple[str, ...], sort: str, usage: Mapping[str, int], usage_id: Callable[[C], str]
 ) -> list[C]:
     """The candidates as asked for. `scopes` is in order of precedence."""
     place = {scope: number for number, scope in enumerate(scopes)}
-    newest = sorted(found, key=lambda one: one.recorded, reverse=True)
+    by_name = sorted(found, key=lambda one: one.key)  # so that ties fall alike after every rebuild
+    newest = sorted(by_name, key=lambda one: one.recorded, reverse=True)
     by_precedence = sorted(newest, key=lambda one: place.get(one.scope, len(place)))
-    by_relevance = sorted(by_precedence, key=lambda one: -round(one.score, _TIE))
+    by_relevance = sorted(by_precedence, key=lambda one: -_relevance(one.score))
     if sort == "recency":
         by_relevance.sort(key=lambda one: one.recorded, reverse=True)
     elif sort == "usage":
         by_relevance.sort(key=lambda one: -usage.get(usage_id(one), 0))
     return _nearest_scope_first(by_relevance, place)
+
+
+def _relevance(score: float) -> float:
+    """Three digits of a score count, whatever its size: words that most notes have score in millionths."""
+    return float(f"{score:.3g}")
 
 
 def _nearest_scope_first(ranked: list[C], place: Mapping[str, int]) -> list[C]:

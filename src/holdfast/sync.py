@@ -7,12 +7,13 @@ numbers mean that nothing happened. A process that stays asks the kernel instead
 from __future__ import annotations
 
 import os
+from _thread import RLock
 
 from holdfast import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.house import Lock
 from holdfast.index.sqlite import Index, Lost
-from holdfast.leaf import Doc, Leaf, Stamp, file_doc, note_doc, opened, unread_doc
+from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc
 from holdfast.note import Progress, Scope
 from holdfast.shelf.folder import Entry, Shelf
 from holdfast.shelf.tree import Tree
@@ -42,10 +43,19 @@ class Sync:
         self._calls = 0
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
+        self._generation = 0
+        self._lock = RLock()  # who hears of a change reads it before another thread answers
 
     def look(self, scopes: tuple[str, ...]) -> str:
         """Bring the catalogue up to date for these scopes. Empty, or why it may say less than the shelf holds."""
+        with self._lock:
+            return self._look(scopes)
+
+    def _look(self, scopes: tuple[str, ...]) -> str:
         self._calls += 1
+        if self._generation != self._index.generation():
+            self.reset()
+            self._generation = self._index.generation()
         self._listen()
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
         for scope in scopes:
@@ -132,7 +142,7 @@ class Sync:
             return self._shelf.fingerprint(scope, part)
         total = 0
         for entry in self._tree(scope).census():
-            total ^= hash(entry.stamp)
+            total ^= mix_of(entry.stamp, entry.name)
         return total
 
     def _reconcile(self, scope: str, part: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import briefing
+from holdfast import briefing, dates
 from holdfast.index.sqlite import note_of_row
 
 TYPE_CHECKING = False
@@ -27,8 +27,9 @@ def brief(desk: Desk) -> briefing.Brief:
 def _part(desk: Desk, place: Scope, entries: int) -> briefing.Part:
     from holdfast.files import overview
 
-    rows = desk.ask(lambda: desk.index.notes((place.folder,), most=entries))
-    count = desk.ask(lambda: desk.index.count((place.folder,)))
+    now = dates.now()
+    rows = desk.ask(lambda: desk.index.notes((place.folder,), most=entries, now=now))
+    count = desk.ask(lambda: desk.index.count((place.folder,), now))
     path, text = overview(desk.config.home, place)
     return briefing.Part(place.kind, tuple([_told(note_of_row(row)) for row in rows]), count, text, path)
 

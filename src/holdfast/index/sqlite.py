@@ -7,7 +7,7 @@ import time
 from holdfast import house
 from holdfast.facts import fold
 from holdfast.house import Database, Renewed
-from holdfast.leaf import Doc, Passage, Stamp
+from holdfast.leaf import Doc, Passage, Stamp, mix_of
 from holdfast.note import Fact, Note, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -67,6 +67,12 @@ class Index:
     def __init__(self, home: str, busy_seconds: float) -> None:
         self._database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
         self._one, self._all, self._writing = self._database.row, self._database.rows, self._database.transaction
+
+    def generation(self) -> int:
+        """Which file this is, counted from the first that was opened."""
+        with self._database.lock:
+            self._database.opened()
+            return self._database.generation
 
     @property
     def in_memory(self) -> str:
@@ -131,7 +137,7 @@ class Index:
     def _put(self, db: apsw.Connection, folders: _Folders, doc: Doc, replaced: Stamp | None) -> None:
         folder = folders.id(doc.scope, doc.part)
         row = _row(db, "doc_stamp", folder=folder, name=doc.name)
-        mix = hash(doc.stamp)
+        mix = mix_of(doc.stamp, doc.name if doc.part == "files" else "")
         passages = doc.passages
         if row is None:
             id = _row(db, "add_doc", **_doc_fields(doc, folder, mix))[0]
@@ -185,15 +191,15 @@ class Index:
 
     def notes(
         self, scopes: tuple[str, ...], type: str | None = None, tags: tuple[str, ...] = (),
-        before: str | None = None, most: int = -1,
+        before: str | None = None, most: int = -1, now: str = "",
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`."""
         wanted = _list(_folded(tags))
-        return self._all("notes", scopes=_list(scopes), type=type, tags=wanted, before=before, most=most)
+        return self._all("notes", scopes=_list(scopes), type=type, tags=wanted, before=before, most=most, now=now)
 
-    def count(self, scopes: tuple[str, ...]) -> int:
-        """How many notes some scopes have."""
-        return int(self._one("count_notes", scopes=_list(scopes))[0])
+    def count(self, scopes: tuple[str, ...], now: str = "") -> int:
+        """How many notes some scopes have that are not over."""
+        return int(self._one("count_notes", scopes=_list(scopes), now=now)[0])
 
     def facts(
         self, scopes: tuple[str, ...], about: str | None, label: str | None, as_of: str | None
@@ -314,7 +320,7 @@ def terms(query: str) -> str:
     words: dict[str, None] = {}
     word = ""
     for char in query + " ":
-        if char.isalnum() or char == "_" or not (char.isascii() or char.isspace()):
+        if char.isalnum() or char == "_" or not (char.isascii() or char.isspace() or "\ud800" <= char <= "\udfff"):
             word += char
         elif word:
             words[word] = None
@@ -350,7 +356,7 @@ def _doc_fields(doc: Doc, folder: int, mix: int) -> dict[str, Any]:
         "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
         "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
-        "pinned": doc.pinned, "first_line": doc.lines[0], "last_line": doc.lines[1], "versions": doc.versions,
+        "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1], "versions": doc.versions,
         "problem": doc.problem, **_stamp(doc.stamp),
     }  # fmt: skip
 

@@ -31,6 +31,7 @@ CREATE TABLE doc (
   valid_from TEXT,
   valid_to   TEXT,
   pinned     INTEGER NOT NULL,
+  touched    TEXT NOT NULL,                -- updated, or brought back from the archive
   first_line INTEGER NOT NULL,
   last_line  INTEGER NOT NULL,
   versions   INTEGER NOT NULL,
@@ -74,8 +75,10 @@ CREATE TABLE fact (
 CREATE INDEX fact_doc ON fact (doc);
 CREATE INDEX fact_about ON fact (about);
 CREATE INDEX fact_named ON fact (named);
-CREATE VIRTUAL TABLE now USING fts5 (names, text, content='passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
-CREATE VIRTUAL TABLE past USING fts5 (names, text, content='passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIEW now_passage AS SELECT id, names, text FROM passage WHERE past = 0;
+CREATE VIEW past_passage AS SELECT id, names, text FROM passage WHERE past = 1;
+CREATE VIRTUAL TABLE now USING fts5 (names, text, content='now_passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE past USING fts5 (names, text, content='past_passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
 INSERT INTO now (now, rank) VALUES ('secure-delete', 1);
 INSERT INTO past (past, rank) VALUES ('secure-delete', 1);
 
@@ -106,15 +109,15 @@ SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
 
 -- name: add_doc
 INSERT INTO doc (folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, first_line, last_line, versions, problem)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem)
 VALUES (:folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
-  :source, :valid_from, :valid_to, :pinned, :first_line, :last_line, :versions, :problem)
+  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem)
 RETURNING id;
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, note_id = :note_id, title = :title,
   type = :type, tags = :tags, created = :created, updated = :updated, source = :source, valid_from = :valid_from,
-  valid_to = :valid_to, pinned = :pinned, first_line = :first_line, last_line = :last_line, versions = :versions,
+  valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line, last_line = :last_line, versions = :versions,
   problem = :problem
 WHERE id = :doc;
 
@@ -204,12 +207,14 @@ FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p
 WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
-  AND (:before IS NULL OR d.updated < :before)
-ORDER BY d.pinned DESC, d.updated DESC, d.id DESC LIMIT :most;
+  AND (:before IS NULL OR d.touched < :before)
+  AND (d.valid_to IS NULL OR d.valid_to > :now)
+ORDER BY d.pinned DESC, d.updated DESC, f.scope, d.key LIMIT :most;
 
 -- name: count_notes
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note';
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
+  AND (d.valid_to IS NULL OR d.valid_to > :now);
 
 -- name: listing
 SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), substr(p.text, 1, 200)
@@ -251,7 +256,7 @@ INSERT INTO past (past) VALUES ('optimize');
 PRAGMA integrity_check;
 
 -- name: verify_now
-INSERT INTO now (now) VALUES ('integrity-check');
+INSERT INTO now (now, rank) VALUES ('integrity-check', 1);
 
 -- name: verify_past
-INSERT INTO past (past) VALUES ('integrity-check');
+INSERT INTO past (past, rank) VALUES ('integrity-check', 1);

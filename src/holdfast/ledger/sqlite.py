@@ -10,7 +10,7 @@ import os
 import time
 
 from holdfast import house
-from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble, from_os
+from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.house import Database, Renewed
 
 TYPE_CHECKING = False
@@ -153,19 +153,8 @@ class _File(Database):
     truth = True
 
     def take_away(self, path: str) -> None:
-        if not os.path.lexists(path):
-            return
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        name, number = f"{path}.damaged-{stamp}", 1
-        while os.path.lexists(name):
-            number += 1
-            name = f"{path}.damaged-{stamp}-{number}"
-        try:
-            for suffix in ("-wal", "-shm", ""):  # the log first: beside a new file it would be taken for that one's
-                if os.path.lexists(path + suffix):
-                    os.rename(path + suffix, name + suffix)
-        except OSError as error:
-            raise from_os(error, "cannot set the damaged ledger aside") from error
+        if os.path.lexists(path):
+            house.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
     def newer(self, version: int) -> None:
         raise Trouble("ledger.db was written by a newer Holdfast", "Upgrade this one")

@@ -12,7 +12,7 @@ import stat
 from holdfast.dates import stamp as utc
 from holdfast.errors import from_os
 from holdfast.house import Lock
-from holdfast.note import Binned, Record
+from holdfast.note import NAME, Binned, Record
 from holdfast.pattern import pattern
 from holdfast.shelf import disk
 from holdfast.shelf.disk import Folder, Sheet, Stamp
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from holdfast.note import Scope
 
-_BINNED = pattern(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{8}\.md\Z")
-KINDS = (("global", ""), ("projects", "project"), ("agents", "agent"), ("sessions", "session"))
+_BINNED = pattern(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-(?P<number>[0-9a-f]{8})\.md\Z")
+KINDS = ("global", "projects", "agents", "sessions")
 
 
 class Changed(Exception):
@@ -140,9 +140,10 @@ class Shelf:
         moved = []
         time = utc(seconds).replace("-", "").replace(":", "")
         with notes, self._make(scope.folder, part) as binned, self.lock(scope):
-            for key in keys:
+            number = self._last_binned(binned)
+            for number, key in enumerate(keys, number + 1):  # noqa: B020
                 try:
-                    target = f"{key}--{time}-{os.urandom(4).hex()}.md"
+                    target = f"{key}--{time}-{number:08x}.md"
                     os.rename(f"{key}.md", target, src_dir_fd=notes.fd, dst_dir_fd=binned.fd)
                     moved.append(key)
                 except FileNotFoundError:
@@ -161,7 +162,12 @@ class Shelf:
                 match = _BINNED.match(entry.name)
                 if match and entry.regular and key in (None, match["key"]):
                     found.append(Binned(scope, match["key"], _stamp(match["time"]), part, entry.name))
-        return sorted(found, key=lambda one: (one.time, one.name), reverse=True)
+        return sorted(found, key=lambda one: (one.name.rpartition("-")[2], one.time), reverse=True)
+
+    def _last_binned(self, folder: Folder) -> int:
+        """The number of the note that came last: names count up, because the clock may go back."""
+        numbers = [match["number"] for name in os.listdir(folder.fd) if (match := _BINNED.match(name))]
+        return max([int(number, 16) for number in numbers], default=0)
 
     def unbin(self, scope: Scope, one: Binned) -> None:
         """Bring a note back, unless another has its key by now (`Changed`)."""
@@ -232,19 +238,38 @@ class Shelf:
 
     def scopes(self) -> list[str]:
         """The folder of every scope that has one."""
-        found = []
-        for kind, inner in KINDS:
-            folder = disk.open_folder(self.home, ("shelf", kind))
-            if folder is None:
-                continue
-            with folder:
-                names = [kind] if not inner else [f"{kind}/{name}" for name in sorted(os.listdir(folder.fd))]
-            found.extend(names)
-        return found
+        return [path for path, good in self._scope_entries() if good]
+
+    def strays(self) -> list[str]:
+        """What stands where scopes do and is none."""
+        return [path for path, good in self._scope_entries() if not good]
+
+    def _scope_entries(self) -> Iterator[tuple[str, bool]]:
+        root = disk.open_folder(self.home, ("shelf",))
+        if root is None:
+            return
+        with root, os.scandir(root.fd) as kinds:
+            for kind in sorted(kinds, key=lambda entry: entry.name):
+                folder = kind.is_dir(follow_symlinks=False)
+                if not folder or kind.name == "global" or kind.name not in KINDS:
+                    if not kind.name.startswith(".") and kind.name != "transcripts":
+                        yield kind.name, folder and kind.name == "global"
+                    continue
+                inner = self._open(kind.name)
+                if inner is None:
+                    continue
+                with inner, os.scandir(inner.fd) as entries:
+                    for entry in sorted(entries, key=lambda entry: entry.name):
+                        good = entry.is_dir(follow_symlinks=False) and bool(NAME.match(entry.name))
+                        if not entry.name.startswith("."):
+                            yield f"{kind.name}/{entry.name}", good
 
     def write_listing(self, scope: Scope, data: bytes) -> None:
         """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed."""
-        with self._make(scope.folder) as folder:
+        there = self._open(scope.folder)
+        if there is None:
+            return
+        with there as folder:
             try:
                 fd, temp = disk.write_temp(folder, data, sync=False)
                 try:

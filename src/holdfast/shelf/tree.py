@@ -84,6 +84,7 @@ class Tree:
         """Put a file in the place of the one that was seen (None: of none)."""
         with self._made(parts[:-1]) as folder:
             name = parts[-1]
+            _no_link(folder, parts)
             try:
                 fd, temp = disk.write_temp(folder, data)
                 try:
@@ -107,6 +108,7 @@ class Tree:
             raise NotFound(f"no file {'/'.join(parts)}")
         with folder, self._locked():
             try:
+                _no_link(folder, parts)
                 self._remove(folder, parts[-1])
                 disk.sync_folder(folder)
             except FileNotFoundError:
@@ -123,9 +125,7 @@ class Tree:
             raise InvalidPath("a folder cannot move into itself")
         with source, self._made(new[:-1]) as target, self._locked():
             try:
-                info = os.stat(old[-1], dir_fd=source.fd, follow_symlinks=False)
-                if stat.S_ISLNK(info.st_mode):
-                    raise InvalidPath(f"{'/'.join(old)} is a symbolic link")
+                _no_link(source, old)
                 if disk.stamp(target, new[-1]) is not None:
                     raise Conflict(f"{'/'.join(new)} is there already", "Choose another name or delete it first")
                 os.rename(old[-1], new[-1], src_dir_fd=source.fd, dst_dir_fd=target.fd)
@@ -193,6 +193,15 @@ class Tree:
 
     def _locked(self) -> Lock:
         return Lock(self._home, self._lock, self._lock_seconds)
+
+
+def _no_link(folder: Folder, parts: tuple[str, ...]) -> None:
+    try:
+        mode = os.stat(parts[-1], dir_fd=folder.fd, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(mode):
+        raise InvalidPath(f"{'/'.join(parts)} is a symbolic link", "Links are never followed; remove it by hand")
 
 
 def _prune(inner: list[str]) -> bool:

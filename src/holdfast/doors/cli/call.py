@@ -46,6 +46,7 @@ class Call:
                 self["home"], project=self["project"], session=self["session"], agent=self["agent"],
                 client=self["client"], origin="user", progress=None if self.screen.json else Bar(),
             )  # fmt: skip
+            self.screen.disabled = not self._memory.config.enabled
         return self._memory
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -65,6 +66,8 @@ class Call:
         """Give the answer, as JSON or as `tell` tells it to people."""
         if self.screen.json:
             self.screen.document(plain(what))
+            if self.screen.disabled and isinstance(what, list):
+                sys.stderr.write("memory is disabled\n")  # a bare list has no field to say so
         else:
             tell(self.screen, what)
         return code

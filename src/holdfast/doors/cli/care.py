@@ -49,10 +49,8 @@ def bench(call: Call) -> int:
 def _tell_brief(screen: Screen, brief: Brief) -> None:
     if brief.text:
         screen.text(brief.text)
-    elif brief.disabled:
-        screen.aside("memory is disabled")
     else:
-        screen.aside("nothing to tell yet: `holdfast store TEXT` keeps the first note", "yellow")
+        screen.nothing("nothing to tell yet: `holdfast store TEXT` keeps the first note")
 
 
 def _tell_status(screen: Screen, status: Status) -> None:

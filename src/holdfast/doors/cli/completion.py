@@ -61,7 +61,7 @@ def complete(call: Call) -> int:
     """What the last word may become, a line each: the word, a tab, what it means. Trouble offers nothing."""
     typed = _joined(call.words.rest) or [""]
     try:
-        offers = _offers(typed)
+        offers = _offers(typed, call.words)
     except HoldfastError:
         offers = []
     for word, meaning in offers:
@@ -77,11 +77,12 @@ def _joined(typed: list[str]) -> list[str]:
     return [*typed[:-2], typed[-1]] if typed[-2:-1] == ["="] else typed
 
 
-def _offers(typed: list[str]) -> list[tuple[str, str]]:
+def _offers(typed: list[str], before: Words) -> list[tuple[str, str]]:
     from holdfast.doors.cli.help import choices
     from holdfast.doors.cli.words import scan
 
     words, last = scan(typed[:-1]), typed[-1]
+    words.values = {**before.values, **words.values}  # an alias may have said where the home is
     if words.pending:
         return [(choice, words.pending.help) for choice in choices(words.pending)]
     if last.startswith("-"):

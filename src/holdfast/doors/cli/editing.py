@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from holdfast.doors.cli.notes import tell_stored
 from holdfast.errors import ConfigError, HoldfastError, Refused
@@ -12,6 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.doors.cli.call import Call
     from holdfast.note import Note, Stored
+
+
+_STDERR = 2
 
 
 def edit(call: Call) -> int:
@@ -68,7 +70,7 @@ def _edit(path: str, quiet: bool) -> None:
     command = editor()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        done = subprocess.run([*shlex.split(command), path], stdout=sys.stderr if quiet else None)
+        done = subprocess.run([*shlex.split(command), path], stdout=_STDERR if quiet else None)
     except (OSError, ValueError) as error:
         fix = "Set EDITOR to a program that is there"
         raise ConfigError(f"cannot run the editor {command!r}: {error}", fix) from None

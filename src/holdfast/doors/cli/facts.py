@@ -35,7 +35,7 @@ def _tell_stated(screen: Screen, stated: FactSet) -> None:
 
 def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
     if not facts:
-        screen.aside("nothing is stated", "yellow")
+        screen.nothing("nothing is stated")
         return
     rows = [(one.subject, one.label, one.valid_from, one.valid_to or "now", one.scope.kind, one.value) for one in facts]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))

@@ -95,11 +95,11 @@ def _tell_snippets(screen: Screen, found: list[Snippet]) -> None:
         screen.say(screen.paint(one_line(f"{one.path}:{one.lines[0]}-{one.lines[1]}"), "cyan"))
         screen.indented(one.snippet, 4)
     if not found:
-        screen.aside("nothing found", "yellow")
+        screen.nothing("nothing found")
 
 
 def _tell_piece(screen: Screen, piece: Piece) -> None:
     if piece.text:
         screen.text(piece.text)
     else:
-        screen.aside(f"nothing there: {piece.path}", "yellow")
+        screen.nothing(f"nothing there: {piece.path}")

@@ -62,12 +62,12 @@ def tell_answer(screen: Screen, answer: Answer) -> None:
     if answer.degraded:
         screen.aside(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
-        screen.aside("nothing found", "yellow")
+        screen.nothing("nothing found")
 
 
 def tell_notes(screen: Screen, notes: list[Note]) -> None:
     if not notes:
-        screen.aside("no notes yet: `holdfast store TEXT` keeps one", "yellow")
+        screen.nothing("no notes yet: `holdfast store TEXT` keeps one")
         return
     rows = [
         (note.key, note.scope.kind, note.type, note.updated[:10], ",".join(note.tags), _gist(note)) for note in notes
@@ -95,7 +95,7 @@ def _tell_note(screen: Screen, note: Note) -> None:
     """The text alone down a pipe; on a terminal also what is known about it."""
     from holdfast.doors.cli.screen import one_line
 
-    screen.text(note.text)
+    screen.text(note.text, wrap=True)
     if screen.terminal:
         until = f" to {note.valid_to[:10]}" if note.valid_to else ""
         said = [str(note.scope), note.type, *_marked(note.tags), f"{note.valid_from[:10]}{until}", *_by(note.source)]
@@ -128,7 +128,7 @@ def _by(source: Source | None) -> list[str]:
 
 def _tell_binned(screen: Screen, binned: list[Binned]) -> None:
     if not binned:
-        screen.aside("nothing to restore", "yellow")
+        screen.nothing("nothing to restore")
         return
     rows = [(one.key, one.scope.kind, one.part, one.time) for one in binned]
     screen.table(("KEY", "SCOPE", "WHERE", "SINCE"), rows, ("bold", "cyan", "", "dim"))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _SHOWN = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}  # pictures: ␛ for escape
+_LEAST = 20  # cells of the last column, before others give way
 _GIST = 100  # characters of a note in a table that has no edge
 
 
@@ -25,6 +26,7 @@ class Screen:
     def __init__(self, json: bool = False, plain: bool = False) -> None:
         self.json = json
         self._plain = plain
+        self.disabled = False  # whether memory is switched off, which is why there is nothing to show
         self.terminal = _is_terminal(sys.stdout)
         self.width = _width() if self.terminal else 0
         self._prepare(sys.stdout)
@@ -43,15 +45,24 @@ class Screen:
         """A line of the answer."""
         sys.stdout.write(text + "\n")
 
-    def text(self, text: str) -> None:
+    def text(self, text: str, wrap: bool = False) -> None:
         """Stored text as it is, but harmless where a terminal would obey it."""
-        self.say((visible(text) if self.terminal else text).removesuffix("\n"))
+        if not self.terminal:
+            self.say(text.removesuffix("\n"))
+            return
+        for line in visible(text).removesuffix("\n").split("\n"):
+            for piece in wrapped(line, self.width) if wrap else [line]:
+                self.say(piece)
 
     def aside(self, text: str, style: str = "dim") -> None:
         """A remark for people; never part of the answer."""
         if not self.json:
             sys.stdout.flush()  # in the order in which it was said, also where both go to one place
             sys.stderr.write(self.paint(visible(text), style, sys.stderr) + "\n")
+
+    def nothing(self, text: str) -> None:
+        """There is nothing to show, and why; an off switch must not look like an empty memory."""
+        self.aside("memory is disabled" if self.disabled else text, "yellow")
 
     def document(self, data: Any) -> None:
         """The answer as JSON. Harmless on a terminal, too: what it might obey is escaped."""
@@ -76,11 +87,18 @@ class Screen:
         """Columns that line up. The last one takes what is left of the terminal."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         sizes = [max(map(cells_wide, column)) for column in zip(head, *cells, strict=True)]
-        room = self.width - sum(sizes[:-1]) - 2 * (len(sizes) - 1) if self.terminal else _GIST
-        sizes[-1] = min(sizes[-1], max(room, 10))
+        self._fit(sizes)
         self.say(self._row(head, sizes, ["dim"] * len(head)))
         for row in cells:
             self.say(self._row(row, sizes, styles or [""] * len(row)))
+
+    def _fit(self, sizes: list[int]) -> None:
+        """Narrow the last column, and where that is not enough always the widest, until a line fits."""
+        gaps = 2 * (len(sizes) - 1)
+        room = self.width - gaps - sum(sizes[:-1]) if self.terminal else _GIST
+        sizes[-1] = min(sizes[-1], max(room, _LEAST))
+        while self.terminal and sum(sizes) + gaps > self.width and max(sizes) > 1:
+            sizes[sizes.index(max(sizes))] -= 1
 
     def _row(self, row: Sequence[str], sizes: list[int], styles: Sequence[str]) -> str:
         shown = [

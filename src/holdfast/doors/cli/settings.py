@@ -112,6 +112,8 @@ def _put(table: Any, parts: list[str], value: object) -> None:
 
             table[part] = tomlkit.table()
         table = table[part]
+        if not hasattr(table, "get"):
+            raise ConfigError(f"{_FILE}: {part} is a value there, not a table", "Correct the file by hand")
     if value is None:
         table.pop(parts[-1], None)
     else:

@@ -39,13 +39,22 @@ def _mark(call: Call) -> str:
     from holdfast import dates, marker
     from holdfast.ledger.sqlite import Ledger
 
-    folder = os.getcwd()
+    folder = _here()
     ledger = Ledger(call.memory.home, call.memory.config.lock_seconds)
     try:
         marker.write_marker(folder, ledger, dates.now())
     finally:
         ledger.close()
     return os.path.join(folder, marker.MARKER_FOLDER, marker.MARKER_FILE)
+
+
+def _here() -> str:
+    from holdfast.errors import NotFound
+
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise NotFound("the folder you are in was removed", "Go to the one you want to mark") from None
 
 
 def _where(call: Call, what: str) -> str:

@@ -71,11 +71,11 @@ class Command:
         return " ".join([*words, "[options]"] if self.options else words)
 
 
-_SCOPE = Option("--scope", "SCOPE", "where it belongs", choices="SCOPES")
-_SCOPED = Option("--scope", "SCOPE", "only there; otherwise everywhere you may see", choices="SCOPES")
-_TYPE = Option("--type", "TYPE", "what it is", choices="TYPES")
-_TAG = Option("--tag", "TAG", "a tag; give it again, or a comma list, for several", many=True)
-_ORIGIN = Option("--origin", "ORIGIN", "who it came from", choices="ORIGINS")
+_SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
+_SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
+_OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
+_WITH_TAG = Option("--tag", "TAG", "only with this tag; give it again, or a comma list, for several", many=True)
+_ORIGIN = Option("--origin", "ORIGIN", "who it came from, if not from you", choices="ORIGINS")
 _AS_OF = Option("--as-of", "DATE", "what was true then")
 _KNOWN_AT = Option("--known-at", "DATE", "what was recorded by then")
 _YES = Option("--yes", "", "do not ask")
@@ -101,8 +101,9 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             args=(Arg("TEXT", "the text, or - to read it from stdin"),),
             options=(
                 Option("--key", "KEY", "its name: a-z, 0-9 and '-'; made from the text if you give none"),
-                _SCOPE, _TYPE, _TAG,
-                Option("--valid-from", "DATE", "true from then on; otherwise from now"),
+                _SCOPE, Option("--type", "TYPE", "what it is, if not about the project", choices="TYPES"),
+                Option("--tag", "TAG", "a tag; give it again, or a comma list, for several", many=True),
+                Option("--valid-from", "DATE", "true from then on, not from now"),
                 Option("--valid-to", "DATE", "true until then"),
                 Option("--pin", "", "brief it first and never let it expire"),
                 Option("--unpin", "", "take the pin away"),
@@ -115,11 +116,11 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "recall", "notes:recall", "find what is known about something",
             args=(Arg("QUERY", "what to look for; may be left out with --mode recent", needed=False, words=True),),
             options=(
-                _SCOPED, _TYPE, _TAG,
+                _SCOPED, _OF_TYPE, _WITH_TAG,
                 Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
                 _AS_OF, _KNOWN_AT,
-                Option("--mode", "MODE", "how to look", choices="MODES"),
-                Option("--sort", "SORT", "what comes first", choices="SORTS"),
+                Option("--mode", "MODE", "how to look, if not hybrid", choices="MODES"),
+                Option("--sort", "SORT", "what comes first, if not relevance", choices="SORTS"),
             ),
             example="holdfast recall which database --as-of 2026-03-15",
         ),
@@ -131,7 +132,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "list", "notes:list_", "list the notes you may see, newest first",
             options=(
-                _SCOPED, _TYPE, _TAG, Option("--limit", "N", "at most so many", number=True),
+                _SCOPED, _OF_TYPE, _WITH_TAG, Option("--limit", "N", "at most so many", number=True),
                 Option("--trash", "", "what was forgotten or archived and can be restored"),
             ),
             example="holdfast list --type feedback",
@@ -143,7 +144,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "import", "importing:import_", "keep many notes at once: all of them, or none and the bad one is named",
             args=(Arg("FILE", "one JSON object a line: text, key, type, tags, ...; - for stdin", offers="files"),),
-            options=(_SCOPE, _ORIGIN), example="holdfast import notes.jsonl --scope global",
+            options=(_SCOPE, Option("--origin", "ORIGIN", "who they came from, if not import", choices="ORIGINS")),
+            example="holdfast import notes.jsonl --scope global",
         ),
     )),
     ("Facts", (
@@ -184,7 +186,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             options=(_SCOPED, _YES), example="holdfast purge testing --yes",
         ),
         Command(
-            "clear", "erasing:clear", "forget every note of one scope", options=(_SCOPE, _YES),
+            "clear", "erasing:clear", "forget every note of one scope",
+            options=(Option("--scope", "SCOPE", "which one; must be said", choices="SCOPES"), _YES),
             example="holdfast clear --scope session --session 7f3a --yes",
         ),
         Command(

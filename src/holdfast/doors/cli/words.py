@@ -165,10 +165,10 @@ def _unknown_command(name: str, family: str) -> UsageError:
 
 
 def _unknown_option(words: Words, name: str) -> UsageError:
+    if words.command is None and any(option.name == name for one in COMMANDS.values() for option in one.options):
+        return UsageError(f"{name} is an option of a command", "Write it after the command")
     meant = near(name, words.options)
     if meant:
         return UsageError(f"there is no option {name}", f"Did you mean {meant}?")
-    if words.command is None and any(option.name == name for one in COMMANDS.values() for option in one.options):
-        return UsageError(f"{name} is an option of a command", "Write it after the command")
     which = f"`holdfast {words.command.name} --help`" if words.command else "`holdfast --help`"
     return UsageError(f"there is no option {name}", f"{which} lists them; put -- before a text that starts with '-'")

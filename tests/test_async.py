@@ -1,0 +1,130 @@
+"""AsyncMemory: the same verbs, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast import AsyncMemory, Conflict, NotFound
+
+
+def run(life, home, **given):
+    """Leads an asynchronous life with one AsyncMemory."""
+
+    async def main():
+        async with AsyncMemory(home, project="demo", cwd=home.parent, **given) as memory:
+            return await life(memory)
+
+    return asyncio.run(main())
+
+
+def test_each_verb_can_be_awaited_and_answers_as_memory_does(home, open_memory):
+    async def life(memory):
+        assert (await memory.store("harbour words", key="k", tags="a")).action == "created"
+        assert (await memory.store("harbour words two", key="k")).action == "updated"
+        assert len(await memory.store_many([{"text": "many one"}, {"text": "many two"}])) == 2
+        assert (await memory.get("k")).text == "harbour words two"
+        assert len(await memory.history("k")) == 2
+        assert [hit.key for hit in await memory.recall("harbour")] == ["k"]
+        assert len(await memory.list()) == 3
+        assert (await memory.fact("Harbour", "state", "open", on="2026-01-01")).action == "created"
+        assert [fact.value for fact in await memory.facts("Harbour")] == ["open"]
+        assert (await memory.forget("k")).deleted
+        assert (await memory.restore("k")).versions == 2
+        assert (await memory.purge("k")).deleted
+        assert "Harbour" in (await memory.brief()).text
+        assert (await memory.status()).project == "demo"
+        assert await memory.check() == []
+        assert (await memory.reindex()).notes == 3
+        assert await memory.retain(dry_run=True) == []
+        assert len(await memory.search("many")) == 2
+        assert (await memory.read("nothing.md")).text == ""
+        assert await memory.clear("project") == 3
+        return "done"
+
+    assert run(life, home) == "done"
+    assert open_memory().list() == []
+
+
+@pytest.mark.promise("F3")
+def test_the_file_verbs_are_there_too(home):
+    async def life(memory):
+        await memory.files.create("page.md", "one\ntwo\n")
+        await memory.files.insert("page.md", 1, "between")
+        await memory.files.str_replace("page.md", "two", "harbour")
+        await memory.files.rename("page.md", "deep/page.md")
+        assert await memory.files.view("deep/page.md") == "one\nbetween\nharbour\n"
+        assert len(await memory.recall("harbour")) == 1
+        await memory.files.delete("deep")
+        return await memory.files.view("/memories")
+
+    assert run(life, home) == ""
+
+
+def test_many_at_once_all_go_through(home, open_memory):
+    async def life(memory):
+        stored = await asyncio.gather(*[memory.store(f"harbour number {n}", key=f"k{n}") for n in range(40)])
+        assert {one.action for one in stored} == {"created"}
+        shared = await asyncio.gather(*[memory.store(f"shared {n}", key="shared") for n in range(20)])
+        assert sorted(one.action for one in shared) == ["created"] + ["updated"] * 19
+        answers = await asyncio.gather(*[memory.recall(f"number {n}", limit=1) for n in range(40)], memory.brief(), memory.list())
+        assert all(len(answer) == 1 for answer in answers[:40])
+        mixed = await asyncio.gather(
+            *[memory.forget(f"k{n}") for n in range(20)],
+            *[memory.fact("Harbour", f"label {n}", "x") for n in range(10)],
+            memory.recall("harbour", limit=100), memory.reindex(), memory.check(),
+        )  # fmt: skip
+        assert all(one.deleted for one in mixed[:20])
+
+    run(life, home)
+    memory = open_memory()
+    assert len(memory.list()) == 22
+    assert len(memory.history("shared")) == 20
+    assert len(memory.facts("Harbour")) == 10
+    assert memory.check() == []
+
+
+def test_errors_are_raised_where_they_are_awaited(home):
+    async def life(memory):
+        seen = (await memory.store("one", key="k")).note.version
+        await memory.store("two", key="k")
+        with pytest.raises(Conflict):
+            await memory.store("three", key="k", expected=seen)
+        with pytest.raises(NotFound):
+            await memory.get("nothing")
+        with pytest.raises(TypeError):
+            await memory.recall("x", colour="red")
+
+    run(life, home)
+
+
+def test_the_loop_goes_on_while_a_verb_works(home):
+    async def life(memory):
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        await memory.store_many([{"text": f"harbour number {n}", "key": f"k{n}"} for n in range(300)])
+        ticking.cancel()
+        return ticks
+
+    assert run(life, home) > 1
+
+
+def test_who_asks_and_where_it_lives_is_known_without_waiting(home):
+    memory = AsyncMemory(home, project="demo", session="s1", agent="a1", cwd=home.parent)
+    assert (memory.project, memory.session, memory.agent, memory.home) == ("demo", "s1", "a1", str(home))
+    assert not home.exists()
+
+
+def test_two_loops_one_after_the_other_may_use_one_memory(home):
+    memory = AsyncMemory(home, project="demo", cwd=home.parent)
+    asyncio.run(memory.store("harbour words", key="k"))
+    assert len(asyncio.run(memory.recall("harbour"))) == 1
+    asyncio.run(memory.close())

@@ -1,0 +1,248 @@
+"""The battery, small: the faults and crowds of `python -m battery`, and proof that its oracle sees what is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the battery stands beside the package, not in it
+
+from battery import __main__ as command
+from battery import crash, crowd, furnish, kill, oracle, strace
+from battery.lab import Lab, kind_of, real_disk
+from battery.report import Report
+from battery.strace import Line
+from battery.verbs import VERBS, caller, steps
+
+needs_strace = pytest.mark.skipif(bool(strace.why_not()), reason=strace.why_not())
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with Lab.make() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def template(lab):
+    return crash.make_template(lab)
+
+
+@pytest.fixture
+def furnished(lab, template):
+    home = lab.home("test")
+    furnish.copy(template, home, VERBS["store"])
+    yield home
+    lab.away(home)
+
+
+def wrong_after(lab, template, verb, fault, every=1):
+    """Each call on the shelf that goes wrong when it is hit, and why."""
+    trial = crash.rehearse(lab, template, verb)
+    assert trial.wrong == ()
+    calls = [call for call in trial.calls if "/shelf" in call.text][::every]
+    assert calls
+    found = {call.text: crash.attempt(lab, template, trial, crash.Case(fault, call)) for call in calls}
+    return {text: problems for text, problems in found.items() if problems}
+
+
+# --- crash ------------------------------------------------------------------------------------------------------------
+
+
+@needs_strace
+@pytest.mark.promise("N4")
+@pytest.mark.parametrize("verb", ["store", "update", "fact"])
+def test_a_store_killed_at_any_call_on_the_shelf_is_wholly_there_or_wholly_absent(lab, template, verb):
+    assert wrong_after(lab, template, verb, "SIGKILL") == {}
+
+
+@needs_strace
+@pytest.mark.promise("N10")
+@pytest.mark.parametrize("verb", ["forget", "restore"])
+def test_a_forget_or_restore_killed_at_any_call_on_the_shelf_loses_nothing(lab, template, verb):
+    assert wrong_after(lab, template, verb, "SIGKILL") == {}
+
+
+@needs_strace
+def test_a_bulk_store_killed_at_any_call_on_the_shelf_leaves_only_whole_notes(lab, template):
+    assert wrong_after(lab, template, "store-many", "SIGKILL", every=2) == {}
+
+
+@needs_strace
+@pytest.mark.promise("F3")
+def test_a_file_written_while_the_process_is_killed_is_the_old_or_the_new_one(lab, template):
+    assert wrong_after(lab, template, "file-replace", "SIGKILL") == {}
+
+
+@needs_strace
+@pytest.mark.parametrize("verb", ["store", "forget", "file-create"])
+def test_a_disk_that_fails_at_any_call_on_the_shelf_is_a_named_error_and_nothing_is_half_written(lab, template, verb):
+    assert wrong_after(lab, template, verb, "EIO") == {}
+
+
+@needs_strace
+@pytest.mark.parametrize("verb", ["first-store", "update", "reindex"])
+def test_a_full_disk_is_a_named_error_or_harmless(lab, template, verb):
+    trial = crash.rehearse(lab, template, verb)
+    assert crash.attempt(lab, template, trial, crash.Case(crash.FULL)) == []
+
+
+@needs_strace
+def test_what_is_acknowledged_has_been_flushed_with_its_folder(lab, template):
+    assert {verb: crash.rehearse(lab, template, verb).wrong for verb in ("store", "store-many", "forget", "purge")} == {
+        "store": (), "store-many": (), "forget": (), "purge": (),
+    }  # fmt: skip
+
+
+def test_writers_killed_at_random_moments_lose_nothing_they_acknowledged(lab):
+    assert kill.live(lab, "test", 6) == [[]] * 6
+
+
+# --- crowd ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crowd_of_writers_has_every_note_on_the_shelf_and_in_the_index(lab):
+    assert crowd.store(lab, writers=6, count=40) == []
+
+
+def test_careful_edits_of_one_note_are_applied_or_named_conflicts(lab):
+    assert crowd.edit(lab, writers=6, count=15, careful=True) == []
+
+
+def test_edits_that_name_no_version_are_all_in_the_history(lab):
+    assert crowd.edit(lab, writers=6, count=8, careful=False) == []
+
+
+def test_processes_that_open_an_empty_home_at_once_all_succeed(lab):
+    assert crowd.open_at_once(lab, openers=12, rounds=4) == [[]] * 4
+
+
+# --- the oracle sees what is wrong ------------------------------------------------------------------------------------
+
+
+def test_the_oracle_is_content_with_a_sound_home(furnished):
+    state = oracle.read(furnished)
+    assert oracle.torn(state) + oracle.differences(state, state, state, "key", True) == []
+    assert oracle.reopened(furnished, state) == []
+
+
+def test_the_oracle_sees_a_torn_file(furnished):
+    note = furnished / "shelf/projects/demo/notes/alpha.md"
+    for length in (0, 10, 60, note.stat().st_size - 1):
+        state = {**oracle.read(furnished), "projects/demo/notes/alpha.md": note.read_bytes()[:length]}
+        assert oracle.torn(state), length
+
+
+def test_the_oracle_sees_a_lost_version_and_a_lost_acknowledgement(furnished):
+    before = oracle.read(furnished)
+    with caller(furnished) as memory:
+        memory.store("zq900 a version more", key="alpha")
+    after = oracle.read(furnished)
+    item = "projects/demo/notes/alpha.md"
+    assert oracle.differences(before, after, before, "key", acknowledged=False) == []
+    lost = oracle.differences(before, after, before, "key", acknowledged=True)
+    assert lost == [f"acknowledged, but not there: {item}"]
+    mixed = {**after, item: after[item].split(b"<!-- holdfast:history")[0]}
+    assert oracle.differences(before, after, mixed, "key", acknowledged=False) == [f"neither old nor new: {item}"]
+
+
+def test_the_oracle_sees_a_note_that_is_in_two_places_or_in_none(furnished):
+    before = oracle.read(furnished)
+    with caller(furnished) as memory:
+        memory.forget("beta")
+    after = oracle.read(furnished)
+    for half in ({**before, **after}, {item: data for item, data in before.items() if item in after}):
+        found = oracle.differences(before, after, half, "key", acknowledged=False)
+        assert [line.split(":")[0] for line in found] == ["neither old nor new"]
+
+
+def test_the_oracle_sees_a_change_to_what_the_verb_did_not_touch(furnished):
+    before = oracle.read(furnished)
+    item = "projects/demo/notes/beta.md"
+    other = {**before, item: before[item].replace(b"liking", b"loathing")}
+    assert oracle.differences(before, before, other, "key", acknowledged=False) == [f"lost or changed: {item}"]
+
+
+def test_the_oracle_sees_what_recall_does_not_find_and_what_is_left_over(furnished):
+    state = oracle.read(furnished)
+    (furnished / ".holdfast-1-abc.tmp").write_text("half")
+    (furnished / "shelf/projects/demo/index.md").write_text("- [alpha](notes/alpha.md)\n")
+    found = oracle.reopened(furnished, {**state, "global/notes/missing.md": state["global/notes/common.md"]})
+    assert {line.split(":")[0].split(" ")[0] for line in found} >= {"recall", "list", "left", "projects/demo/index.md"}
+
+
+def test_the_oracle_sees_an_index_that_was_not_mended(furnished):
+    import apsw
+
+    with caller(furnished) as memory:
+        memory.list()
+    db = apsw.Connection(str(furnished / "index.db"))
+    db.execute("UPDATE doc SET title = 'not its title' WHERE key = 'alpha'")
+    db.close()
+    assert any("the mended index differs" in line for line in oracle.reopened(furnished, oracle.read(furnished)))
+
+
+def test_a_rename_before_the_flush_and_a_folder_never_flushed_are_seen(tmp_path):
+    notes = tmp_path / "shelf/global/notes"
+    notes.mkdir(parents=True)
+    write = Line("write", f'7<{notes}/.holdfast-1.tmp>, ""..., 9', "9")
+    rename = Line("renameat", f'6<{notes}>, ".holdfast-1.tmp", 6<{notes}>, "a.md"', "0")
+    fsync_file = Line("fsync", f"7<{notes}/.holdfast-1.tmp>", "0")
+    fsync_folder = Line("fsync", f"6<{notes}>", "0")
+    assert strace.unflushed([write, fsync_file, rename, fsync_folder], tmp_path) == []
+    assert strace.unflushed([write, rename, fsync_folder], tmp_path) == [f"renamed before it was flushed: {notes}/a.md"]
+    assert strace.unflushed([write, fsync_file, rename], tmp_path) == [f"not flushed: {notes}"]
+
+
+def test_the_model_of_a_writer_forgets_and_brings_back_the_last_one():
+    model = kill.Model()
+    for step in ("store one", "store two", "forget", "store three", "forget", "restore"):
+        kind, _, text = step.partition(" ")
+        model = model.after((kind, (("key", text),)))
+    assert model.says() == ({"key": ("three",)}, [("key", ("two", "one"))])
+
+
+def test_a_writer_does_the_same_again_for_the_same_seed():
+    assert [step for step, _ in zip(steps("s", "a"), range(50), strict=False)] == [
+        step for step, _ in zip(steps("s", "a"), range(50), strict=False)
+    ]
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_told_with_the_command_that_repeats_it():
+    report = Report(quiet=True)
+    case = crash.Case("SIGKILL", strace.Call(17, "fsync", 3, "fsync(7)"))
+    with report.row("crash: store") as row:
+        row.tried([], "never")
+        row.tried(crash.told(case, ["torn: x"]), case.repeat("store"))
+    assert "python -m battery crash --verb store --call 17 --fault SIGKILL" in report.text()
+    assert report.text().splitlines()[-1] == "1 passed, 1 failed"
+    assert json.loads(report.json())["rows"][0]["count"] == 2
+
+
+@needs_strace
+def test_the_command_repeats_one_case_and_answers_in_json(capsys):
+    code = command.main(["crash", "--verb", "forget", "--call", "1", "--fault", "EIO", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert (code, told["passed"], told["failed"]) == (0, 1, 0)
+
+
+def test_where_strace_cannot_run_the_report_says_so_and_random_moments_remain(capsys, monkeypatch):
+    monkeypatch.setattr(strace, "why_not", lambda: "strace is not installed here")
+    assert command.main(["crash", "--moments", "1", "--seed", "5"]) == 0
+    told = capsys.readouterr().out
+    assert "NOT TRIED: faults at system calls, because strace is not installed here" in told
+    assert "killed at random moments (seed 5)        1         0" in told
+
+
+def test_the_battery_works_on_a_real_disk_and_cleans_up():
+    with Lab.make() as lab:
+        root = lab.root
+        assert (lab.library / "holdfast" / "memory.py").is_file()
+    assert not root.exists()
+    assert real_disk() and kind_of("/")

@@ -1,0 +1,899 @@
+"""The command line: what each command answers to people and to programs, and its exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import Memory
+from holdfast.doors.cli import main
+from holdfast.doors.cli.table import COMMANDS, EVERYWHERE, EXIT_CODES
+
+
+class Said:
+    """What one call answered."""
+
+    def __init__(self, code, out, err):
+        self.code = code
+        self.out = out
+        self.err = err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def holdfast(home, capsys, monkeypatch, tmp_path):
+    """The program, in this process, with a home and a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words, stdin=None, project="demo"):
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main(["--home", str(home), *(["--project", project] if project else []), *words])
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def program(home, tmp_path):
+    """The program in a process of its own."""
+
+    def command(*words):
+        return [sys.executable, "-m", "holdfast", "--home", str(home), "--project", "demo", *words]
+
+    def run(*words, stdin=b"", **more):
+        more["env"] = {**os.environ, **more.get("env", {})}
+        done = subprocess.run(command(*words), input=stdin, capture_output=True, cwd=tmp_path, timeout=60, **more)
+        return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    run.command = command
+    return run
+
+
+# --- notes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("N4")
+def test_store_says_created_then_unchanged_then_updated(holdfast):
+    answers = [holdfast("store", text, "--key", "k", "--json") for text in ("one", "one", "two")]
+    assert [answer.json["action"] for answer in answers] == ["created", "unchanged", "updated"]
+    assert [answer.code for answer in answers] == [0, 0, 0]
+    assert answers[2].json["note"]["text"] == "two"
+
+
+def test_store_tells_people_the_key_it_made_and_where(holdfast):
+    assert holdfast("store", "ship it on tuesday").out == "created ship-it-on-tuesday in project:demo\n"
+
+
+def test_store_keeps_every_option(holdfast):
+    options = ("--key", "k", "--scope", "global", "--type", "feedback", "--tag", "ci-cd, a", "--tag", "b", "--pin")
+    dates = ("--valid-from", "2026-01-02", "--valid-to", "2030-01-01", "--origin", "tool")
+    note = holdfast("store", "text", *options, *dates, "--agent", "bob", "--client", "cc", "--json").json["note"]
+    assert note["scope"] == {"kind": "global", "id": ""}
+    assert (note["type"], note["tags"], note["pinned"]) == ("feedback", ["ci-cd", "a", "b"], True)
+    assert (note["valid_from"], note["valid_to"]) == ("2026-01-02T00:00:00Z", "2030-01-01T00:00:00Z")
+    assert note["source"] == {"origin": "tool", "agent": "bob", "client": "cc", "session": None}
+
+
+@pytest.mark.promise("N13")
+def test_what_a_person_types_has_the_origin_user(holdfast):
+    assert holdfast("store", "mine", "--json").json["note"]["source"]["origin"] == "user"
+
+
+def test_a_pin_can_be_taken_away_but_not_together_with_one(holdfast):
+    holdfast("store", "text", "--key", "k", "--pin")
+    assert holdfast("store", "text", "--key", "k", "--unpin", "--json").json["note"]["pinned"] is False
+    assert holdfast("store", "text", "--pin", "--unpin").code == 2
+
+
+def test_store_reads_stdin_without_the_newline_of_the_pipe(holdfast):
+    assert holdfast("store", "-", "--key", "k", stdin="naïve ☕ 日本\n".encode()).code == 0
+    assert holdfast("get", "k").out == "naïve ☕ 日本\n"
+    assert holdfast("store", "naïve ☕ 日本", "--key", "k", "--json").json["action"] == "unchanged"
+
+
+@pytest.mark.promise("N6")
+@pytest.mark.parametrize(
+    ("stdin", "error"),
+    [(b"", "invalid_text"), (b"\xff\xfe", "invalid_text"), (b"a\0b", "invalid_text"), (b"x" * 70_000, "too_large")],
+)
+def test_stdin_that_may_not_be_kept_is_refused(holdfast, stdin, error):
+    said = holdfast("store", "-", "--json", stdin=stdin)
+    assert (said.code, said.json["error"], said.json["exit_code"]) == (3, error, 3)
+    assert holdfast("list", "--json").json == []
+
+
+def test_a_text_that_looks_like_an_option_goes_through(holdfast):
+    for text in ("- [ ] milk", "-5 degrees", "--- a rule"):
+        assert holdfast("store", text, "--json").json["note"]["text"] == text
+    assert holdfast("store", "--key", "k", "--", "--json").out == "created k in project:demo\n"
+    assert holdfast("get", "k").out == "--json\n"
+
+
+@pytest.mark.promise("N7")
+def test_recall_answers_people_with_text_place_and_origin(holdfast):
+    holdfast("store", "Use pytest, never unittest", "--key", "testing", "--type", "feedback", "--tag", "ci-cd")
+    said = holdfast("recall", "pytest", "--mode", "keyword")
+    assert said.out.splitlines()[0].startswith("testing  project feedback ")
+    assert said.out.splitlines()[0].endswith("#ci-cd by user")
+    assert "    Use pytest, never unittest\n    projects/demo/notes/testing.md:" in said.out
+    assert (said.code, said.err) == (0, "")
+
+
+@pytest.mark.promise("N7")
+def test_recall_answers_programs_with_every_field_and_the_mode_that_ran(holdfast):
+    holdfast("store", "Use pytest", "--key", "testing")
+    said = holdfast("recall", "pytest", "--json")
+    assert said.err == ""
+    assert (said.json["mode"], said.json["degraded"]) == ("keyword", True)
+    hit = said.json["hits"][0]
+    assert set(hit) >= {"scope", "key", "type", "tags", "text", "score", "citation", "valid_from", "valid_to", "source"}
+
+
+def test_recall_takes_words_without_quotes_and_all_filters(holdfast):
+    holdfast("store", "alpha beta", "--key", "a", "--tag", "x", "--type", "user")
+    holdfast("store", "alpha beta", "--key", "b", "--tag", "y")
+    filters = ("--tag", "x", "--type", "user", "--scope", "project", "--limit", "5", "--sort", "recency")
+    said = holdfast("recall", "alpha", "beta", "--mode", "keyword", *filters, "--json")
+    assert [hit["key"] for hit in said.json["hits"]] == ["a"]
+
+
+def test_recall_says_when_it_did_less_than_was_asked(holdfast):
+    holdfast("store", "something")
+    assert "no embedder" in holdfast("recall", "something").err
+
+
+def test_recall_that_finds_nothing_is_an_answer(holdfast):
+    said = holdfast("recall", "nowhere", "--mode", "keyword")
+    assert (said.code, said.out, said.err) == (0, "", "nothing found\n")
+    assert holdfast("recall", "nowhere", "--json").json["hits"] == []
+
+
+@pytest.mark.promise("T1")
+def test_recall_and_get_answer_as_of_a_day(holdfast):
+    holdfast("store", "We deploy on Fridays", "--key", "k", "--valid-from", "2026-01-01")
+    holdfast("store", "We deploy on Tuesdays", "--key", "k", "--valid-from", "2026-03-01")
+    assert holdfast("get", "k", "--as-of", "2026-02-01").out == "We deploy on Fridays\n"
+    assert "Fridays" in holdfast("recall", "deploy", "--as-of", "2026-02-01", "--mode", "keyword").out
+    assert holdfast("get", "k", "--known-at", "2020-01-01").code == 1
+
+
+def test_get_prints_nothing_but_the_text_down_a_pipe(holdfast):
+    holdfast("store", "two\nlines \x1b[31m", "--key", "k")
+    assert holdfast("get", "k").out == "two\nlines \x1b[31m\n"
+
+
+def test_get_history_shows_every_version_newest_first(holdfast):
+    for text in ("one", "two", "three"):
+        holdfast("store", text, "--key", "k")
+    assert [version["text"] for version in holdfast("get", "k", "--history", "--json").json] == ["three", "two", "one"]
+    shown = holdfast("get", "k", "--history").out
+    assert shown.index("three") < shown.index("two") < shown.index("one")
+    assert " to now" in shown.splitlines()[0]
+    assert holdfast("get", "k", "--history", "--as-of", "2026-01-01").code == 2
+
+
+def test_list_is_an_aligned_table(holdfast):
+    holdfast("store", "short", "--key", "a", "--tag", "x")
+    holdfast("store", "a text\nof two lines", "--key", "much-longer-key", "--scope", "global")
+    lines = holdfast("list").out.splitlines()
+    assert lines[0].split() == ["KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"]
+    assert {line.index(word) for line, word in zip(lines, ("TEXT", "a text of two lines", "short"), strict=True)} == {
+        lines[0].index("TEXT")
+    }
+    assert [note["key"] for note in holdfast("list", "--scope", "global", "--json").json] == ["much-longer-key"]
+    assert len(holdfast("list", "--limit", "1", "--json").json) == 1
+
+
+def test_columns_line_up_for_wide_characters(holdfast):
+    holdfast("store", "日本語", "--key", "a", "--tag", "漢字")
+    holdfast("store", "plain", "--key", "b", "--tag", "abcd")
+    first, second = holdfast("list").out.splitlines()[1:]
+    assert first.replace("漢字", "abcd").index("日本語" if "日本語" in first else "plain") == second.replace(
+        "漢字", "abcd"
+    ).index("plain" if "plain" in second else "日本語")
+
+
+def test_an_empty_memory_says_how_to_begin(holdfast):
+    said = holdfast("list")
+    assert (said.code, said.out) == (0, "")
+    assert "holdfast store" in said.err
+
+
+# --- edit and import --------------------------------------------------------------------------------------------------
+
+
+def test_edit_stores_what_the_editor_left(holdfast, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("EDITOR", "sed -i s/Fridays/Tuesdays/")
+    holdfast("store", "We deploy on Fridays", "--key", "k", "--type", "feedback", "--tag", "x")
+    assert holdfast("edit", "k").out == "updated k in project:demo\n"
+    note = holdfast("get", "k", "--json").json
+    assert (note["text"], note["type"], note["tags"]) == ("We deploy on Tuesdays", "feedback", ["x"])
+    assert holdfast("edit", "k", "--json").json["action"] == "unchanged"
+
+
+def test_an_edit_that_lost_a_race_keeps_your_text_in_a_file(holdfast, home, monkeypatch, tmp_path):
+    script = tmp_path / "editor.py"
+    script.write_text(
+        "import sys\nfrom holdfast import Memory\n"
+        f"with Memory({str(home)!r}, project='demo') as memory:\n    memory.store('theirs', key='k')\n"
+        "open(sys.argv[1], 'w').write('mine')\n"
+    )
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+    holdfast("store", "before", "--key", "k")
+    said = holdfast("edit", "k", "--json")
+    assert (said.code, said.json["error"]) == (4, "conflict")
+    kept = said.json["fix"].partition("kept in ")[2].partition(".md")[0] + ".md"
+    assert Path(kept).read_text() == "mine"
+    assert os.stat(kept).st_mode & 0o777 == 0o600
+    Path(kept).unlink()
+    assert holdfast("get", "k").out == "theirs\n"
+
+
+@pytest.mark.parametrize(
+    ("editor", "code"), [("false", 3), ("no-such-editor-anywhere", 2), ("truncate -s 0", 3), ("'", 2)]
+)
+def test_an_edit_that_fails_changes_nothing_and_leaves_no_file(holdfast, monkeypatch, tmp_path, editor, code):
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(drafts))
+    monkeypatch.setenv("EDITOR", editor)
+    holdfast("store", "before", "--key", "k")
+    assert holdfast("edit", "k").code == code
+    assert holdfast("get", "k").out == "before\n"
+    assert list(drafts.iterdir()) == []
+
+
+def test_edit_of_nothing_is_not_found(holdfast):
+    assert holdfast("edit", "nothing").code == 1
+
+
+def test_import_keeps_every_line(holdfast, tmp_path):
+    lines = [{"text": "one", "key": "a", "tags": ["x"]}, {"text": "two", "type": "user", "valid_from": "2026-01-01"}]
+    file = tmp_path / "notes.jsonl"
+    file.write_text("\n\n".join(json.dumps(line) for line in lines) + "\n")
+    assert holdfast("import", str(file)).out == "imported 2 notes: 2 created, 0 updated, 0 unchanged\n"
+    again = holdfast("import", "-", "--json", stdin=file.read_bytes())
+    assert (again.json["unchanged"], again.json["notes"][0]) == (2, {"action": "unchanged", "key": "a"})
+    assert holdfast("get", "a", "--json").json["source"]["origin"] == "import"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (b"not json", 3, "line 2"),
+        (b'["a list"]', 3, "line 2"),
+        (b'{"text": "x", "colour": "red"}', 2, "note 2"),
+        (b'{"text": ""}', 3, "note 2"),
+        (b"\xff", 3, "line 2"),
+    ],
+)
+def test_import_is_all_or_the_bad_line_is_named(holdfast, line, code, said):
+    answer = holdfast("import", "-", stdin=b'{"text": "good"}\n' + line + b"\n")
+    assert (answer.code, said in answer.err) == (code, True)
+    assert holdfast("list", "--json").json == []
+
+
+def test_import_of_a_missing_file_is_not_found(holdfast):
+    assert holdfast("import", "nowhere.jsonl").code == 1
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("T3")
+def test_a_fact_retires_the_one_before_it(holdfast):
+    holdfast("fact", "Telegram", "status", "disabled", "--on", "2026-03-20")
+    said = holdfast("fact", "Telegram", "status", "enabled", "--on", "2026-03-27")
+    assert said.out.splitlines() == [
+        "updated Telegram: status: enabled (since 2026-03-27) in project:demo",
+        "  retired status: disabled (since 2026-03-20)",
+    ]
+    assert [fact["value"] for fact in holdfast("facts", "Telegram", "--json").json] == ["enabled"]
+    assert [fact["value"] for fact in holdfast("facts", "--as-of", "2026-03-22", "--json").json] == ["disabled"]
+    assert len(holdfast("facts", "Telegram", "--label", "status", "--history", "--json").json) == 2
+
+
+def test_many_facts_stand_beside_each_other(holdfast):
+    holdfast("fact", "Bob", "likes", "tea")
+    holdfast("fact", "Bob", "likes", "cake", "--many", "--scope", "project", "--origin", "agent")
+    table = holdfast("facts", "Bob").out.splitlines()
+    assert table[0].split() == ["SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"]
+    assert [line.split()[-1] for line in table[1:]] == ["tea", "cake"]
+
+
+def test_no_facts_is_an_answer(holdfast):
+    said = holdfast("facts")
+    assert (said.code, said.out, said.err) == (0, "", "nothing is stated\n")
+
+
+# --- forgetting -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("N10")
+def test_forget_restore_and_the_trash_between(holdfast):
+    holdfast("store", "text", "--key", "k")
+    said = holdfast("forget", "k")
+    assert (said.code, said.out) == (0, "forgotten k in project:demo\n")
+    assert "holdfast restore k" in said.err
+    assert holdfast("get", "k").code == 1
+    assert [one["key"] for one in holdfast("list", "--trash", "--json").json] == ["k"]
+    assert holdfast("list", "--trash").out.splitlines()[1].split()[:3] == ["k", "project", "trash"]
+    assert holdfast("restore", "k").out == "restored k in project:demo\n"
+    assert holdfast("list", "--trash").err == "nothing to restore\n"
+    assert holdfast("restore", "k").code == 1
+
+
+@pytest.mark.promise("N10")
+def test_forgetting_what_is_not_there_says_so(holdfast):
+    said = holdfast("forget", "nothing")
+    assert (said.code, said.out) == (1, "there is no note nothing; nothing was forgotten\n")
+    assert holdfast("forget", "nothing", "--json").json["deleted"] is False
+    assert holdfast("purge", "nothing", "--yes", "--json").json["deleted"] is False
+    assert holdfast("purge", "nothing", "--yes").code == 1
+
+
+@pytest.mark.promise("N10")
+def test_purge_wants_to_be_sure_and_gives_a_receipt(holdfast):
+    holdfast("store", "a secret of some length", "--key", "k")
+    refused = holdfast("purge", "k", "--json")
+    assert (refused.code, refused.json["fix"]) == (3, "Say --yes")
+    assert holdfast("get", "k").code == 0
+    said = holdfast("purge", "k", "--yes")
+    assert said.out.startswith("purged k in project:demo at ")
+    assert "projects/demo/notes/k.md" in said.out and "checked" in said.out and "out of reach" in said.out
+    assert holdfast("get", "k").code == 1
+
+
+def test_clear_needs_a_scope_and_a_yes(holdfast):
+    holdfast("store", "one")
+    holdfast("store", "two")
+    assert holdfast("clear", "--yes").code == 2
+    assert holdfast("clear", "--scope", "project").code == 3
+    said = holdfast("clear", "--scope", "project", "--yes", "--json")
+    assert said.json == {"scope": "project", "forgotten": 2}
+    assert holdfast("clear", "--scope", "project", "--yes").out == "forgot 0 notes of the scope project\n"
+    assert len(holdfast("list", "--trash", "--json").json) == 2
+
+
+@pytest.mark.promise("N11")
+def test_retain_shows_and_archives_what_expired(holdfast, clock):
+    holdfast("store", "old", "--key", "k")
+    clock.forward(days=91)
+    dry = holdfast("retain", "--dry-run")
+    assert dry.out.splitlines()[-1] == "1 note would be archived"
+    assert holdfast("get", "k").code == 0
+    assert holdfast("retain", "--json").json["archived"][0]["key"] == "k"
+    assert holdfast("get", "k").code == 1
+    assert holdfast("restore", "k").code == 0
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("F3")
+def test_the_six_verbs_of_the_file_tree(holdfast):
+    assert holdfast("file", "create", "plans/a.md", "# Plan\n- one").out == "created plans/a.md\n"
+    assert holdfast("file", "insert", "plans/a.md", "1", "- zero").code == 0
+    assert holdfast("file", "str-replace", "/memories/plans/a.md", "one", "two").code == 0
+    assert holdfast("file", "view", "plans/a.md").out == "# Plan\n- zero\n- two\n"
+    assert holdfast("file", "view", "plans/a.md", "--lines", "2-2").out == "- zero\n"
+    assert holdfast("file", "view", "plans/a.md", "--lines", "2-", "--json").json["text"] == "- zero\n- two"
+    assert holdfast("file", "rename", "plans/a.md", "b.md", "--json").json == {"action": "renamed", "path": "b.md"}
+    assert "b.md" in holdfast("file", "view", "/memories").out
+    assert holdfast("file", "delete", "b.md").code == 0
+    assert holdfast("file", "view", "b.md").code == 1
+
+
+def test_a_file_from_stdin_ends_in_a_newline(holdfast, home):
+    holdfast("file", "create", "a.md", "-", stdin=b"# Plan\n")
+    assert (home / "shelf/projects/demo/files/a.md").read_bytes() == b"# Plan\n"
+    assert holdfast("file", "create", "b.md", "-", stdin=b"\xff").code == 3
+
+
+@pytest.mark.promise("F3")
+@pytest.mark.parametrize("path", ["../a", "/etc/passwd", "a/../../b", "%2e%2e/a", ""])
+def test_a_path_that_leaves_the_tree_is_refused(holdfast, path):
+    assert holdfast("file", "create", path, "text", "--json").json["error"] == "invalid_path"
+
+
+@pytest.mark.promise("F2")
+def test_search_shows_where_and_read_reads_it(holdfast):
+    holdfast("store", "Use pytest", "--key", "testing")
+    found = holdfast("search", "pytest", "--json").json[0]
+    cited = f"{found['path']}:{found['lines'][0]}-{found['lines'][1]}"
+    assert holdfast("search", "pytest").out.splitlines() == [cited, "    Use pytest"]
+    assert holdfast("read", cited).out == "Use pytest\n"
+    assert "Use pytest" in holdfast("read", found["path"]).out
+    assert holdfast("search", "nowhere").err == "nothing found\n"
+
+
+@pytest.mark.promise("F2")
+def test_reading_a_missing_file_gives_empty_text_and_no_error(holdfast):
+    said = holdfast("read", "global/notes/none.md", "--json")
+    assert (said.code, said.json["text"], said.json["path"]) == (0, "", "global/notes/none.md")
+
+
+@pytest.mark.parametrize("words", [("view", "a.md", "--lines", "x"), ("insert", "a.md", "one", "text")])
+def test_lines_are_numbers(holdfast, words):
+    assert holdfast("file", *words).code == 2
+
+
+# --- care -------------------------------------------------------------------------------------------------------------
+
+
+def test_brief_prints_the_block_as_it_is(holdfast, home):
+    holdfast("store", "Use pytest", "--key", "testing")
+    with Memory(home, project="demo") as memory:
+        told = memory.brief().text
+    assert holdfast("brief").out == told
+    assert holdfast("brief", "--json").json["shown"] == ["project/testing"]
+
+
+def test_an_empty_brief_prints_nothing(holdfast):
+    said = holdfast("brief")
+    assert (said.code, said.out) == (0, "")
+
+
+@pytest.mark.promise("D2")
+def test_status_says_where_memory_lives_and_how_much_there_is(holdfast, home):
+    holdfast("store", "one", "--key", "a")
+    said = holdfast("status")
+    assert f"home      {home}\n" in said.out and "project   demo\n" in said.out
+    assert "projects/demo" in said.out and "project/a" in said.out
+    scopes = {one["scope"]: one["notes"] for one in holdfast("status", "--json").json["scopes"]}
+    assert scopes["projects/demo"] == 1
+
+
+@pytest.mark.promise("D1")
+def test_doctor_is_content_with_a_good_home(holdfast, home):
+    holdfast("store", "one")
+    said = holdfast("doctor")
+    assert (said.code, said.out) == (0, f"all is well in {home}\n")
+    assert holdfast("doctor", "--json").json == {"ok": True, "home": str(home), "problems": []}
+
+
+@pytest.mark.promise("D1")
+def test_doctor_names_each_problem_with_the_command_that_mends_it(holdfast, home):
+    holdfast("store", "one")
+    os.chmod(home, 0o755)
+    said = holdfast("doctor")
+    assert said.code == 1
+    assert "problem the home can be read by others (mode 755)" in said.out
+    assert f"fix: chmod 700 {home}" in said.out
+    report = holdfast("doctor", "--json")
+    assert (report.code, report.json["ok"], report.json["problems"][0]["code"]) == (1, False, "permissions")
+
+
+def test_reindex_says_what_it_found(holdfast):
+    holdfast("store", "one")
+    assert holdfast("reindex").out.startswith("indexed 1 note and 0 files: 1 passage, 0 facts, in ")
+    assert holdfast("reindex", "--json").json["notes"] == 1
+
+
+@pytest.mark.promise("N12")
+def test_switched_off_it_refuses_to_write_and_reads_nothing(holdfast, home, monkeypatch):
+    holdfast("store", "one", "--key", "k")
+    monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    assert holdfast("store", "two").code == 3
+    said = holdfast("recall", "one", "--json")
+    assert (said.code, said.json["disabled"], said.json["hits"]) == (0, True, [])
+    assert holdfast("recall", "one").err == "(memory is disabled)\n"
+    for command in ("brief", "list", "facts"):
+        assert holdfast(command).err == "memory is disabled\n"
+    listed = holdfast("list", "--json")
+    assert (listed.json, listed.err) == ([], "memory is disabled\n")
+
+
+# --- set up -----------------------------------------------------------------------------------------------------------
+
+
+def test_init_makes_a_home_for_its_owner_only(holdfast, home):
+    said = holdfast("init")
+    assert said.code == 0 and str(home) in said.out and "demo" in said.out
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.promise("P3")
+def test_init_with_marker_gives_the_folder_an_id_that_stays(holdfast, tmp_path):
+    said = holdfast("init", "--marker", "--json", project=None)
+    marker = tmp_path / ".holdfast/project.json"
+    assert said.json["marker"] == str(marker)
+    assert said.json["project"] == json.loads(marker.read_text())["id"]
+    assert (marker.parent.stat().st_mode & 0o777, marker.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert holdfast("init", "--marker", "--json", project=None).json == said.json
+
+
+def test_config_lists_every_setting_with_its_source(holdfast, home, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_AGENT", "bob")
+    holdfast("config", "brief.entries", "7")
+    listed = {one["name"]: (one["value"], one["from"]) for one in holdfast("config", "--json").json}
+    assert listed["brief.entries"] == (7, "config.toml")
+    assert listed["agent.name"] == ("bob", "HOLDFAST_AGENT")
+    assert listed["lock.seconds"] == (30, "default")
+    assert "most entries of one scope" in holdfast("config").out
+
+
+def test_config_changes_one_value_and_keeps_a_persons_comments(holdfast, home):
+    home.mkdir(mode=0o700)
+    file = home / "config.toml"
+    file.write_text("# mine\n[brief]\nentries = 5 # enough\n\n[other]\nx = 1\n")
+    assert holdfast("config", "brief.entries").out == "5\n"
+    assert holdfast("config", "brief.entries", "9").out == "9\n"
+    assert holdfast("config", "memory.enabled", "no").out == "false\n"
+    assert holdfast("config", "memory.enabled", "true").code == 0
+    text = file.read_text()
+    assert "# mine\n[brief]\nentries = 9 # enough\n\n[other]\nx = 1\n" in text
+    assert "enabled = true" in text
+    assert holdfast("config", "brief.entries", "--unset").out == "10\n"
+    assert "entries" not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_config_follows_a_link_to_where_a_person_keeps_the_file(holdfast, home, tmp_path):
+    home.mkdir(mode=0o700)
+    (tmp_path / "dotfile.toml").write_text("# dots\n")
+    (home / "config.toml").symlink_to(tmp_path / "dotfile.toml")
+    assert holdfast("config", "brief.entries", "9").code == 0
+    assert (home / "config.toml").is_symlink()
+    assert "entries = 9" in (tmp_path / "dotfile.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("brief.entrys",), ("brief.entries", "many"), ("brief.entries", "0"), ("memory.enabled", "perhaps"),
+        ("brief.entries", "5", "--unset"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_makes_no_sense_is_wrong_usage_and_writes_nothing(holdfast, home, words):
+    assert holdfast("config", *words).code == 2
+    assert not (home / "config.toml").exists()
+
+
+def test_a_file_that_has_a_value_where_a_table_belongs_is_left_alone(holdfast, home):
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("brief = 3\n")
+    assert holdfast("config", "brief.entries", "5").code == 2
+    assert (home / "config.toml").read_text() == "brief = 3\n"
+
+
+def test_a_folder_that_was_removed_cannot_be_marked(holdfast, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert holdfast("init", "--marker").code == 1
+
+
+def test_a_setting_nearly_spelled_is_offered(holdfast):
+    assert "Did you mean brief.entries?" in holdfast("config", "brief.entrys").err
+
+
+def test_settings_changed_at_once_are_all_kept(program, home, tmp_path):
+    names = ["brief.entries", "notes.max_bytes", "lock.seconds", "retention.trash_days", "retention.project_days"]
+    running = [subprocess.Popen(program.command("config", name, "33"), stdout=subprocess.DEVNULL) for name in names]
+    assert [one.wait(60) for one in running] == [0] * len(names)
+    text = (home / "config.toml").read_text()
+    assert text.count("= 33") == len(names)
+
+
+def test_path_prints_where_things_are(holdfast, home):
+    holdfast("store", "text", "--key", "k")
+    assert holdfast("path").out == f"{home}\n"
+    assert holdfast("path", "index").out == f"{home}/index.db\n"
+    assert holdfast("path", "notes").out == f"{home}/shelf/projects/demo/notes\n"
+    assert holdfast("path", "files", "--scope", "global").out == f"{home}/shelf/global/files\n"
+    assert holdfast("path", "k").out == f"{home}/shelf/projects/demo/notes/k.md\n"
+    assert holdfast("path", "config", "--json").json == {
+        "what": "config", "path": f"{home}/config.toml", "exists": False
+    }  # fmt: skip
+    assert holdfast("path", "nothing").code == 1
+    assert holdfast("path", "notes", "--scope", "session").code == 3
+    assert holdfast("path", "notes", "--scope", "moon").code == 2
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["stroe", "x"], "Did you mean `holdfast store`?"),
+        (["file", "veiw", "x"], "Did you mean `holdfast file view`?"),
+        (["file", "xyz"], "One of: view, create"),
+        (["file"], "needs one of: view, create"),
+        (["recall", "x", "--limt", "3"], "Did you mean --limit?"),
+        (["recall", "x", "--zzz"], "`holdfast recall --help` lists them"),
+        (["--scope", "global", "list"], "Write it after the command"),
+        (["store"], "Usage: holdfast store TEXT [options]"),
+        (["store", "two", "words"], 'Put quotes around it: "TEXT"'),
+        (["get", "a", "b"], "Usage: holdfast get KEY [options]"),
+        (["recall", "x", "--limit", "ten"], "needs a whole number"),
+        (["recall", "x", "--limit"], "Write --limit N"),
+        (["recall", "x", "--mode", "--no-color"], "--mode needs a value"),
+        (["recall", "x", "--json=yes"], "Write --json alone"),
+        (["recall", "x", "--mode", "psychic"], "One of: hybrid, keyword"),
+        (["recall", "x", "--limit", "0"], "limit must be 1 to 100"),
+        (["recall"], "an empty query"),
+        (["recall", "x", "--as-of", "soon"], "Write a day"),
+        (["store", "x", "--scope", "moon"], "One of: session, project"),
+        (["completion", "tcsh"], "One of: bash, zsh, fish"),
+        ([], "holdfast --help"),
+    ],
+)
+def test_wrong_usage_is_exit_2_with_what_to_type_instead(holdfast, words, hint):
+    said = holdfast(*words)
+    assert (said.code, said.out) == (2, "")
+    assert hint in said.err
+    assert "Traceback" not in said.err
+    answer = holdfast("--json", *words)
+    assert (answer.code, answer.json["error"], answer.err) == (2, "usage", "")
+    assert set(answer.json) == {"error", "message", "fix", "exit_code"}
+
+
+def test_options_stand_before_or_after_the_command_and_take_an_equals_sign(home, capsys):
+    for words in (
+        ["--json", f"--home={home}", "store", "x", "--project", "p", "--key=k"],
+        ["store", "--key", "k", "x", "--project=p", "--json", "--home", str(home)],
+    ):
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out)["note"]["scope"] == {"kind": "project", "id": "p"}
+
+
+@pytest.mark.promise("N1")
+def test_a_scope_without_an_id_is_refused_and_told_how_to_give_one(holdfast):
+    said = holdfast("store", "x", "--scope", "session")
+    assert said.code == 3
+    assert "--session" in said.err
+    assert holdfast("store", "x", "--scope", "session", "--session", "s1").out == "created x in session:s1\n"
+
+
+def test_every_exit_code_is_reached(holdfast, home):
+    holdfast("store", "text", "--key", "k")
+    codes = {
+        holdfast("get", "k").code,
+        holdfast("get", "nothing").code,
+        holdfast("nonsense").code,
+        holdfast("store", "text", "--key", "Not A Key").code,
+        holdfast("store", "other", "--key", "k", "--expected", "0" * 32).code,
+        holdfast("--home", "/dev/null/x", "store", "text").code,
+    }
+    assert codes == {0, 1, 2, 3, 4, 5} == {code for code, _ in EXIT_CODES} - {130}
+
+
+def test_what_nobody_foresaw_is_one_line_without_a_traceback(holdfast, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("a bolt came loose")
+
+    monkeypatch.setattr(Memory, "list", broken)
+    said = holdfast("list")
+    assert (said.code, said.out) == (5, "")
+    assert said.err == "holdfast: RuntimeError: a bolt came loose\n  Run it again with --debug to see where\n"
+    assert "Traceback" in holdfast("list", "--debug").err
+    assert holdfast("list", "--json").json["error"] == "trouble"
+
+
+def test_debug_shows_the_traceback_of_our_own_errors_too(holdfast):
+    assert "Traceback" in holdfast("get", "nothing", "--debug").err
+    said = holdfast("get", "nothing", "--debug", "--json")
+    assert said.json["error"] == "not_found"
+
+
+ONE_OF_EACH = [
+    ["store", "text", "--key", "k"], ["recall", "text"], ["get", "k"], ["list"], ["edit", "k"], ["import", "-"],
+    ["fact", "s", "l", "v"], ["facts"], ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"],
+    ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"], ["read", "global/notes/k.md"],
+    ["file create", "a.md", "text"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
+    ["file insert", "a.md", "0", "text"], ["file rename", "a.md", "b.md"], ["file delete", "b.md"], ["brief"],
+    ["status"], ["doctor"], ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
+    ["help", "store"], ["demo"],
+]  # fmt: skip
+
+
+def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
+    monkeypatch.setenv("EDITOR", "true")
+    assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {"bench"}
+    for words in ONE_OF_EACH:
+        said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
+        assert said.code == (2 if words == ["demo"] else 0), (words, said.out)
+        assert said.err == "", words
+        assert said.json is not None, words
+
+
+def test_json_is_utf8_with_dangerous_characters_escaped(program, home):
+    with Memory(home, project="demo") as memory:
+        memory.store("日本 \x1b[31m \x9b bidi \u202e", key="k")
+    done = subprocess.run(program.command("get", "k", "--json"), capture_output=True, env={**os.environ, "LC_ALL": "C"})
+    assert "日本".encode() in done.stdout
+    assert all(byte >= 0x20 or byte == 0x0A for byte in done.stdout)
+    assert b"\\u009b" in done.stdout and b"\\u202e" in done.stdout
+    assert json.loads(done.stdout)["text"] == "日本 \x1b[31m \x9b bidi \u202e"
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_option_and_exit_code(holdfast):
+    said = holdfast("--help")
+    assert said.code == 0
+    for name in [name.split()[-1] for name in COMMANDS] + [option.name for option in EVERYWHERE]:
+        assert name in said.out
+    for code, meaning in EXIT_CODES:
+        assert f"  {code:<3}  {meaning}\n" in said.out
+    assert holdfast("help").out == holdfast("-h").out == said.out
+    assert max(map(len, said.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench"}))
+def test_each_command_has_help_with_its_options_and_an_example_that_parses(holdfast, name):
+    import shlex
+
+    from holdfast.doors.cli.words import read
+
+    said = holdfast(*name.split(), "--help")
+    assert said.code == 0
+    assert said.out.startswith(f"usage: holdfast {name}")
+    assert all(option.name in said.out for option in COMMANDS[name].options)
+    assert holdfast("help", *name.split()).out == said.out
+    if "<(" not in COMMANDS[name].example:
+        assert read(shlex.split(COMMANDS[name].example)[1:]).command is COMMANDS[name]
+
+
+def test_help_of_a_family_lists_what_is_in_it(holdfast):
+    assert "holdfast file str-replace PATH OLD NEW" in holdfast("file", "--help").out
+
+
+def test_version(holdfast):
+    from holdfast import __version__
+
+    assert holdfast("--version").out == f"holdfast {__version__}\n"
+    assert holdfast("--version", "--json").json == {"version": __version__}
+
+
+# --- a process of its own ---------------------------------------------------------------------------------------------
+
+
+def test_the_program_finds_its_home_and_project_by_itself(tmp_path):
+    env = {**os.environ, "HOLDFAST_HOME": str(tmp_path / "elsewhere")}
+    run = [sys.executable, "-m", "holdfast"]
+    folder = tmp_path / "my-project"
+    folder.mkdir()
+    subprocess.run([*run, "store", "found again"], cwd=folder, env=env, check=True, capture_output=True)
+    said = subprocess.run([*run, "recall", "again"], cwd=folder, env=env, check=True, capture_output=True)
+    assert b"found again" in said.stdout
+    assert not list(Path(env["HOME"]).iterdir())
+
+
+def test_a_reader_that_stops_is_no_error(program, home):
+    with Memory(home, project="demo") as memory:
+        memory.store_many([{"text": f"note {number} " + "word " * 200} for number in range(300)])
+    for words in (["list"], ["list", "--json"], ["get", "nothing"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(program.command(*words), stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        os.close(writer)
+        assert b"Traceback" not in done.stderr and b"Broken" not in done.stderr
+        assert done.returncode == (1 if "get" in words else 0)
+
+
+def test_output_that_cannot_be_written_is_disk_trouble(program):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(program.command("--help"), stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 5
+    assert b"No space left" in done.stderr and b"Traceback" not in done.stderr
+
+
+def test_closed_streams_are_no_error(program):
+    line = " ".join(f"'{word}'" for word in program.command("store", "text", "--key", "k"))
+    assert subprocess.run(["sh", "-c", f"{line} >&- 2>&- <&-"], timeout=60).returncode == 0
+    assert program("get", "k").out == "text\n"
+
+
+def test_ctrl_c_ends_it_without_a_traceback(program, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    running = subprocess.Popen(program.command("import", str(pipe)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(pipe, "wb"):  # opens when the program has opened its end: it is waiting for us now
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out, err) == (130, b"", b"")
+
+
+def test_bytes_that_are_no_utf8_are_refused_as_an_argument_and_survive_in_a_file(program, home):
+    assert program("store", b"\xff\xfe".decode("utf-8", "surrogateescape")).code == 3
+    notes = home / "shelf/projects/demo/notes"
+    notes.mkdir(parents=True, mode=0o700)
+    (notes / "hand.md").write_bytes(b"caf\xe9\n")
+    assert program("get", "hand").out.startswith("caf")
+    assert json.loads(program("get", "hand", "--json").out)["text"].startswith("caf")
+    assert program("list").code == program("recall", "caf").code == 0
+    assert (notes / "hand.md").read_bytes() == b"caf\xe9\n"
+
+
+def test_the_demo_shows_real_commands_and_leaves_nothing_behind(program, tmp_path):
+    said = program("demo", env={"TMPDIR": str(tmp_path)})
+    assert said.code == 0, said.err
+    for command in ("store", "recall", "fact", "facts", "forget", "restore", "brief"):
+        assert f"$ holdfast {command} " in said.out or f"$ holdfast {command}\n" in said.out
+    assert "updated deploys in project:demo" in said.out
+    assert "<!-- holdfast:history -->" in said.out
+    assert "~/.holdfast/shelf/projects/demo/notes/deploys.md" in said.out
+    assert not list(tmp_path.glob("holdfast-demo-*"))
+    assert not (Path(os.environ["HOME"]) / ".holdfast").exists()
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def complete(holdfast):
+    """The words offered for the last of these."""
+
+    def offers(*typed):
+        return [line.partition("\t")[0] for line in holdfast("_complete", *typed, project=None).out.splitlines()]
+
+    return offers
+
+
+def test_completion_offers_commands_options_choices_and_keys(complete, holdfast, home):
+    holdfast("store", "text", "--key", "testing")
+    holdfast("store", "text", "--key", "gone")
+    holdfast("forget", "gone")
+    here = ("--home", str(home), "--project", "demo")
+    assert complete("st") == ["store", "status"]
+    assert complete("file", "str") == ["str-replace"]
+    assert complete("recall", "x", "--mo") == ["--mode"]
+    assert complete("recall", "--mode", "k") == ["keyword"]
+    assert complete("recall", "--mode=", "k") == []
+    assert complete("recall", "--mode", "=", "k") == ["keyword"]
+    assert complete(*here, "get", "te") == ["testing"]
+    assert complete("restore", *here, "") == ["gone"]
+    assert complete("config", "brief.e") == ["brief.entries"]
+    assert complete("path", *here, "te") == ["testing"]
+    assert complete("completion", "z") == ["zsh"]
+    assert complete("help", "fac") == ["fact", "facts"]
+    assert complete("nonsense", "") == complete("get", "a", "") == []
+    assert "store" in complete()
+
+
+def test_completion_scripts_work_in_a_real_bash(program, tmp_path, holdfast):
+    holdfast("store", "text", "--key", "testing")
+    shim = tmp_path / "bin" / "holdfast"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec {" ".join(program.command())} "$@"\n')
+    shim.chmod(0o755)
+    script = tmp_path / "completion.bash"
+    script.write_text(holdfast("completion", "bash").out)
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    asked = """
+        source "$1"
+        COMP_WORDS=(holdfast get te); COMP_CWORD=2; _holdfast; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(holdfast recall --mode = se); COMP_CWORD=4; _holdfast; echo "${COMPREPLY[@]}"
+        COMP_WORDS=(holdfast list ''); COMP_CWORD=2; _holdfast; echo "${#COMPREPLY[@]}"
+        complete -p holdfast
+    """
+    env = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}"}
+    shell = ["bash", "-c", asked, "bash", str(script)]
+    done = subprocess.run(shell, capture_output=True, text=True, env=env, timeout=60)
+    assert done.stdout.splitlines() == ["testing", "semantic", "0", "complete -o default -F _holdfast holdfast"]
+
+
+def test_every_shell_has_a_script_that_asks_the_program(holdfast):
+    for shell in ("bash", "zsh", "fish"):
+        said = holdfast("completion", shell)
+        assert "_complete" in said.out
+        assert holdfast("completion", shell, "--json").json["script"] == said.out

@@ -1,0 +1,504 @@
+"""The verbs, in any order, against a plain dict: whatever happens, both say the same.
+
+The oracle knows nothing of files, indexes or SQL. It is a dict from (scope folder, key) to the versions of a note, newest
+first, and a list of what was forgotten. Every version has a word of its own, so that a recall of that word must find
+exactly the notes whose visible version has it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from holdfast import Conflict, Memory, NotFound, UsageError, dates
+
+DAY = 86400
+START = 1_777_636_800  # noon of the first of May 2026
+CALLERS = [("p1", "s1", "a1"), ("p1", "s2", "a2"), ("p2", "s1", "a2"), ("p2", "s2", "a1")]
+KEYS = ["alpha", "beta", "gamma-ray"]
+SUBJECTS = ["thing", "other-thing"]
+TAGS = [(), ("red",), ("red", "ci-cd"), ("Blue",)]
+TYPES = ["user", "feedback", "project", "reference"]
+SCOPES = ["session", "project", "agent", "global"]
+DAYS = st.integers(-20, 20)
+
+callers = st.integers(0, len(CALLERS) - 1)
+scopes = st.sampled_from(SCOPES)
+some_scope = st.one_of(st.none(), scopes)
+keys = st.sampled_from(KEYS)
+all_keys = st.sampled_from([*KEYS, *SUBJECTS])
+
+
+class Version:
+    """One text of a note, on both clocks."""
+
+    def __init__(self, text, type, tags, recorded, valid_from, valid_to, agent):
+        self.text, self.type, self.tags, self.agent = text, type, tags, agent
+        self.recorded, self.valid_from, self.valid_to, self.closed = recorded, valid_from, valid_to, None
+
+    def end(self, replaced, known_at):
+        """When it ended, as far as was known."""
+        return self.closed if replaced is not None and (known_at is None or replaced <= known_at) else self.valid_to
+
+
+class Kept:
+    """A note: its versions, newest first, and what belongs to all of them."""
+
+    def __init__(self, versions, pinned, created, facts=()):
+        self.versions, self.pinned, self.created, self.facts = versions, pinned, created, list(facts)
+
+    def at(self, as_of, known_at):
+        """The newest version recorded by `known_at` that covers `as_of`."""
+        replaced = None
+        for version in self.versions:
+            known = known_at is None or version.recorded <= known_at
+            end = version.end(replaced, known_at)
+            if known and version.valid_from <= as_of and (end is None or as_of < end):
+                return version
+            replaced = version.recorded
+        return None
+
+
+class Model(RuleBasedStateMachine):
+    """Lives of four callers in one home."""
+
+    folder: Path
+
+    def __init__(self):
+        super().__init__()
+        self.home = self.folder / "home"
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.seconds = START
+        dates.clock = lambda: self.seconds
+        self.memories = {}
+        self.notes = {}
+        self.binned = []  # (moment, order, folder, key, kept)
+        self.words = 0
+        self.moments = [dates.stamp(START)]
+
+    def teardown(self):
+        try:
+            self.home_agrees()
+        finally:
+            for memory in self.memories.values():
+                memory.close()
+
+    # --- the world ----------------------------------------------------------------------------------------------------
+
+    def memory(self, caller):
+        if caller not in self.memories:
+            project, session, agent = CALLERS[caller]
+            self.memories[caller] = Memory(self.home, project=project, session=session, agent=agent, cwd=self.folder)
+        return self.memories[caller]
+
+    def place(self, caller, scope):
+        project, session, agent = CALLERS[caller]
+        return {
+            "global": "global", "project": f"projects/{project}", "session": f"sessions/{session}", "agent": f"agents/{agent}",
+        }[scope]  # fmt: skip
+
+    def places(self, caller, scope):
+        return [self.place(caller, scope)] if scope else [self.place(caller, one) for one in SCOPES]
+
+    def visible(self, caller, scope):
+        return {where: kept for where, kept in self.notes.items() if where[0] in self.places(caller, scope)}
+
+    def nearest(self, caller, scope, key):
+        return next(((folder, key) for folder in self.places(caller, scope) if (folder, key) in self.notes), None)
+
+    def word(self):
+        self.words += 1
+        return f"w{self.words}"
+
+    def now(self):
+        stamp = dates.stamp(self.seconds)
+        self.moments.append(stamp)
+        return stamp
+
+    def day(self, offset):
+        return None if offset is None else dates.stamp(self.seconds + offset * DAY)
+
+    def path(self, where):
+        return self.home / "shelf" / where[0] / "notes" / f"{where[1]}.md"
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def put(self, caller, where, text, given):
+        """What a store must do to the dict; the action it must say."""
+        now, agent = self.now(), CALLERS[caller][2]
+        start, end = given.get("valid_from"), given.get("valid_to")
+        if where not in self.notes:
+            version = Version(text, given.get("type") or "project", given.get("tags") or (), now, start or now, end, agent)
+            self.notes[where] = Kept([version], bool(given.get("pinned")), now)
+            return "created"
+        kept = self.notes[where]
+        old = kept.versions[0]
+        now = max(now, old.recorded)
+        same = text == old.text and all(
+            given.get(name) is None or given[name] == getattr(old, name) for name in ("type", "tags", "valid_from", "valid_to")
+        )
+        if same and given.get("pinned") in (None, kept.pinned):
+            return "unchanged"
+        new = Version(text, given.get("type") or old.type, old.tags if given.get("tags") is None else given["tags"], now, start or now, end, agent)
+        old.closed = max(new.valid_from, old.valid_from)
+        if old.valid_to and old.valid_from <= old.valid_to < old.closed:
+            old.closed = old.valid_to
+        kept.versions.insert(0, new)
+        kept.created = kept.created or now
+        kept.pinned = kept.pinned if given.get("pinned") is None else given["pinned"]
+        kept.facts = []
+        return "updated"
+
+    @rule(
+        caller=callers, scope=scopes, key=st.one_of(st.none(), keys), again=st.booleans(), type=st.sampled_from([None, *TYPES]),
+        tags=st.sampled_from([None, *TAGS]), start=st.one_of(st.none(), DAYS), length=st.one_of(st.none(), st.integers(1, 20)),
+        pinned=st.sampled_from([None, None, True, False]), expected=st.sampled_from([None, None, "right", "wrong"]),
+    )  # fmt: skip
+    def store(self, caller, scope, key, again, type, tags, start, length, pinned, expected):
+        memory = self.memory(caller)
+        where = (self.place(caller, scope), key)
+        kept = self.notes.get(where)
+        text = kept.versions[0].text if again and kept else f"{self.word()} is about something"
+        if key is None:
+            text = self.word()
+            where = (where[0], text)
+            kept = self.notes.get(where)
+        given = {"type": type, "tags": tags, "pinned": pinned, "valid_from": self.day(start)}
+        given["valid_to"] = self.day(start + length) if start is not None and length else None
+        version = None
+        if expected:
+            version = memory.get(where[1], scope=scope).version if expected == "right" and kept else "0" * 32
+        if expected and not (expected == "right" and kept):
+            with pytest.raises(Conflict):
+                memory.store(text, key=key, scope=scope, expected=version, **given)
+            return
+        stored = memory.store(text, key=key, scope=scope, expected=version, **given)
+        assert stored.action == self.put(caller, where, text, given)
+        self.agrees(stored.note, where, self.notes[where].versions[0])
+
+    @rule(caller=callers, scope=scopes, names=st.lists(keys, unique=True, max_size=3), bad=st.booleans())
+    def store_many(self, caller, scope, names, bad):
+        folder = self.place(caller, scope)
+        notes = [{"text": f"{self.word()} of many", "key": key, "tags": "bulk"} for key in names]
+        if bad:
+            with pytest.raises(UsageError):
+                self.memory(caller).store_many([*notes, {"text": "fine", "type": "odd"}], scope=scope)
+            return
+        stored = self.memory(caller).store_many(notes, scope=scope)
+        for one, note in zip(stored, notes, strict=True):
+            assert one.action == self.put(caller, (folder, note["key"]), note["text"], {"tags": ("bulk",)})
+            self.agrees(one.note, (folder, note["key"]), self.notes[folder, note["key"]].versions[0])
+
+    @rule(caller=callers, scope=scopes, subject=st.sampled_from(SUBJECTS), label=st.sampled_from(["state", "owner"]), on=DAYS, many=st.booleans(), again=st.booleans())  # fmt: skip
+    def fact(self, caller, scope, subject, label, on, many, again):
+        where = (self.place(caller, scope), subject)
+        kept = self.notes.get(where)
+        lines = [dict(line) for line in kept.facts] if kept else []
+        same = [line for line in lines if line["label"] == label]
+        value = same[-1]["value"] if again and same else self.word()
+        day = dates.stamp(self.seconds + on * DAY)[:10]
+        answer = self.memory(caller).fact(subject, label, value, on=day, many=many, scope=scope)
+        now = max(self.now(), kept.versions[0].recorded) if kept else self.now()
+        if any(line["value"] == value and (line["to"] is None if many else line["from"] <= day and (line["to"] is None or line["to"] > day)) for line in same):  # fmt: skip
+            assert answer.action == "unchanged"
+            return
+        later = [line["from"] for line in same if line["from"] > day]
+        retired = [] if many else [line for line in same if line["from"] <= day and (line["to"] is None or line["to"] > day)]
+        for line in retired:
+            line["to"] = day
+        lines.append({"label": label, "value": value, "from": day, "to": None if many else min(later, default=None)})
+        assert answer.action == ("updated" if same else "created")
+        assert sorted(fact.value for fact in answer.retired) == sorted(line["value"] for line in retired)
+        self.put(caller, where, answer.note.text, {})
+        assert self.notes[where].versions[0].recorded == now
+        self.notes[where].facts = lines
+
+    @rule(caller=callers, scope=some_scope, key=all_keys)
+    def forget(self, caller, scope, key):
+        self.tick_past(key)
+        found = [where for folder in self.places(caller, scope) if (where := (folder, key)) in self.notes]
+        if len(found) > 1:
+            with pytest.raises(UsageError):
+                self.memory(caller).forget(key, scope=scope)
+            return
+        answer = self.memory(caller).forget(key, scope=scope)
+        assert answer.deleted == bool(found)
+        if found:
+            self.bin(found[0])
+
+    def bin(self, where):
+        self.binned.append((dates.stamp(self.seconds), len(self.binned), *where, self.notes.pop(where)))
+
+    def tick_past(self, key):
+        """No two notes of one key are forgotten in the same second: which is the later one could not be told."""
+        while any(moment == dates.stamp(self.seconds) and key in (None, name) for moment, _, _, name, _ in self.binned):
+            self.seconds += 1
+
+    @rule(caller=callers, scope=some_scope, key=all_keys)
+    def restore(self, caller, scope, key):
+        for folder in self.places(caller, scope):
+            found = [one for one in self.binned if one[2:4] == (folder, key)]
+            if not found:
+                continue
+            if (folder, key) in self.notes:
+                with pytest.raises(Conflict):
+                    self.memory(caller).restore(key, scope=scope)
+                return
+            last = max(found, key=lambda one: one[:2])
+            note = self.memory(caller).restore(key, scope=scope)
+            self.binned.remove(last)
+            self.notes[folder, key] = last[4]
+            self.agrees(note, (folder, key), last[4].versions[0])
+            return
+        with pytest.raises(NotFound):
+            self.memory(caller).restore(key, scope=scope)
+
+    @rule(caller=callers, scope=scopes, key=all_keys)
+    def purge(self, caller, scope, key):
+        where = (self.place(caller, scope), key)
+        gone = [one for one in self.binned if one[2:4] == where]
+        receipt = self.memory(caller).purge(key, scope=scope)
+        assert receipt.deleted == (where in self.notes or bool(gone))
+        assert len(receipt.removed) == len(gone) + (where in self.notes)
+        self.notes.pop(where, None)
+        self.binned = [one for one in self.binned if one[2:4] != where]
+
+    @rule(caller=callers, scope=scopes)
+    def clear(self, caller, scope):
+        self.tick_past(None)
+        folder = self.place(caller, scope)
+        there = [where for where in self.notes if where[0] == folder]
+        assert self.memory(caller).clear(scope) == len(there)
+        for where in there:
+            self.bin(where)
+
+    # --- by hand ------------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: any(where[1] in KEYS for where in self.notes))
+    @rule(data=st.data())
+    def edit_by_hand(self, data):
+        where = data.draw(st.sampled_from(sorted(one for one in self.notes if one[1] in KEYS)))
+        version, text = self.notes[where].versions[0], f"{self.word()} by hand"
+        path = self.path(where)
+        path.write_text(path.read_text().replace(version.text, text, 1))
+        os.utime(path, (self.seconds, self.seconds))
+        if self.notes[where].created is None:  # it dates itself by its file
+            version.recorded = version.valid_from = dates.stamp(self.seconds)
+        version.text = text
+
+    @rule(caller=callers, scope=scopes, key=keys)
+    def write_by_hand(self, caller, scope, key):
+        where = (self.place(caller, scope), key)
+        if where in self.notes:
+            return
+        text, now = f"{self.word()} from nothing", self.now()
+        path = self.path(where)
+        self.home.mkdir(exist_ok=True, mode=0o700)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.write_text(text + "\n")
+        os.utime(path, (self.seconds, self.seconds))
+        self.notes[where] = Kept([Version(text, "project", (), now, now, None, None)], False, None)
+
+    @precondition(lambda self: self.notes)
+    @rule(data=st.data())
+    def remove_by_hand(self, data):
+        where = data.draw(st.sampled_from(sorted(self.notes)))
+        self.path(where).unlink()
+        del self.notes[where]
+
+    @precondition(lambda self: self.notes)
+    @rule(data=st.data(), key=keys)
+    def move_by_hand(self, data, key):
+        where = data.draw(st.sampled_from(sorted(self.notes)))
+        target = (where[0], key)
+        if target in self.notes or where[1] in SUBJECTS:
+            return
+        self.path(where).rename(self.path(target))
+        self.notes[target] = self.notes.pop(where)
+
+    # --- the house ----------------------------------------------------------------------------------------------------
+
+    @rule(caller=callers)
+    def reindex(self, caller):
+        assert self.memory(caller).reindex().notes == len(self.notes)
+
+    @rule(caller=callers)
+    def reopen(self, caller):
+        if caller in self.memories:
+            self.memories.pop(caller).close()
+
+    @rule(log_too=st.booleans())
+    def delete_the_index(self, log_too):
+        for name in ("index.db", "index.db-wal", "index.db-shm")[: 3 if log_too else 1]:
+            (self.home / name).unlink(missing_ok=True)
+
+    @rule(seconds=st.sampled_from([1, 60, 3600, DAY, 9 * DAY, -1, -3600, -3 * DAY]))
+    def turn_the_clock(self, seconds):
+        self.seconds += seconds
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def agrees(self, note, where, version):
+        kept = self.notes[where]
+        assert (note.scope.folder, note.key) == where
+        assert (note.text, note.type, note.tags, note.pinned) == (version.text, version.type, version.tags, kept.pinned)
+        assert (note.updated, note.valid_from) == (version.recorded, version.valid_from)
+        assert note.source.agent == version.agent
+        assert note.versions == len(kept.versions)
+
+    @rule(caller=callers, scope=some_scope, key=all_keys)
+    def get(self, caller, scope, key):
+        where = self.nearest(caller, scope, key)
+        if where is None:
+            for verb in (self.memory(caller).get, self.memory(caller).history):
+                with pytest.raises(NotFound):
+                    verb(key, scope=scope)
+            return
+        self.agrees(self.memory(caller).get(key, scope=scope), where, self.notes[where].versions[0])
+        told = self.memory(caller).history(key, scope=scope)
+        assert [(one.text, one.type, one.tags, one.recorded, one.valid_from, one.until) for one in told] == [
+            (one.text, one.type, one.tags, one.recorded, one.valid_from, one.closed or one.valid_to) for one in self.notes[where].versions
+        ]
+
+    def question(self, data):
+        """A pair of moments to ask about, near those at which something happened."""
+        near = st.sampled_from(self.moments[-12:]).flatmap(
+            lambda moment: st.sampled_from([moment, *[dates.stamp(self._of(moment) + shift) for shift in (-1, 1, DAY, -DAY, 8 * DAY, -8 * DAY)]])
+        )
+        as_of, known_at = data.draw(st.one_of(st.none(), near)), data.draw(st.one_of(st.none(), near))
+        return as_of, known_at
+
+    @staticmethod
+    def _of(moment):
+        from datetime import UTC, datetime
+
+        return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+
+    @rule(caller=callers, scope=some_scope, key=all_keys, data=st.data())
+    def get_as_it_was(self, caller, scope, key, data):
+        as_of, known_at = self.question(data)
+        where = self.nearest(caller, scope, key)
+        if as_of is None and known_at is None:
+            return
+        version = self.notes[where].at(as_of or known_at, known_at) if where else None
+        if version is None:
+            with pytest.raises(NotFound):
+                self.memory(caller).get(key, scope=scope, as_of=as_of, known_at=known_at)
+            return
+        note = self.memory(caller).get(key, scope=scope, as_of=as_of, known_at=known_at)
+        assert (note.text, note.type, note.tags, note.updated) == (version.text, version.type, version.tags, version.recorded)
+
+    def expected_hits(self, caller, scope, word, as_of, known_at, type, tags):
+        hits = set()
+        for where, kept in self.visible(caller, scope).items():
+            if as_of or known_at:
+                version = kept.at(as_of or known_at, known_at)
+            else:
+                version = kept.versions[0]
+                if version.valid_to and version.valid_to <= dates.stamp(self.seconds):
+                    version = None
+            if version is None or (type and version.type != type) or not {tag.casefold() for tag in tags} <= {tag.casefold() for tag in version.tags}:  # fmt: skip
+                continue
+            if word is None or word in f"{version.text} {where[1]}".replace("-", " ").split():
+                hits.add((*where, version.text))
+        return hits
+
+    @precondition(lambda self: self.words)
+    @rule(caller=callers, scope=some_scope, data=st.data(), type=st.sampled_from([None, None, *TYPES]), tags=st.sampled_from([(), (), ("red",), ("blue",), ("ci-cd",), ("bulk",)]))  # fmt: skip
+    def recall(self, caller, scope, data, type, tags):
+        word = f"w{data.draw(st.integers(1, self.words))}"
+        as_of, known_at = self.question(data)
+        asked = {"scope": scope, "as_of": as_of, "known_at": known_at, "type": type, "tags": list(tags), "limit": 100}
+        answer = self.memory(caller).recall(word, mode="keyword", **asked)
+        assert not answer.degraded
+        found = [(hit.scope.folder, hit.key, hit.text) for hit in answer]
+        assert len(found) == len(set(found))
+        assert set(found) == self.expected_hits(caller, scope, word, as_of, known_at, type, tags)
+        recent = self.memory(caller).recall(mode="recent", **asked)
+        assert {(hit.scope.folder, hit.key, hit.text) for hit in recent} == self.expected_hits(caller, scope, None, as_of, known_at, type, tags)
+
+    @rule(caller=callers, scope=some_scope)
+    def list_notes(self, caller, scope):
+        told = self.memory(caller).list(scope=scope)
+        wanted = self.visible(caller, scope)
+        assert len(told) == len(wanted)
+        for note in told:
+            self.agrees(note, (note.scope.folder, note.key), wanted[note.scope.folder, note.key].versions[0])
+        order = [(note.pinned, note.updated) for note in told]
+        assert order == sorted(order, reverse=True)
+
+    @rule(caller=callers, scope=some_scope, subject=st.sampled_from([None, *SUBJECTS]), on=st.one_of(st.none(), DAYS), history=st.booleans())
+    def facts(self, caller, scope, subject, on, history):
+        as_of = None if on is None else dates.stamp(self.seconds + on * DAY)
+        moment = as_of or dates.stamp(self.seconds)
+        told = self.memory(caller).facts(subject, as_of=as_of, scope=scope, history=history)
+        wanted = [
+            (where[0], line["label"], line["value"], line["from"], line["to"])
+            for where, kept in self.visible(caller, scope).items()
+            if subject in (None, where[1])
+            for line in kept.facts
+            if history or (line["from"] <= moment and (line["to"] is None or line["to"] > moment))
+        ]
+        assert sorted((fact.scope.folder, fact.label, fact.value, fact.valid_from, fact.valid_to or "") for fact in told) == sorted(
+            (*line[:4], line[4] or "") for line in wanted
+        )
+
+    @rule(caller=callers)
+    def brief(self, caller):
+        brief = self.memory(caller).brief()
+        visible = {f"{self.kind(where[0])}/{where[1]}" for where in self.visible(caller, None)}
+        assert set(brief.shown) <= visible
+        assert len(brief.shown) + brief.left_out == len(self.visible(caller, None))
+        assert len(brief.text) <= 3000
+
+    @staticmethod
+    def kind(folder):
+        return {"projects": "project", "sessions": "session", "agents": "agent"}.get(folder.split("/")[0], "global")
+
+    @initialize(first=st.booleans())
+    def begin(self, first):
+        if first:
+            self.memory(0).store("w0 begins", key="alpha", scope="global")
+            self.put(0, ("global", "alpha"), "w0 begins", {})
+
+    @invariant()
+    def the_shelf_has_what_the_dict_has(self):
+        there = {
+            (str(path.parent.parent.relative_to(self.home / "shelf")), path.stem) for path in (self.home / "shelf").glob("**/notes/*.md")
+        }
+        assert there == set(self.notes)
+
+    def home_agrees(self):
+        """At the end of a life: nothing half-written, nothing to report, and a stranger sees the same."""
+        if not self.home.exists():
+            assert not self.notes
+            return
+        assert list(self.home.rglob(".holdfast-*")) == []
+        for caller in range(len(CALLERS)):
+            self.list_notes(caller, None)
+            self.memories.pop(caller).close()
+            self.list_notes(caller, None)
+        assert self.memory(0).check() == []
+        for where in self.notes:
+            listing = (self.home / "shelf" / where[0] / "index.md").read_text()
+            assert f"({'notes/' + where[1]}.md)" in listing
+
+
+@pytest.mark.promise("N1", "N4", "N8", "N10", "T1", "T3")
+def test_the_verbs_agree_with_a_plain_dict_whatever_happens(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(dates, "clock", dates.clock)  # put back afterwards what each life replaces
+    lives = request.config.getoption("--model-examples")
+    monkeypatch.setattr(Model, "folder", tmp_path, raising=False)
+    run_state_machine_as_test(
+        Model,
+        settings=settings(
+            max_examples=lives, stateful_step_count=30, deadline=None, derandomize=True, database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )  # fmt: skip
