@@ -6,10 +6,10 @@ import re
 from datetime import UTC, date, datetime, time, timedelta, timezone
 
 import pytest
-import strategies as some
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import strategies as some
 from holdfast import dates
 from holdfast.errors import UsageError
 
@@ -60,11 +60,13 @@ def test_a_day_starts_as_a_moment_ends_as_a_question_and_stays_a_day_as_a_fact()
 
 
 NO_DATES = [
-    "", " ", "yesterday", "2026", "2026-03", "2026-3-27", "27.03.2026", "03/27/2026", "20260327", "2026-02-30", "2026-02-29",
+    "", " ", "yesterday", "2026", "2026-03", "2026-3-27", "27.03.2026", "03/27/2026", "20260327", "2026-02-30",
+    "2026-02-29",
     "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32", "0000-01-01", "-2026-01-01", "10000-01-01", "2026-03-27T",
     "2026-03-27T25:00:00Z", "2026-03-27T24:00:01Z", "2026-03-27T10:60:00Z", "2026-03-27T10:00:61Z", "2026-03-27T10",
     "2026-03-27T10:00:00+25:00", "2026-03-27T10:00:00+02:99", "2026-03-27T10:00:00 CET", "2026-03-27T10:00:00ZZ",
-    "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "٢٠٢٦-٠٣-٢٧", "２０２６-03-27", "2026–03–27", "2026-03-27\0",
+    "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "٢٠٢٦-٠٣-٢٧", "２０２６-03-27", "2026–03–27",
+    "2026-03-27\0",
     "2026-03-27\u200b", "'2026-03-27'", "2026-03-27; DROP TABLE", "2026-W13-5", "1e9", "now", "x" * 100_000,
     None, 0, 20260327, 1.5, True, b"2026-03-27", ["2026-03-27"], time(10, 0), timedelta(1), datetime, date, object(),
 ]  # fmt: skip
@@ -80,7 +82,9 @@ def test_what_is_not_a_date_that_exists_is_refused_with_what_to_write(value):
         assert len(caught.value.message) < 200
 
 
-@given(some.raw_texts | some.broken_texts | st.from_regex(dates.DAY + r"([T ]\d\d:\d\d(:\d\d)?\s?(Z|[+-]\d\d:?\d\d)?)?"))
+@given(
+    some.raw_texts | some.broken_texts | st.from_regex(dates.DAY + r"([T ]\d\d:\d\d(:\d\d)?\s?(Z|[+-]\d\d:?\d\d)?)?")
+)
 @example("0001-01-01T00:00:00+23:59")
 @example("9999-12-31 23:59:59.999999999 -23:59")
 def test_any_text_is_a_stamp_or_a_usage_error(text):

@@ -452,9 +452,11 @@ class Model(RuleBasedStateMachine):
     @rule(caller=callers)
     def brief(self, caller):
         brief = self.memory(caller).brief()
-        visible = {f"{self.kind(where[0])}/{where[1]}" for where in self.visible(caller, None)}
-        assert set(brief.shown) <= visible
-        assert len(brief.shown) + brief.left_out == len(self.visible(caller, None))
+        now = dates.stamp(self.seconds)
+        ends = {where: kept.versions[0].valid_to for where, kept in self.visible(caller, None).items()}
+        told = [f"{self.kind(where[0])}/{where[1]}" for where, end in ends.items() if end is None or end > now]
+        assert set(brief.shown) <= set(told)
+        assert len(brief.shown) + brief.left_out == len(told)
         assert len(brief.text) <= 3000
 
     @staticmethod

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-import strategies as some
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import strategies as some
 from holdfast import page
 from holdfast.note import Source, Version
 from holdfast.page import Head, Page
@@ -55,7 +57,7 @@ def head_from(version: Version, **more: object) -> Head:
 def grown(chain: list[Version], start: Page | None = None) -> Page:
     """The page after storing these, oldest first."""
     leaf = start or page.new(head_from(chain[0]), chain[0].text)
-    for old, fresh in zip(chain, chain[1:], strict=False):
+    for old, fresh in pairwise(chain):
         leaf = reread(page.succeed(leaf, old, head_from(fresh), fresh.text))
     return leaf
 
@@ -66,7 +68,7 @@ def read_head(leaf: Page) -> Head:
     return head.replace(valid_from=head.valid_from or head.updated)
 
 
-# --- every byte is kept -------------------------------------------------------------------------------------------------
+# --- every byte is kept -----------------------------------------------------------------------------------------------
 
 
 @given(some.raw_texts | some.broken_texts)
@@ -89,7 +91,9 @@ def test_bytes_that_are_not_text_survive_too(data):
 @example('---\ntags: "\\UFFFFFFFF"\n---\n')
 @example("---\nsource: {origin: [a]}\ntags: {a: b}\nid: [x]\npinned: {}\nupdated: [1]\n---\n")
 @example('<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {agent: "\\q"} -->\nx')
-@example("<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {recorded: [x], valid_to: [y]} -->\nx")
+@example(
+    "<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {recorded: [x], valid_to: [y]} -->"
+)
 def test_any_file_can_be_read_whatever_stands_in_it(text):
     leaf = page.parse(text)
     head = page.head_of(leaf)
@@ -103,7 +107,7 @@ def test_any_file_can_be_read_whatever_stands_in_it(text):
     page.clean(page.text_of(leaf)).encode()
 
 
-# --- what we write comes back -------------------------------------------------------------------------------------------
+# --- what we write comes back -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N4", "N13")
@@ -117,8 +121,16 @@ def test_a_new_page_says_exactly_what_was_stored(head, text):
 
 @pytest.mark.promise("N4", "N13", "T1")
 @given(st.lists(versions, min_size=2, max_size=5))
-@example([Version("a", tags=("a]b", "[", 'q"'), recorded=EARLY, valid_from=EARLY, closed=LATER), Version("b", recorded=LATER, valid_from=LATER)])
-@example([Version("a\r", recorded=EARLY, valid_from=EARLY, closed=LATER), Version("\r", recorded=LATER, valid_from=LATER)])
+@settings(max_examples=80)
+@example(
+    [
+        Version("a", tags=("a]b", "[", 'q"'), recorded=EARLY, valid_from=EARLY, closed=LATER),
+        Version("b", recorded=LATER, valid_from=LATER),
+    ]
+)
+@example(
+    [Version("a\r", recorded=EARLY, valid_from=EARLY, closed=LATER), Version("\r", recorded=LATER, valid_from=LATER)]
+)
 def test_every_version_comes_back_exactly_however_many_follow(chain):
     leaf = grown(chain)
     assert page.text_of(leaf) == chain[-1].text
@@ -128,7 +140,11 @@ def test_every_version_comes_back_exactly_however_many_follow(chain):
     assert read_head(leaf).problems == ()
 
 
-@given(st.lists(versions, min_size=2, max_size=4), st.sampled_from(["", "---\r\nname: mine\r\n---\r\n", "\ufeff---\n---\n"]))
+@given(
+    st.lists(versions, min_size=2, max_size=4),
+    st.sampled_from(["", "---\r\nname: mine\r\n---\r\n", "\ufeff---\n---\n"]),
+)
+@settings(max_examples=60)
 def test_files_that_end_their_lines_the_other_way_give_exact_texts_too(chain, opening):
     leaf = page.parse(f"{opening}written by hand\r\n")
     first = Version(page.text_of(leaf), recorded=EARLY, valid_from=EARLY, closed=LATER)
@@ -148,6 +164,7 @@ def test_a_file_with_windows_line_endings_reads_without_them_at_the_end():
 
 
 @given(st.lists(versions, min_size=1, max_size=4))
+@settings(max_examples=60)
 def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
     leaf = grown(chain)
     rows = page.render(leaf).split("\n")
@@ -158,7 +175,7 @@ def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
     assert page.text_and_lines(page.render(leaf)) == (page.clean(texts[0]), page.lines_of(leaf))
 
 
-# --- nothing stored can forge anything ----------------------------------------------------------------------------------
+# --- nothing stored can forge anything --------------------------------------------------------------------------------
 
 FORGERIES = [
     "<!-- holdfast:history -->",
@@ -206,7 +223,7 @@ def test_no_tag_or_name_can_leave_its_line(tags, source):
     assert [name for name, _ in reread(leaf).fields] == [name for name, _ in leaf.fields]
 
 
-# --- what people wrote in the frontmatter -------------------------------------------------------------------------------
+# --- what people wrote in the frontmatter -----------------------------------------------------------------------------
 
 BY_HAND = """\
 # my own comment
@@ -256,7 +273,12 @@ def test_a_new_value_leaves_the_comments_and_everybody_elses_fields_where_they_w
     text = page.render(page.succeed(leaf, Version("hello", valid_from=EARLY, closed=LATER), head, "goodbye"))
     kept = text.split("---\ngoodbye")[0].split("\n")
     for line in other_lines(BY_HAND):
-        if line.strip() and not line.lstrip().startswith(("- 'ci", "- testing")) and "odd" not in line and line != "  here":
+        if (
+            line.strip()
+            and not line.lstrip().startswith(("- 'ci", "- testing"))
+            and "odd" not in line
+            and line != "  here"
+        ):
             assert line in kept
     assert "# type:   user   # why it is so" in kept
     assert "#     - testing   # mostly" in kept
@@ -266,17 +288,22 @@ def test_a_new_value_leaves_the_comments_and_everybody_elses_fields_where_they_w
 
 
 FIELDS = st.sampled_from([
-    "title: mine", "type: nonsense", "type: user", "type: user # c", "tags:", "- a", "  - b # c", "tags: [x, y]", "tags: {a: b}",
-    "tags: a, b", "id: two words", "id: ok", "updated: yesterday", "updated: 2026-02-30T00:00:00Z", "updated: 2026-01-30",
-    "created: '2026-01-01'", "valid_from: 9999-99-99T99:99:99Z", "valid_to: 2027-01-01", "pinned: maybe", "pinned: true",
-    "source: {origin: alien}", "source: {origin: agent, url: 'http://x'}", "source: nobody", "# comment", "  # deep", "", "   ",
-    "my.key: 5", '"type": user', "just words", "? odd", ": odd", "x: |", "  text", "&a x: *a", "tags: [a,", "b]", "type:user",
+    "title: mine", "type: nonsense", "type: user", "type: user # c", "tags:", "- a", "  - b # c", "tags: [x, y]",
+    "tags: {a: b}",
+    "tags: a, b", "id: two words", "id: ok", "updated: yesterday", "updated: 2026-02-30T00:00:00Z",
+    "updated: 2026-01-30",
+    "created: '2026-01-01'", "valid_from: 9999-99-99T99:99:99Z", "valid_to: 2027-01-01", "pinned: maybe",
+    "pinned: true",
+    "source: {origin: alien}", "source: {origin: agent, url: 'http://x'}", "source: nobody", "# comment", "  # deep",
+    "", "   ",
+    "my.key: 5", '"type": user', "just words", "? odd", ": odd", "x: |", "  text", "&a x: *a", "tags: [a,", "b]",
+    "type:user",
     "tags: [\udcff]", "type: \x01", "tags: \x85", "键: 値", "\ttab: x", "type: user\rtype: web", "... ", "%YAML 1.1",
 ])  # fmt: skip
 
 
 @given(st.lists(FIELDS, max_size=8), st.sampled_from(["\n", "\r\n"]), heads, heads, some.note_texts)
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_whatever_the_frontmatter_was_nothing_of_it_is_lost_and_ours_is_read(fields, newline, first, second, text):
     inside = "".join(line + newline for line in fields)
     leaf = page.parse(f"---{newline}{inside}---{newline}by hand{newline}")
@@ -313,7 +340,9 @@ def test_storing_again_and_again_does_not_make_the_frontmatter_grow(fields, head
 def test_a_field_said_twice_counts_once_and_the_other_is_kept_as_a_comment():
     leaf = page.parse("---\ntags: [a]\ntags: [b]\n---\nx\n")
     assert page.head_of(leaf).tags == ("a",)
-    after = page.succeed(leaf, Version("x", valid_from=EARLY, closed=LATER), Head("i", created=EARLY, updated=LATER), "y")
+    after = page.succeed(
+        leaf, Version("x", valid_from=EARLY, closed=LATER), Head("i", created=EARLY, updated=LATER), "y"
+    )
     assert page.head_of(reread(after)).tags == ()
     assert "# tags: [b]\n" in page.render(after)
 
@@ -360,7 +389,9 @@ def test_an_origin_we_do_not_know_is_trusted_least_and_what_else_a_source_said_i
 
 
 def test_days_and_zones_in_the_frontmatter_are_understood():
-    leaf = page.parse("---\ncreated: 2026-01-30\nupdated: 2026-01-31T12:00:00+02:00\nvalid_from: '2026-01-29'\n---\nx\n")
+    leaf = page.parse(
+        "---\ncreated: 2026-01-30\nupdated: 2026-01-31T12:00:00+02:00\nvalid_from: '2026-01-29'\n---\nx\n"
+    )
     head = page.head_of(leaf)
     assert (head.created, head.updated) == ("2026-01-30T00:00:00Z", "2026-01-31T10:00:00Z")
     assert (head.valid_from, head.problems) == ("2026-01-29T00:00:00Z", ())
@@ -368,7 +399,9 @@ def test_days_and_zones_in_the_frontmatter_are_understood():
 
 def test_frontmatter_that_ends_with_the_file_is_closed_properly_by_the_next_store():
     leaf = page.parse("---\ntype: user\n---")
-    after = reread(page.succeed(leaf, Version("", valid_from=EARLY, closed=LATER), Head("i", "user", updated=LATER), "text"))
+    after = reread(
+        page.succeed(leaf, Version("", valid_from=EARLY, closed=LATER), Head("i", "user", updated=LATER), "text")
+    )
     assert (page.text_of(after), page.head_of(after).type) == ("text", "user")
 
 
@@ -385,7 +418,7 @@ def test_what_a_person_wrote_into_the_history_stays_and_joins_no_version(closing
     assert closing in page.render(again)
 
 
-# --- our quick reader and YAML agree ------------------------------------------------------------------------------------
+# --- our quick reader and YAML agree ----------------------------------------------------------------------------------
 
 
 def by_yaml(name: str, raw: str) -> object:
@@ -405,7 +438,8 @@ def test_the_line_of_a_version_is_yaml_too(version):
 
 
 @given(st.lists(st.sampled_from([
-    *"[]{},:#\"'- \t", "a", "b c", ": ", " #", '"a"', "'b'", '\\u0041', "\\x41", "origin: ", "user", "2026-01-01T00:00:00Z", "&a", "*a", "!", "é",
+    *"[]{},:#\"'- \t", "a", "b c", ": ", " #", '"a"', "'b'", '\\u0041', "\\x41", "origin: ", "user",
+    "2026-01-01T00:00:00Z", "&a", "*a", "!", "é",
 ]), max_size=8).map("".join))  # fmt: skip
 def test_where_people_wrote_more_the_quick_reader_says_what_yaml_says_or_leaves_it_to_yaml(text):
     for quick in (page._items, page._pairs):
@@ -418,9 +452,11 @@ def test_where_people_wrote_more_the_quick_reader_says_what_yaml_says_or_leaves_
         assert value in (None, said)
 
 
-# --- hostile files ------------------------------------------------------------------------------------------------------
+# --- hostile files ----------------------------------------------------------------------------------------------------
 
-BOMB = "&a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"b{n}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9))
+BOMB = "&a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"b{n}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9)
+)
 HOSTILE = {
     "an alias bomb": f"a: {BOMB}tags: *i\n",
     "an alias bomb in one field": "tags: [&a [x,x], &b [*a,*a], &c [*b,*b], &d [*c,*c], [*d,*d]]\n",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strategies as some
 from holdfast import rank
 from holdfast.note import Record
 
@@ -53,7 +55,7 @@ def test_nothing_is_added_and_nothing_is_lost(found, sort):
 @given(pools_of_different_keys)
 def test_relevance_stands_above_all_then_the_nearer_scope_then_the_newer(found):
     ordered = rank.order(found, SCOPES, "relevance", {}, lambda one: one.key)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         assert before.score >= after.score * 0.99
         if before.score == after.score:
             nearness = [SCOPES.index(one.scope) if one.scope in SCOPES else len(SCOPES) for one in (before, after)]
@@ -72,10 +74,7 @@ def test_the_size_of_the_scores_does_not_matter(size):
 
 @pytest.mark.promise("N8")
 def test_when_relevance_ties_the_nearer_scope_comes_first_however_old_it_is():
-    found = [
-        note(scope, scope, 5.0, f"2026-05-0{day}T00:00:00Z")
-        for day, scope in enumerate(reversed(SCOPES), 1)
-    ]
+    found = [note(scope, scope, 5.0, f"2026-05-0{day}T00:00:00Z") for day, scope in enumerate(reversed(SCOPES), 1)]
     assert keys(found) == list(SCOPES)
     assert keys(found[::-1]) == list(SCOPES)
     assert keys([one.replace(score=5.0 + number / 10_000) for number, one in enumerate(found[::-1])]) == list(SCOPES)
@@ -95,7 +94,11 @@ def test_of_notes_with_the_same_key_the_nearer_one_always_stands_before(found):
 def test_the_nearer_namesake_takes_the_best_place_of_its_key():
     found = [note("style", "global", 9.0), note("other", "global", 5.0), note("style", "projects/p", 1.0)]
     ordered = rank.order(found, SCOPES, "relevance", {}, lambda one: one.key)
-    assert [(one.key, one.scope) for one in ordered] == [("style", "projects/p"), ("other", "global"), ("style", "global")]
+    assert [(one.key, one.scope) for one in ordered] == [
+        ("style", "projects/p"),
+        ("other", "global"),
+        ("style", "global"),
+    ]
 
 
 def test_files_of_the_same_name_are_no_namesakes():
@@ -115,7 +118,9 @@ def test_by_recency_the_newest_comes_first_and_equals_by_relevance(found):
 
 
 @pytest.mark.promise("N7")
-@given(pools_of_different_keys, st.dictionaries(st.sampled_from([f"k{number}" for number in range(12)]), st.integers(0, 5)))
+@given(
+    pools_of_different_keys, st.dictionaries(st.sampled_from([f"k{number}" for number in range(12)]), st.integers(0, 5))
+)
 def test_by_usage_the_most_used_comes_first_and_equals_by_relevance(found, usage):
     ordered = rank.order(found, SCOPES, "usage", usage, lambda one: one.key)
     assert [usage.get(one.key, 0) for one in ordered] == sorted([usage.get(one.key, 0) for one in found], reverse=True)

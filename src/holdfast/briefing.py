@@ -1,4 +1,4 @@
-"""What an agent is told: choose within a budget, render one block of data. The same memories give the same bytes. Pure."""
+"""What an agent is told: choose within a budget, render one block of data. The same notes give the same bytes. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HIDDEN = pattern(  # control, zero-width, bidi, invisible and tag characters
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _FENCE = pattern(r"`{3,}|~{3,}")
-_TAG = pattern(r"[<\ufe64\uff1c](?=[\s/]*[a-zA-Z!?])")
+_TAG = pattern(r"[<\ufe64\uff1c](?=\s*/[\s/]*[a-zA-Z]|[a-zA-Z!?])")
 
 
 class Told(Record):
@@ -56,22 +56,89 @@ class Brief(Record):
     disabled: bool = False
 
 
+class _Entry(Record):
+    """One note as its line: what stands before its text, and its text."""
+
+    name: str
+    head: str
+    text: str
+
+    @property
+    def full(self) -> int:
+        """What it takes, with its newline."""
+        return len(self.head) + len(self.text) + 1
+
+    @property
+    def least(self) -> int:
+        return min(self.full, len(self.head) + _LEAST + len(_MARK) + 1)
+
+    def within(self, size: int) -> str:
+        """One line; too long for its share, it loses the end of its text and says so."""
+        if self.full <= size:
+            return self.head + self.text
+        return self.head + self.text[: max(size - 1 - len(self.head) - len(_MARK), 0)].rstrip() + _MARK
+
+
+class _Tree(Record):
+    """The overview of a scope's files."""
+
+    head: str
+    text: str
+
+    @property
+    def full(self) -> int:
+        lines = _lines(self.text)
+        return len(self.head) + 1 + _cost(lines[:TREE_LINES]) + (_MORE if len(lines) > TREE_LINES else 0)
+
+    @property
+    def least(self) -> int:
+        return min(self.full, len(self.head) + 1 + _MORE)
+
+    def within(self, size: int) -> list[str]:
+        shown = safe(overview_of(self.text, size - len(self.head) - 1))
+        return [self.head, *["  " + line for line in shown.split("\n")]]
+
+
+class _Share(Record):
+    """What one scope shows, if there is room."""
+
+    entries: tuple[_Entry, ...]
+    tree: _Tree | None
+    total: int
+
+    @property
+    def wanted(self) -> int:
+        return sum([entry.full for entry in self.entries]) + (self.tree.full if self.tree else 0)
+
+    def within(self, size: int) -> tuple[list[str], tuple[_Entry, ...]]:
+        """The lines, and the notes that are in them."""
+        notes = sum([entry.full for entry in self.entries])
+        tree = min(self.tree.full, max(size // 2, size - notes)) if self.tree else 0
+        if self.tree and self.entries and (tree < self.tree.least or size - tree < self.entries[0].least):
+            tree = 0  # a note comes before an overview that has no room beside it
+        entries, room = self.entries, size - tree
+        while len(entries) > 1 and sum([entry.least for entry in entries]) > room:
+            entries = entries[:-1]
+        lines = [entry.within(given) for entry, given in zip(entries, _sizes(entries, room), strict=True)]
+        return lines + (self.tree.within(tree) if self.tree and tree else []), entries
+
+
 def compose(parts: list[Part], budget: Budget) -> Brief:
     """Nearest scope first; each within its share; and always a line about what was left out."""
-    parts = _merged(parts)
-    if not parts:
+    shares = [share for scope in SCOPES if (share := _share(scope, parts, budget.entries))]
+    if not shares:
         return Brief("")
-    frame = max(len(_block([], sum([part.total for part in parts]))), len(_block([], 0)))
-    room = max(min(budget.total_chars, MOST_CHARS) - frame, _SHARE * len(parts))
-    shares = _shares([min(budget.scope_chars, _wanted(part, budget.entries)) for part in parts], room)
+    frame = max(len(_block([], sum([share.total for share in shares]))), len(_block([], 0)))
+    room = max(min(budget.total_chars, MOST_CHARS) - frame, _SHARE * len(shares))
+    sizes = _split([min(budget.scope_chars, share.wanted) for share in shares], room)
     lines: list[str] = []
     shown: list[str] = []
     left_out = 0
-    for part, share in zip(parts, shares, strict=True):
-        told, names = _part(part, budget.entries, share)
+    for share, size in zip(shares, sizes, strict=True):
+        told, entries = share.within(size)
         lines.extend(told)
-        shown.extend(names)
-        left_out += part.total - len(names)
+        shown.extend([entry.name for entry in entries])
+        left_out += share.total - len(entries)
     return Brief(_block(lines, left_out), tuple(shown), left_out)
 
 
@@ -84,7 +151,7 @@ def safe(text: str) -> str:
 
 def overview_of(text: str, chars: int) -> str:
     """The head of MEMORY.md: as many whole lines as fit, and how many do not."""
-    lines = [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
+    lines = _lines(text)
     if len(lines) > TREE_LINES or _cost(lines) > chars:
         chars -= _MORE
     kept: list[str] = []
@@ -93,93 +160,58 @@ def overview_of(text: str, chars: int) -> str:
         if chars < 0:
             break
         kept.append(line)
-    if not kept and chars + len(lines[0]) > len(_MARK):
-        kept = [lines[0][: chars - len(_MARK)] + _MARK]
+    room = chars + len(lines[0]) - len(_MARK)
+    if not kept and room > 0:
+        kept = [lines[0][:room] + _MARK]
     more = len(lines) - len(kept)
     return "\n".join([*kept, f"[... {more} more lines truncated]"] if more else kept)
 
 
-def _merged(parts: list[Part]) -> list[Part]:
-    """One part a scope, nearest first: a project that has been called otherwise is still one project."""
-    merged: list[Part] = []
-    for scope in SCOPES:
-        same = [part for part in parts if part.scope == scope]
-        overview, path = next(((part.overview, part.overview_path) for part in same if part.overview.strip()), ("", ""))
-        notes = tuple([told for part in same for told in part.notes])
-        if notes or overview:
-            merged.append(Part(scope, notes, sum([part.total for part in same]), overview, path))
-    return merged
-
-
-def _wanted(part: Part, entries: int) -> int:
-    notes = sum([len(_head(told)) + len(_flat(told)) + 1 for told in part.notes[:entries]])
-    return notes + (_tree_cost(part) if part.overview else 0)
-
-
-def _tree_cost(part: Part) -> int:
-    """What the overview takes when nobody cuts it."""
-    return len(_tree_head(part)) + 1 + _cost(overview_of(part.overview, 10**9).split("\n"))
+def _lines(text: str) -> list[str]:
+    return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
 
 
 def _cost(lines: list[str]) -> int:
-    """What lines of an overview take, with their indent."""
+    """What lines of an overview take, with their indent and newline."""
     return sum([len(line) + 3 for line in lines])
 
 
-def _shares(wanted: list[int], room: int) -> list[int]:
-    """Give each what it wants while there is room; where there is not, cut the greediest first."""
-    shares = [0] * len(wanted)
-    open_ = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    for done, place in enumerate(open_):
-        shares[place] = min(wanted[place], max(room, 0) // (len(open_) - done))
-        room -= shares[place]
-    return shares
+def _share(scope: str, parts: list[Part], entries: int) -> _Share | None:
+    """All a scope has to say. A project that was called otherwise before has several parts, and is one scope."""
+    same = [part for part in parts if part.scope == scope]
+    told = [_entry(one) for part in same for one in part.notes][:entries]
+    trees = [_Tree(f"- [{scope}] {safe(part.overview_path)}:", part.overview) for part in same if part.overview.strip()]
+    if not told and not trees:
+        return None
+    return _Share(tuple(told), trees[0] if trees else None, sum([part.total for part in same]))
 
 
-def _part(part: Part, entries: int, share: int) -> tuple[list[str], list[str]]:
-    head = _tree_head(part)
-    tree = min(_tree_cost(part), share // 2 if part.notes else share) if part.overview else 0
-    if part.notes and tree < len(head) + 1 + _MORE:
-        tree = 0
-    told = part.notes[:entries]
-    least = [min(len(_head(one)) + len(_flat(one)), len(_head(one)) + _LEAST + len(_MARK)) + 1 for one in told]
-    while len(told) > 1 and sum(least) > share - tree:
-        told, least = told[:-1], least[:-1]
-    lines = [_entry(one, size) for one, size in zip(told, _sizes(told, least, share - tree), strict=True)]
-    if tree:
-        lines.append(head)
-        lines.extend("  " + line for line in safe(overview_of(part.overview, tree - len(head) - 1)).split("\n"))
-    return lines, [f"{one.scope}/{one.key}" for one in told]
-
-
-def _sizes(told: tuple[Told, ...], least: list[int], room: int) -> list[int]:
-    """What each entry may take, with its newline: the least first, the rest to those that want more."""
-    if sum(least) > room:
-        return [room] * len(told)
-    more = [len(_head(one)) + len(_flat(one)) + 1 - size for one, size in zip(told, least, strict=True)]
-    return [size + extra for size, extra in zip(least, _shares(more, room - sum(least)), strict=True)]
-
-
-def _entry(told: Told, size: int) -> str:
-    """One line; too long for its share, it loses the end of its text and says so."""
-    head, text = _head(told), _flat(told)
-    if len(head) + len(text) < size:
-        return head + text
-    return head + text[: max(size - 1 - len(head) - len(_MARK), 0)].rstrip() + _MARK
-
-
-def _head(told: Told) -> str:
+def _entry(told: Told) -> _Entry:
     key = " ".join(told.key.split())
     shown = key if len(key) <= _KEY else key[: _KEY - 1] + "…"
-    return f"- [{told.scope}] {safe(shown)} ({told.date}, {told.origin}): "
+    flat = " / ".join([line.strip() for line in told.text.split("\n") if line.strip()])
+    return _Entry(
+        f"{told.scope}/{told.key}", f"- [{told.scope}] {safe(shown)} ({told.date}, {told.origin}): ", safe(flat)
+    )
 
 
-def _flat(told: Told) -> str:
-    return safe(" / ".join([line.strip() for line in told.text.split("\n") if line.strip()]))
+def _sizes(entries: tuple[_Entry, ...], room: int) -> list[int]:
+    """What each entry may take: the least first, the rest to those that want more."""
+    spare = room - sum([entry.least for entry in entries])
+    if spare < 0:
+        return [room] * len(entries)
+    extras = _split([entry.full - entry.least for entry in entries], spare)
+    return [entry.least + extra for entry, extra in zip(entries, extras, strict=True)]
 
 
-def _tree_head(part: Part) -> str:
-    return f"- [{part.scope}] {safe(part.overview_path)}:"
+def _split(wanted: list[int], room: int) -> list[int]:
+    """Give each what it wants while there is room; where there is not, cut the greediest first."""
+    given = [0] * len(wanted)
+    hungry = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    for done, place in enumerate(hungry):
+        given[place] = min(wanted[place], room // (len(hungry) - done))
+        room -= given[place]
+    return given
 
 
 def _block(lines: list[str], left_out: int) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
 
-_ASKED = 20  # times of a catalogue that others keep deleting
+_ASKED = 3  # times of a catalogue that others keep deleting, before we go without its file
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
 _FIELDS = ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected")
 
@@ -233,24 +233,37 @@ class Desk:
 
     def look(self, folders: tuple[str, ...]) -> str:
         """Make the catalogue true for these scopes; the reason if it may say less than the shelf."""
-        try:
-            return self.ask(lambda: self.sync.look(folders))
-        except (Busy, DiskTrouble) as error:
-            return f"the index could not be brought up to date: {error.message}"
+        for attempt in range(_ASKED):
+            try:
+                return self.sync.look(folders)
+            except Lost:
+                self.sync.reset()
+            except (Busy, DiskTrouble) as error:
+                if attempt + 1 == _ASKED or not self.sync.behind():
+                    return f"the index could not be brought up to date: {error.message}"
+        return "the index is damaged again and again"
 
     def ask(self, question: Callable[[], T]) -> T:
         """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again."""
         for _ in range(_ASKED):
-            before = self.index.generation()
             try:
                 answer = question()
-                if self.index.generation() == before:
+                if not self.sync.behind():
                     return answer
             except Lost:
-                pass
-            self.sync.reset()
-            self.sync.look(self.folders(None))
-        raise DiskTrouble("the index is damaged again and again", "Check the disk; the notes themselves are safe")
+                self.sync.reset()
+            except DiskTrouble:
+                if not self.sync.behind():
+                    raise
+            self.look(self.sync.scopes)
+        self.index.go_without_file()
+        try:
+            self.look(self.sync.scopes)
+            return question()
+        except Lost:
+            raise DiskTrouble("the index cannot be used at all", "Check the disk; the notes are safe") from None
+        finally:
+            self.index.close()
 
     def hits(self, ranked: list[Found], limit: int) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""

@@ -158,7 +158,7 @@ class Database:
         self._application, self._version = application, version
         self._seconds = seconds
         self._db: apsw.Connection | None = None
-        self._inode = 0
+        self._files: tuple[int, int, int] | None = (0, 0, 0)  # None: in memory whatever the home says
         self.lock = RLock()
         self.reason = ""  # why it cannot be written, when it cannot
         self.generation = 0  # another number, another file: what was asked of the one before must be asked again
@@ -187,7 +187,7 @@ class Database:
     def scrub(self) -> None:
         """Leave nothing of deleted rows in the write-ahead log."""
         with self.lock:
-            if not _inode(self._path):
+            if not _files(self._path)[0]:
                 return
             try:
                 left = self.opened().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -201,6 +201,8 @@ class Database:
         if isinstance(error, _DAMAGE):
             self.renew()
             return Renewed(str(error))
+        if isinstance(error, apsw.IOError):
+            self.close()  # its files may have been deleted under it; the next use looks
         return ours(error, self._path) if isinstance(error, apsw.Error) else error
 
     # --- the file ------------------------------------------------------------------------------------------------
@@ -209,9 +211,11 @@ class Database:
         """The open file, unless somebody deleted or replaced it since. Where there is no home, asking makes none."""
         if make_home and not exists(self._home):
             _make_home(self._home)
-        inode = _inode(self._path)
         if self._db is not None:
-            if inode == self._inode and (inode or not exists(self._home)):
+            if self._files is None:
+                return self._db
+            files = _files(self._path)
+            if files == self._files and (files[0] or not exists(self._home)):
                 return self._db
             self.close()
         self.reason = ""
@@ -221,7 +225,7 @@ class Database:
         except (DiskTrouble, Damaged) as error:
             self.reason = error.message
             self._db = self._frozen() or self._in_memory()
-        self._inode = _inode(self._path)
+        self._files = _files(self._path)
         return self._db
 
     def close(self) -> None:
@@ -230,13 +234,20 @@ class Database:
                 self._db.close()
                 self._db = None
 
+    def go_without_file(self, reason: str) -> None:
+        """Work in memory until closed: the file keeps going away under us."""
+        with self.lock:
+            self.close()
+            self._db, self._files, self.reason = self._in_memory(), None, reason
+            self.generation += 1
+
     def renew(self) -> None:
         """Take the file away, so that the next use makes a new one."""
         with self.lock:
-            failed = self._inode
+            failed = self._files[0] if self._files else 0
             self.close()
             with Lock(self._home, os.path.basename(self._path), self._seconds):
-                if not failed or _inode(self._path) == failed:
+                if failed in (0, _files(self._path)[0]):
                     self.take_away(self._path)
 
     def take_away(self, path: str) -> None:
@@ -420,6 +431,11 @@ def set_aside(path: str, name: str) -> None:
                 os.rename(path + suffix, free + suffix)
     except OSError as error:
         raise from_os(error, f"cannot set {path} aside") from error
+
+
+def _files(path: str) -> tuple[int, int, int]:
+    """The inodes of a database, its log and its shared memory: if one was deleted, all of it must be opened anew."""
+    return _inode(path), _inode(path + "-wal"), _inode(path + "-shm")
 
 
 def _inode(path: str) -> int:

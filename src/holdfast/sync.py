@@ -44,6 +44,7 @@ class Sync:
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
         self._generation = 0
+        self.scopes: tuple[str, ...] = ()  # those looked at last
         self._lock = RLock()  # who hears of a change reads it before another thread answers
 
     def look(self, scopes: tuple[str, ...]) -> str:
@@ -51,11 +52,17 @@ class Sync:
         with self._lock:
             return self._look(scopes)
 
+    def behind(self) -> bool:
+        """Whether the catalogue is another file than the one that was last brought up to date."""
+        return bool(self.scopes) and self._generation != self._index.generation()
+
     def _look(self, scopes: tuple[str, ...]) -> str:
         self._calls += 1
-        if self._generation != self._index.generation():
+        self.scopes = scopes
+        generation = self._index.generation()
+        if self._generation != generation:
             self.reset()
-            self._generation = self._index.generation()
+            self._generation = generation
         self._listen()
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
         for scope in scopes:

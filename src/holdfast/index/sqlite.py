@@ -281,6 +281,10 @@ class Index:
         """Throw the catalogue away; the next look at the shelf fills a new one."""
         self._database.renew()
 
+    def go_without_file(self) -> None:
+        """Answer from memory: somebody keeps deleting the file."""
+        self._database.go_without_file("its file keeps disappearing")
+
     def scrub(self) -> None:
         """Leave nothing of deleted rows in the file or in its log."""
         with self._writing() as db:

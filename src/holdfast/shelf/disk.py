@@ -149,9 +149,7 @@ def write_temp(folder: Folder, data: bytes, sync: bool = True) -> tuple[int, str
     while True:
         name = f"{TEMP}{os.getpid()}-{os.urandom(6).hex()}.tmp"
         fd = os.open(name, _CREATE, 0o600, dir_fd=folder.fd)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # swept in the instant before we held it
+        if not _held(fd):
             os.close(fd)
             continue
         try:
@@ -164,6 +162,15 @@ def write_temp(folder: Folder, data: bytes, sync: bool = True) -> tuple[int, str
             discard(folder, fd, name)
             raise
         return fd, name
+
+
+def _held(fd: int) -> bool:
+    """Whether the temp file is ours: somebody may have swept it in the instant between its making and our hold on it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(fd).st_nlink > 0
 
 
 def discard(folder: Folder, fd: int, name: str) -> None:
