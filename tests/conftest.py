@@ -1,4 +1,4 @@
-"""What every test may lean on: a home of its own, a clock it can turn, children to run code in, and a real home nobody touches."""
+"""What every test may lean on: a home of its own, a clock it can turn, children to run code in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _marks(path):
 
 @pytest.fixture(autouse=True)
 def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
-    """HOME is a folder of the test's own, no setting leaks in from outside, and the real ~/.holdfast stays as it was."""
+    """HOME is a folder of the test's own, no setting leaks in, and the real ~/.holdfast stays as it was."""
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
@@ -150,8 +150,13 @@ def child(tmp_path):
         script = _PREFACE + first + (_BECOME_NOBODY if as_nobody else "") + textwrap.dedent(code) + _REPORT
         done = subprocess.run(
             [sys.executable, "-c", script, *map(str, args)],
-            capture_output=True, text=True, timeout=timeout, cwd=tmp_path, env={**os.environ, **env}, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=tmp_path,
+            env={**os.environ, **env},
+            stdin=subprocess.DEVNULL,
+        )
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -165,7 +170,9 @@ args, answer = sys.argv[1:], None
 """
 _BECOME_NOBODY = """
 
-import difflib, importlib, pkgutil, shlex, tomllib, traceback, unicodedata, ctypes, datetime, encodings.idna, yaml, holdfast, apsw
+import ctypes, datetime, difflib, encodings.idna, importlib, pkgutil, shlex, tomllib, traceback, unicodedata
+import apsw, yaml
+import holdfast
 for room in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
     if not room.name.startswith(("holdfast.doors", "holdfast.bench", "holdfast.care")):
         importlib.import_module(room.name)

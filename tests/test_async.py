@@ -68,13 +68,17 @@ def test_many_at_once_all_go_through(home, open_memory):
         assert {one.action for one in stored} == {"created"}
         shared = await asyncio.gather(*[memory.store(f"shared {n}", key="shared") for n in range(20)])
         assert sorted(one.action for one in shared) == ["created"] + ["updated"] * 19
-        answers = await asyncio.gather(*[memory.recall(f"number {n}", limit=1) for n in range(40)], memory.brief(), memory.list())
+        answers = await asyncio.gather(
+            *[memory.recall(f"number {n}", limit=1) for n in range(40)], memory.brief(), memory.list()
+        )
         assert all(len(answer) == 1 for answer in answers[:40])
         mixed = await asyncio.gather(
             *[memory.forget(f"k{n}") for n in range(20)],
             *[memory.fact("Harbour", f"label {n}", "x") for n in range(10)],
-            memory.recall("harbour", limit=100), memory.reindex(), memory.check(),
-        )  # fmt: skip
+            memory.recall("harbour", limit=100),
+            memory.reindex(),
+            memory.check(),
+        )
         assert all(one.deleted for one in mixed[:20])
 
     run(life, home)

@@ -1,4 +1,4 @@
-"""Bad days: homes that are missing, read-only, full or not ours; things planted where memories should be; crowds and forks."""
+"""Bad days: homes that are missing, read-only, full or not ours; things planted in them; crowds and forks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def anybodys(request):
     shutil.rmtree(folder)
 
 
-# --- no home ------------------------------------------------------------------------------------------------------------
+# --- no home ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", READS)
@@ -132,7 +132,7 @@ def test_a_home_that_vanishes_under_a_caller_is_made_again_by_its_next_write(mem
     assert [hit.text for hit in memory.recall("lighthouse")] == ["lighthouse words"]
 
 
-# --- read-only, full, somebody else's -----------------------------------------------------------------------------------
+# --- read-only, full, somebody else's ---------------------------------------------------------------------------------
 
 
 def _as_a_stranger(child, home, code):
@@ -146,8 +146,11 @@ def _as_a_stranger(child, home, code):
             sys.exit()
         {code}
         """,
-        home, Path(__file__).parent, first="sys.path.insert(0, args[1])\nimport test_bad_days as here\n", as_nobody=True,
-    )  # fmt: skip
+        home,
+        Path(__file__).parent,
+        first="sys.path.insert(0, args[1])\nimport test_bad_days as here\n",
+        as_nobody=True,
+    )
 
 
 _EACH_READ = """
@@ -238,7 +241,9 @@ def test_a_home_that_cannot_even_be_read_is_said_and_never_looks_like_nothing_fo
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can give a folder to somebody else")
-def test_a_home_that_belongs_to_somebody_else_is_refused_by_name_and_stays_as_it_is(open_memory, anybodys, truth, child):
+def test_a_home_that_belongs_to_somebody_else_is_refused_by_name_and_stays_as_it_is(
+    open_memory, anybodys, truth, child
+):
     home = anybodys / "home"
     memory = open_memory(home=home)
     fill(memory)
@@ -275,7 +280,13 @@ def small_disk(tmp_path):
     """A disk with room for little."""
     place = tmp_path / "disk"
     place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(place)], capture_output=True, text=True) if ROOT else None
+    done = (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(place)], capture_output=True, text=True
+        )
+        if ROOT
+        else None
+    )
     if done is None or done.returncode:
         pytest.skip("a disk that fills up needs the right to mount a small tmpfs")
     yield place
@@ -315,7 +326,9 @@ def test_reads_go_on_when_the_disk_is_full(open_memory, small_disk):
     with open(small_disk / "filler", "wb", buffering=0) as filler, pytest.raises(OSError):
         while filler.write(b"x" * 4096):
             pass
-    (home / "shelf" / "projects" / "demo" / "notes" / "k.md").rename(home / "shelf" / "projects" / "demo" / "notes" / "moved.md")
+    (home / "shelf" / "projects" / "demo" / "notes" / "k.md").rename(
+        home / "shelf" / "projects" / "demo" / "notes" / "moved.md"
+    )
     for caller in (memory, open_memory(home=home)):
         answer = caller.recall("harbour", mode="keyword")
         assert answer.degraded or sorted(hit.key for hit in answer) == ["harbour", "moved", "page.md"]
@@ -326,7 +339,7 @@ def test_reads_go_on_when_the_disk_is_full(open_memory, small_disk):
     assert [hit.key for hit in open_memory(home=home).recall("room")] == ["room"]
 
 
-# --- planted things -----------------------------------------------------------------------------------------------------
+# --- planted things ---------------------------------------------------------------------------------------------------
 
 
 def _plant(path, what, outside):
@@ -394,7 +407,7 @@ def try_all(home, where, what, outside):
                     wrong.append("recall shows what stands outside the home")
             except HoldfastError:
                 pass
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  that there is none is what this finds out
                 wrong.append(f"{name} raises {type(error).__name__}: {error}")
         memory.close()
     if os.listdir(outside) != ["precious.md"] or (outside / "precious.md").read_text() != "harbour precious":
@@ -405,7 +418,9 @@ def try_all(home, where, what, outside):
 
 
 @pytest.mark.parametrize("where", PLANTED, ids=lambda where: where.replace("shelf/projects/demo", "scope"))
-def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks_untyped(child, filled, home, tmp_path, where):
+def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks_untyped(
+    child, filled, home, tmp_path, where
+):
     """A child does all verbs, so that a hang or a crash is seen; outside nothing may change."""
     told = child(
         """
@@ -421,8 +436,11 @@ def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks
             print("now a", what, "at", args[2], file=sys.stderr, flush=True)
             answer[what] = here.try_all(life / "home", args[2], what, life / "outside")
         """,
-        home, Path(__file__).parent, where, timeout=60,
-    )  # fmt: skip
+        home,
+        Path(__file__).parent,
+        where,
+        timeout=60,
+    )
     assert {what: wrong for what, wrong in told.items() if wrong} == {}
 
 
@@ -441,13 +459,17 @@ def test_one_planted_note_does_not_hide_the_others(filled, home, open_memory, tm
 
 @pytest.mark.parametrize("what", ["fifo", "link", "dangling link", "folder", "socket"])
 @pytest.mark.parametrize("verb", ["store", "fact"])
-def test_a_store_onto_something_planted_is_refused_or_replaces_it_and_never_goes_through_it(filled, home, open_memory, tmp_path, what, verb):
+def test_a_store_onto_something_planted_is_refused_or_replaces_it_and_never_goes_through_it(
+    filled, home, open_memory, tmp_path, what, verb
+):
     outside = tmp_path / "outside.md"
     outside.write_text("precious")
     path = home / "shelf/projects/demo/notes/planted.md"
     _plant(path, what, outside)
     memory = open_memory()
-    write = {"store": lambda: memory.store("text", key="planted"), "fact": lambda: memory.fact("planted", "a", "b")}[verb]
+    write = {"store": lambda: memory.store("text", key="planted"), "fact": lambda: memory.fact("planted", "a", "b")}[
+        verb
+    ]
     try:
         write()
     except Trouble:
@@ -457,7 +479,7 @@ def test_a_store_onto_something_planted_is_refused_or_replaces_it_and_never_goes
     assert outside.read_text() == "precious"
 
 
-# --- too much of it -----------------------------------------------------------------------------------------------------
+# --- too much of it ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["files/huge.txt", "notes/huge.md"])
@@ -478,10 +500,18 @@ def test_a_file_of_a_gigabyte_is_passed_over_and_reported(filled, home, open_mem
 def test_ten_thousand_malformed_notes_break_nothing_and_are_reported(filled, home, open_memory):
     notes = home / "shelf" / "projects" / "demo" / "notes"
     shapes = [
-        b"---\ntype: odd\n---\nbroken", b"---\nnever closed", b"\xff\xfe broken", b"", b"---\ntags: {a: [\n---\nbroken", b"\0\0\0",
-        b"---\nupdated: never\nsource: 5\nvalid_from: x\n---\nbroken", b"---\n---\n", b"---\nid: [1, 2]\ncreated: 99\n---\nbroken \xe2\x82",
-        b"<!-- holdfast:history -->\n## 2020-01-01 to 2019-01-01\n", b"---\nsource: {origin: god, agent: [x]}\npinned: perhaps\n---\nbroken",
-    ]  # fmt: skip
+        b"---\ntype: odd\n---\nbroken",
+        b"---\nnever closed",
+        b"\xff\xfe broken",
+        b"",
+        b"---\ntags: {a: [\n---\nbroken",
+        b"\0\0\0",
+        b"---\nupdated: never\nsource: 5\nvalid_from: x\n---\nbroken",
+        b"---\n---\n",
+        b"---\nid: [1, 2]\ncreated: 99\n---\nbroken \xe2\x82",
+        b"<!-- holdfast:history -->\n## 2020-01-01 to 2019-01-01\n",
+        b"---\nsource: {origin: god, agent: [x]}\npinned: perhaps\n---\nbroken",
+    ]
     folder = os.open(notes, os.O_RDONLY)
     for number in range(10_000):
         name = f"bad-{number}.md" if number % 10 else f"Bad {number}.md"
@@ -493,7 +523,13 @@ def test_ten_thousand_malformed_notes_break_nothing_and_are_reported(filled, hom
     assert sorted(hit.key for hit in memory.recall("harbour", mode="keyword")) == ["harbour", "k", "page.md"]
     problems = [problem for problem in memory.check() if problem.code == "file"]
     shown = [problem for problem in problems if problem.path]
-    rest = [int(word) for problem in problems if not problem.path for word in problem.message.replace(",", "").split() if word.isdigit()]
+    rest = [
+        int(word)
+        for problem in problems
+        if not problem.path
+        for word in problem.message.replace(",", "").split()
+        if word.isdigit()
+    ]
     assert 10_000 - 950 <= len(shown) + sum(rest) <= 10_000
     assert all(problem.fix for problem in problems)
     assert memory.get("bad-1") and memory.brief().text and len(memory.list()) > 5000
@@ -502,7 +538,9 @@ def test_ten_thousand_malformed_notes_break_nothing_and_are_reported(filled, hom
 
 
 def test_a_note_with_a_thousand_versions_by_hand_is_read(filled, home, open_memory):
-    past = "".join(f"## 2020-01-01T00:00:{n % 60:02d}Z to 2020-01-01T00:00:{n % 60:02d}Z\nversion {n}\n\n" for n in range(5000))
+    past = "".join(
+        f"## 2020-01-01T00:00:{n % 60:02d}Z to 2020-01-01T00:00:{n % 60:02d}Z\nversion {n}\n\n" for n in range(5000)
+    )
     (home / "shelf/projects/demo/notes/long.md").write_text(f"now\n\n<!-- holdfast:history -->\n{past}")
     memory = open_memory()
     assert len(memory.history("long")) == 5001
@@ -521,7 +559,7 @@ def test_a_deep_tree_and_a_long_name_break_nothing(filled, home, open_memory):
     memory.check()
 
 
-# --- clocks -------------------------------------------------------------------------------------------------------------
+# --- clocks -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_clock_that_goes_backwards_loses_nothing(memory, open_memory, clock):
@@ -548,7 +586,7 @@ def test_a_clock_far_away_breaks_nothing(memory, clock, moment):
     assert memory.check() == []
 
 
-# --- together -----------------------------------------------------------------------------------------------------------
+# --- together ---------------------------------------------------------------------------------------------------------
 
 _TOGETHER = """
 import sys, time
@@ -570,7 +608,9 @@ def test_many_processes_that_make_the_same_home_at_once_all_succeed(home, open_m
     for round in range(3):
         start = str(time.time() + 0.4)
         running = [
-            subprocess.Popen([sys.executable, "-c", _TOGETHER, str(home), f"{round}-{n}", start], stderr=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", _TOGETHER, str(home), f"{round}-{n}", start], stderr=subprocess.PIPE, text=True
+            )
             for n in range(6)
         ]
         assert [process.communicate(timeout=60)[1] for process in running] == [""] * 6
@@ -612,7 +652,9 @@ def test_threads_share_one_memory(memory):
     assert errors == []
     assert len(memory.history("shared")) == 48
     assert len([note for note in memory.list() if "-" in note.key]) == 36
-    assert sorted((fact.label, fact.value) for fact in memory.facts("Harbour")) == [(name, "11") for name in ("ann", "bob", "cid", "dan")]
+    assert sorted((fact.label, fact.value) for fact in memory.facts("Harbour")) == [
+        (name, "11") for name in ("ann", "bob", "cid", "dan")
+    ]
     assert memory.check() == []
 
 
@@ -639,14 +681,15 @@ def test_a_fork_after_use_lets_both_go_on(child, home):
         for m in range(10):
             memory.store(f"parent {m}", key=f"p{m}"); memory.recall("parent")
         codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
-        answer = [codes, len(memory.list()), len(memory.history("shared")), len(memory.recall("child", limit=100)), len(memory.check())]
+        found = len(memory.recall("child", limit=100))
+        answer = [codes, len(memory.list()), len(memory.history("shared")), found, len(memory.check())]
         """,
         home,
     )
     assert told == [[0, 0, 0], 44, 30, 31, 0]
 
 
-# --- failing calls ------------------------------------------------------------------------------------------------------
+# --- failing calls ----------------------------------------------------------------------------------------------------
 
 
 def _failing(monkeypatch, name, nth, number):
@@ -678,8 +721,12 @@ FAULTS += [("write", errno.ENOSPC), ("fsync", KeyboardInterrupt), ("rename", Key
 
 
 @pytest.mark.parametrize("verb", WRITES)
-@pytest.mark.parametrize(("name", "number"), FAULTS, ids=lambda part: {5: "EIO", 28: "ENOSPC", KeyboardInterrupt: "Ctrl-C"}.get(part, part))
-def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be(home, worlds, open_memory, truth, verb, name, number):
+@pytest.mark.parametrize(
+    ("name", "number"), FAULTS, ids=lambda part: {5: "EIO", 28: "ENOSPC", KeyboardInterrupt: "Ctrl-C"}.get(part, part)
+)
+def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be(
+    home, worlds, open_memory, truth, verb, name, number
+):
     shutil.copytree(worlds, home)
     before = truth()
     with open_memory() as memory:
@@ -718,7 +765,11 @@ def _shape(path):
 
 def _body(data):
     """A file without ids and moments, which differ from life to life."""
-    return [line for line in data.split(b"\n") if not line.startswith((b"id: ", b"created: ", b"updated: ", b"## ", b"<!-- holdfast:version"))]
+    return [
+        line
+        for line in data.split(b"\n")
+        if not line.startswith((b"id: ", b"created: ", b"updated: ", b"## ", b"<!-- holdfast:version"))
+    ]
 
 
 def _same(left, right):
@@ -784,7 +835,13 @@ def test_a_config_that_cannot_be_read_is_an_error_with_a_fix(home, open_memory):
     from holdfast import ConfigError
 
     home.mkdir(0o700)
-    for data in (b"not toml [", b"\xff\xfe", b"[memory]\nenabled = 'perhaps'\n", b"[notes]\nmax_bytes = -1\n", b"memory = 5\n[memory]\n"):
+    for data in (
+        b"not toml [",
+        b"\xff\xfe",
+        b"[memory]\nenabled = 'perhaps'\n",
+        b"[notes]\nmax_bytes = -1\n",
+        b"memory = 5\n[memory]\n",
+    ):
         (home / "config.toml").write_bytes(data)
         with pytest.raises(ConfigError):
             open_memory()

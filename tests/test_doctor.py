@@ -24,7 +24,7 @@ def sound(memory):
     return memory
 
 
-# --- check (D1) ---------------------------------------------------------------------------------------------------------
+# --- check (D1) -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("D1")
@@ -72,7 +72,9 @@ def test_a_note_that_does_not_parse_is_reported_with_its_path_and_a_fix(sound, n
 
 
 @pytest.mark.promise("D1")
-@pytest.mark.parametrize("name", ["Bad Key.md", "Bad Key.md;touch pwned", "$(touch pwned).md", "-rf.md", "new\nline.md"])
+@pytest.mark.parametrize(
+    "name", ["Bad Key.md", "Bad Key.md;touch pwned", "$(touch pwned).md", "-rf.md", "new\nline.md"]
+)
 def test_the_fix_for_a_bad_name_renames_exactly_that_file_whatever_it_is_called(sound, note_file, tmp_path, name):
     path = note_file("x").parent / name
     path.write_text("harbour words")
@@ -81,7 +83,9 @@ def test_the_fix_for_a_bad_name_renames_exactly_that_file_whatever_it_is_called(
             subprocess.run(problem.fix, shell=True, check=True, cwd=tmp_path)
             assert not path.exists()
     assert not (tmp_path / "pwned").exists()
-    assert sorted(file.read_text() for file in path.parent.iterdir() if "harbour words" in file.read_text()) == ["harbour words"]
+    assert sorted(file.read_text() for file in path.parent.iterdir() if "harbour words" in file.read_text()) == [
+        "harbour words"
+    ]
 
 
 @pytest.mark.promise("D1")
@@ -147,7 +151,9 @@ def test_problems_of_every_scope_are_reported_not_only_of_the_callers(open_memor
 
 
 @pytest.mark.promise("D1")
-@pytest.mark.parametrize("stray", ["projects/stray.txt", "projects/.hidden/", "projects/not an id/", "sessions", "stray.md", "agents/x"])
+@pytest.mark.parametrize(
+    "stray", ["projects/stray.txt", "projects/.hidden/", "projects/not an id/", "sessions", "stray.md", "agents/x"]
+)
 def test_something_stray_where_scopes_live_breaks_nothing(sound, home, open_memory, stray):
     path = home / "shelf" / stray
     path.parent.mkdir(exist_ok=True)
@@ -167,7 +173,7 @@ def test_problems_are_plain_data(sound, note_file):
     assert set(sound.check()[0].as_dict()) == {"code", "message", "fix", "path"}
 
 
-# --- status (D2) --------------------------------------------------------------------------------------------------------
+# --- status (D2) ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("D2")
@@ -191,7 +197,9 @@ def test_status_counts_notes_files_and_bytes_and_names_the_last_write(open_memor
     scopes = {scope.scope: scope for scope in memory.status().scopes}
     mine = scopes["projects/demo"]
     assert (mine.notes, mine.files, mine.visible) == (2, 1, True)
-    assert mine.bytes == sum(path.stat().st_size for part in ("notes", "files") for path in (home / "shelf/projects/demo" / part).iterdir())
+    assert mine.bytes == sum(
+        path.stat().st_size for part in ("notes", "files") for path in (home / "shelf/projects/demo" / part).iterdir()
+    )
     assert mine.last_write == "2026-05-03T12:00:00Z"
     assert (scopes["sessions/s1"].notes, scopes["sessions/s1"].visible) == (1, True)
     assert (scopes["projects/other"].notes, scopes["projects/other"].visible) == (1, False)

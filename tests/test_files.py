@@ -10,12 +10,64 @@ from holdfast import Conflict, HoldfastError, InvalidPath, NotFound, TooLarge, U
 from holdfast.shelf.tree import Tree
 
 REFUSED = [
-    "", " ", "/etc/passwd", "~/x", "~root", "/", "//etc/passwd", "/memoriesX", "/memories2/a.md", "../a.md", "a/../b.md",
-    "/memories/../a.md", "/memories/a/../../b", "a/..", "..", ".", "./a.md", "a/./b.md", ".hidden", "a/.git/config", "a\\b", "..\\a",
-    "%2e%2e/a", "a%2fb", "%2E%2E%2Fa", "a\0b", "a\nb", "\u202ea", "a\u200b", "․․/a", "．．/a", "a／b", "a∕..∕b", "…", "a/ /b", "a/. /b",
-    "\ufeffa", "a" * 256, "/".join(["d" * 200] * 6), "C:\\x", "a/\x7f", "‥/a", "%c0%ae%c0%ae/a", 5, None, b"a.md",
-]  # fmt: skip
-HONEST = ["a.md", "/memories/a.md", "deep/er/still/a.md", "Größe/日本 語.md", "no-extension", "a b.md", "UPPER.MD", "a..b.md", "x" * 255]
+    "",
+    " ",
+    "/etc/passwd",
+    "~/x",
+    "~root",
+    "/",
+    "//etc/passwd",
+    "/memoriesX",
+    "/memories2/a.md",
+    "../a.md",
+    "a/../b.md",
+    "/memories/../a.md",
+    "/memories/a/../../b",
+    "a/..",
+    "..",
+    ".",
+    "./a.md",
+    "a/./b.md",
+    ".hidden",
+    "a/.git/config",
+    "a\\b",
+    "..\\a",
+    "%2e%2e/a",
+    "a%2fb",
+    "%2E%2E%2Fa",
+    "a\0b",
+    "a\nb",
+    "\u202ea",
+    "a\u200b",
+    "․․/a",
+    "．．/a",
+    "a／b",
+    "a∕..∕b",
+    "…",
+    "a/ /b",
+    "a/. /b",
+    "\ufeffa",
+    "a" * 256,
+    "/".join(["d" * 200] * 6),
+    "C:\\x",
+    "a/\x7f",
+    "‥/a",
+    "%c0%ae%c0%ae/a",
+    5,
+    None,
+    b"a.md",
+]
+HONEST = [
+    "a.md",
+    "/memories/a.md",
+    "deep/er/still/a.md",
+    "Größe/日本 語.md",
+    "no-extension",
+    "a b.md",
+    "UPPER.MD",
+    "a..b.md",
+    "x" * 255,
+]
 
 
 @pytest.fixture
@@ -27,7 +79,7 @@ def tree(home):
     return path
 
 
-# --- one tree a scope, indexed and never rewritten (F1) -----------------------------------------------------------------
+# --- one tree a scope, indexed and never rewritten (F1) ---------------------------------------------------------------
 
 
 @pytest.mark.promise("F1")
@@ -46,10 +98,15 @@ def test_each_scope_has_a_tree_of_its_own(open_memory, scope):
 def test_every_text_file_is_indexed_and_none_is_rewritten(memory, tree, truth):
     (tree / "a" / "b").mkdir(parents=True)
     odd = {
-        "plain.txt": b"harbour one\n", "a/b/page.md": b"---\nname: x\n---\nharbour two", "crlf.md": b"harbour three\r\n\r\n",
-        "bom.md": b"\xef\xbb\xbfharbour four", "latin.txt": b"harbour caf\xe9 five", "code.py": b"harbour = 6", "Makefile": b"harbour: seven",
+        "plain.txt": b"harbour one\n",
+        "a/b/page.md": b"---\nname: x\n---\nharbour two",
+        "crlf.md": b"harbour three\r\n\r\n",
+        "bom.md": b"\xef\xbb\xbfharbour four",
+        "latin.txt": b"harbour caf\xe9 five",
+        "code.py": b"harbour = 6",
+        "Makefile": b"harbour: seven",
         "marks.md": b"harbour <!-- holdfast:history -->\n## 2020-01-01 to 2021-01-01\neight",
-    }  # fmt: skip
+    }
     for name, data in odd.items():
         (tree / name).write_bytes(data)
     before = truth()
@@ -58,7 +115,9 @@ def test_every_text_file_is_indexed_and_none_is_rewritten(memory, tree, truth):
     memory.reindex()
     memory.check()
     memory.brief()
-    assert {path: data for path, data in truth().items() if "/files/" in path} == {p: d for p, d in before.items() if "/files/" in p}
+    assert {path: data for path, data in truth().items() if "/files/" in path} == {
+        p: d for p, d in before.items() if "/files/" in p
+    }
 
 
 @pytest.mark.promise("F1")
@@ -82,7 +141,7 @@ def test_a_link_in_the_tree_is_never_followed(memory, tree, tmp_path):
     assert any("link" in problem.message for problem in memory.check())
 
 
-# --- search and read (F2) -----------------------------------------------------------------------------------------------
+# --- search and read (F2) ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F2")
@@ -120,7 +179,15 @@ def test_a_path_of_the_tree_alone_reads_from_the_project(memory):
 
 @pytest.mark.promise("F2")
 @pytest.mark.parametrize(
-    "path", ["nothing.md", "deep/nothing.md", "projects/demo/files/nothing.md", "projects/demo/notes/nothing.md", "global/files/x", "deep"]
+    "path",
+    [
+        "nothing.md",
+        "deep/nothing.md",
+        "projects/demo/files/nothing.md",
+        "projects/demo/notes/nothing.md",
+        "global/files/x",
+        "deep",
+    ],
 )
 def test_a_missing_file_reads_as_empty_text_with_its_path(memory, home, path):
     piece = memory.read(path)
@@ -145,7 +212,7 @@ def test_read_counts_lines_from_one(memory, wrong):
         memory.read("page.md", *wrong)
 
 
-# --- the six verbs (F3) -------------------------------------------------------------------------------------------------
+# --- the six verbs (F3) -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F3")
@@ -237,7 +304,9 @@ def test_str_replace_changes_a_text_that_stands_exactly_once(memory, truth):
 
 @pytest.mark.promise("F3")
 @pytest.mark.parametrize(
-    ("line", "told"), [(0, "new\none\ntwo\n"), (1, "one\nnew\ntwo\n"), (2, "one\ntwo\nnew\n")], ids=["start", "middle", "end"]
+    ("line", "told"),
+    [(0, "new\none\ntwo\n"), (1, "one\nnew\ntwo\n"), (2, "one\ntwo\nnew\n")],
+    ids=["start", "middle", "end"],
 )
 def test_insert_puts_text_after_a_line(memory, line, told):
     memory.files.create("page.md", "one\ntwo\n")
@@ -386,7 +455,7 @@ def test_line_endings_and_odd_bytes_of_a_file_survive_an_edit(memory, tree):
     assert (tree / "page.md").read_bytes() == b"\xef\xbb\xbfone\r\nzwei\r\n\x0c\xe2\x80\xa8three"
 
 
-# --- the overview (F4) --------------------------------------------------------------------------------------------------
+# --- the overview (F4) ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F4")
@@ -421,7 +490,7 @@ def test_a_blank_overview_counts_as_absent(memory, blank):
     assert "the second one" in memory.brief().text
 
 
-# --- entry files (F5) ---------------------------------------------------------------------------------------------------
+# --- entry files (F5) -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F5")
@@ -434,7 +503,12 @@ def test_an_entry_with_a_name_is_fine(memory):
 @pytest.mark.promise("F5", "D1")
 @pytest.mark.parametrize(
     "entry",
-    ["---\ndescription: x\n---\nharbour", "---\nname:\n---\nharbour", "---\nname: x\nharbour", "---\nname: [x\n---\nharbour"],
+    [
+        "---\ndescription: x\n---\nharbour",
+        "---\nname:\n---\nharbour",
+        "---\nname: x\nharbour",
+        "---\nname: [x\n---\nharbour",
+    ],
     ids=["no name", "empty name", "never closed", "not YAML"],
 )
 def test_a_malformed_entry_is_still_searchable_and_is_reported(memory, entry):

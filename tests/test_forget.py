@@ -28,7 +28,7 @@ def holding(home, word=SECRET):
     )
 
 
-# --- forget (N10) -------------------------------------------------------------------------------------------------------
+# --- forget (N10) -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N10")
@@ -159,14 +159,18 @@ def test_the_trash_shows_what_can_be_restored_newest_first_and_no_more(memory, o
         memory.forget(key)
     open_memory(project="other").store("theirs", key="theirs")
     open_memory(project="other").forget("theirs")
-    assert [(one.key, one.part) for one in memory.trash()] == [("second", "trash"), ("first", "trash"), ("archived", "archive")]
+    assert [(one.key, one.part) for one in memory.trash()] == [
+        ("second", "trash"),
+        ("first", "trash"),
+        ("archived", "archive"),
+    ]
     assert [one.key for one in memory.trash(scope="global")] == []
     memory.restore("first")
     memory.purge("second")
     assert [one.key for one in memory.trash()] == ["archived"]
 
 
-# --- clear --------------------------------------------------------------------------------------------------------------
+# --- clear ------------------------------------------------------------------------------------------------------------
 
 
 def test_clear_forgets_every_note_of_a_scope_and_only_of_that_scope(noted):
@@ -190,7 +194,7 @@ def test_clear_forgets_hand_written_notes_too_even_those_with_names_that_are_no_
     assert noted.list() == []
 
 
-# --- purge (N10) --------------------------------------------------------------------------------------------------------
+# --- purge (N10) ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N10")

@@ -12,31 +12,90 @@ import holdfast
 from holdfast import AsyncMemory, HoldfastError, Memory, errors
 
 NAMES = [
-    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "Fact", "Hit",
-    "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Memory", "NoScope", "NotFound", "Note", "Refused", "Scope", "Source",
-    "Stored", "TooLarge", "Trouble", "UsageError", "Version", "__version__",
-]  # fmt: skip
+    "Answer",
+    "AsyncMemory",
+    "Busy",
+    "ConfigError",
+    "Conflict",
+    "Contended",
+    "Damaged",
+    "Disabled",
+    "DiskTrouble",
+    "Fact",
+    "Hit",
+    "HoldfastError",
+    "InvalidKey",
+    "InvalidPath",
+    "InvalidText",
+    "Memory",
+    "NoScope",
+    "NotFound",
+    "Note",
+    "Refused",
+    "Scope",
+    "Source",
+    "Stored",
+    "TooLarge",
+    "Trouble",
+    "UsageError",
+    "Version",
+    "__version__",
+]
 VERBS = [
-    "brief", "check", "clear", "close", "fact", "facts", "forget", "get", "history", "list", "mark", "purge", "read", "recall",
-    "reindex", "restore", "retain", "search", "status", "store", "store_many", "trash",
-]  # fmt: skip
+    "brief",
+    "check",
+    "clear",
+    "close",
+    "fact",
+    "facts",
+    "forget",
+    "get",
+    "history",
+    "list",
+    "mark",
+    "purge",
+    "read",
+    "recall",
+    "reindex",
+    "restore",
+    "retain",
+    "search",
+    "status",
+    "store",
+    "store_many",
+    "trash",
+]
 FILE_VERBS = ["create", "delete", "insert", "rename", "str_replace", "view"]
 ATTRIBUTES = ["agent", "config", "files", "home", "project", "session"]
 ARGUMENTS = {
-    "clear": ("project",), "fact": ("a", "b", "c"), "forget": ("k",), "get": ("k",), "history": ("k",), "purge": ("k",), "read": ("a.md",),
-    "recall": ("x",), "restore": ("k",), "search": ("x",), "store": ("x",), "store_many": ([],),
-}  # fmt: skip
+    "clear": ("project",),
+    "fact": ("a", "b", "c"),
+    "forget": ("k",),
+    "get": ("k",),
+    "history": ("k",),
+    "purge": ("k",),
+    "read": ("a.md",),
+    "recall": ("x",),
+    "restore": ("k",),
+    "search": ("x",),
+    "store": ("x",),
+    "store_many": ([],),
+}
 FILE_ARGUMENTS = {
-    "create": ("a.md", "x"), "delete": ("a.md",), "insert": ("a.md", 0, "x"), "rename": ("a", "b"), "str_replace": ("a", "b", "c"),
+    "create": ("a.md", "x"),
+    "delete": ("a.md",),
+    "insert": ("a.md", 0, "x"),
+    "rename": ("a", "b"),
+    "str_replace": ("a", "b", "c"),
     "view": ("a.md",),
-}  # fmt: skip
+}
 
 
 def public(thing):
     return sorted(name for name in dir(thing) if not name.startswith("_"))
 
 
-# --- names --------------------------------------------------------------------------------------------------------------
+# --- names ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_front_door_has_exactly_these_names():
@@ -65,7 +124,7 @@ def test_the_version_is_a_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", holdfast.__version__)
 
 
-# --- signatures ---------------------------------------------------------------------------------------------------------
+# --- signatures -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -118,7 +177,7 @@ def test_each_verb_says_what_it_does_and_what_it_takes(verb):
     )
 
 
-# --- errors -------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 ERRORS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HoldfastError)]
 
@@ -142,7 +201,7 @@ def test_the_tree_at_the_top_of_the_errors_is_the_tree_there_is():
     }
 
 
-# --- opening it ---------------------------------------------------------------------------------------------------------
+# --- opening it -------------------------------------------------------------------------------------------------------
 
 
 def test_memory_without_an_argument_works_offline_at_once(child, tmp_path):
@@ -156,7 +215,8 @@ def test_memory_without_an_argument_works_offline_at_once(child, tmp_path):
         from holdfast import Memory
         memory = Memory()
         memory.store("the harbour opens at six")
-        answer = [memory.home, [hit.text for hit in memory.recall("harbour")], memory.brief().text != "", len(memory.check())]
+        found = [hit.text for hit in memory.recall("harbour")]
+        answer = [memory.home, found, memory.brief().text != "", len(memory.check())]
         """,
         HOME=str(tmp_path),
     )
@@ -164,7 +224,10 @@ def test_memory_without_an_argument_works_offline_at_once(child, tmp_path):
 
 
 def test_the_environment_names_the_home(child, tmp_path):
-    told = child("answer = Memory().store('text', key='k').note.path and Memory().home", HOLDFAST_HOME=str(tmp_path / "elsewhere"))
+    told = child(
+        "answer = Memory().store('text', key='k').note.path and Memory().home",
+        HOLDFAST_HOME=str(tmp_path / "elsewhere"),
+    )
     assert told == str(tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / "shelf").is_dir()
 
@@ -191,10 +254,20 @@ def test_an_answer_is_plain_data_all_the_way_down(memory):
 
     memory.store("harbour words", key="k", tags="a")
     for answer in (
-        memory.recall("harbour"), memory.get("k"), memory.history("k")[0], memory.fact("a", "b", "c"), memory.facts("a")[0],
-        memory.brief(), memory.status(), memory.search("harbour")[0], memory.read("x.md"), memory.reindex(), memory.forget("k"),
-        memory.restore("k").replace(text="x"), memory.purge("k"),
-    ):  # fmt: skip
+        memory.recall("harbour"),
+        memory.get("k"),
+        memory.history("k")[0],
+        memory.fact("a", "b", "c"),
+        memory.facts("a")[0],
+        memory.brief(),
+        memory.status(),
+        memory.search("harbour")[0],
+        memory.read("x.md"),
+        memory.reindex(),
+        memory.forget("k"),
+        memory.restore("k").replace(text="x"),
+        memory.purge("k"),
+    ):
         assert json.loads(json.dumps(answer.as_dict()))
         with pytest.raises(AttributeError):
             answer.key = "changed"

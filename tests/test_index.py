@@ -1,4 +1,4 @@
-"""The catalogue is derived: deleted, truncated, overwritten, foreign or old, the next call answers right and the truth stays."""
+"""The catalogue is derived: whatever happens to it, the next call answers right and the truth stays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def answers(memory):
         "recent": told(memory.recall(mode="recent", limit=100)),
         "degraded": memory.recall("harbour", mode="keyword").degraded,
         "list": sorted((str(note.scope), note.key, note.text, note.version, note.versions) for note in memory.list()),
-        "facts": sorted((fact.subject, fact.label, fact.value, fact.valid_from, fact.line) for fact in memory.facts(history=True)),
+        "facts": sorted(
+            (fact.subject, fact.label, fact.value, fact.valid_from, fact.line) for fact in memory.facts(history=True)
+        ),
         "search": sorted(snippet.path for snippet in memory.search("ships")),
         "brief": memory.brief().left_out,
     }
@@ -140,7 +142,7 @@ def filled(memory, home, truth):
     return told, bytes_
 
 
-# --- the next call answers right ----------------------------------------------------------------------------------------
+# --- the next call answers right --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -179,15 +181,19 @@ def test_a_caller_that_has_the_index_open_answers_right_too(child, home, truth, 
         fresh["degraded"] = mine["degraded"]  # a log deleted under an open file: whoever comes next may have to say so
         answer["again"] = fresh == mine
         """,
-        home, damage, Path(__file__).parent,
-    )  # fmt: skip
+        home,
+        damage,
+        Path(__file__).parent,
+    )
     assert told["after"] == told["before"]
     assert told["new"] == ["new"]
     assert told["again"]
 
 
 @pytest.mark.parametrize("verb", ["store", "store_many", "forget", "restore", "purge", "fact", "files", "clear"])
-@pytest.mark.parametrize("damage", ["deleted", "all garbage", "garbage in the second half", "truncated to 4096", "truncated to 0"])
+@pytest.mark.parametrize(
+    "damage", ["deleted", "all garbage", "garbage in the second half", "truncated to 4096", "truncated to 0"]
+)
 def test_a_write_into_a_home_with_a_damaged_index_is_kept_and_found(filled, home, open_memory, verb, damage):
     settle(home)
     DAMAGE[damage](home)
@@ -214,7 +220,7 @@ def test_a_flipped_byte_anywhere_never_fails_a_call_nor_shows_a_text_that_is_not
     settle(home)
     data = (home / "index.db").read_bytes()
     texts = {text for _, _, text, _, _, _ in filled[0]["now"] + filled[0]["then"]}
-    for place in [*range(0, 100, 7), *range(100, len(data), len(data) // 60)]:
+    for place in [*range(0, 100, 9), *range(100, len(data), len(data) // 30)]:
         for name in PARTS:
             (home / name).unlink(missing_ok=True)
         (home / "index.db").write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
@@ -276,7 +282,7 @@ def test_a_home_copied_with_its_index_answers_as_the_first_one_does(filled, home
     assert answers(open_memory()) == filled[0]
 
 
-# --- what is not ours ---------------------------------------------------------------------------------------------------
+# --- what is not ours -------------------------------------------------------------------------------------------------
 
 
 def _foreign(path, row, wal=False):
@@ -327,7 +333,7 @@ def test_a_foreign_database_keeps_what_stands_in_its_log(filled, home, open_memo
     assert _rows_aside(home) == ["only in the log"]
 
 
-# --- building it --------------------------------------------------------------------------------------------------------
+# --- building it ------------------------------------------------------------------------------------------------------
 
 
 class Heard(Progress):
@@ -385,37 +391,32 @@ def test_callers_that_have_the_old_index_open_follow_a_reindex(filled, open_memo
 
 def test_the_index_may_be_deleted_again_and_again_while_others_read_and_write(home):
     code = (
-        "import sys\nfrom holdfast import Memory\nmemory = Memory(sys.argv[1], project='demo', cwd=sys.argv[1])\n"
-        "for n in range(40):\n"
-        "    memory.store(f'word{n} of {sys.argv[2]}', key=f'{sys.argv[2]}-{n}')\n"
+        "import os, sys\nfrom holdfast import Memory\nhome, me = sys.argv[1:]\n"
+        "memory = Memory(home, project='demo', cwd=home)\n"
+        "for n in range(30):\n"
+        "    if n % 5 == ord(me) % 5:\n"
+        "        for name in ('index.db', 'index.db-wal', 'index.db-shm'):\n"
+        "            try:\n                os.unlink(os.path.join(home, name))\n"
+        "            except FileNotFoundError:\n                pass\n"
+        "    memory.store(f'word{n} of {me}', key=f'{me}-{n}')\n"
         "    found = [hit.key for hit in memory.recall(f'word{n}', limit=100)]\n"
-        "    assert f'{sys.argv[2]}-{n}' in found, (n, found)\n"
+        "    assert f'{me}-{n}' in found, (n, found)\n"
     )
     home.mkdir(0o700)
     running = [
-        subprocess.Popen([sys.executable, "-c", code, str(home), name], stderr=subprocess.PIPE, text=True) for name in ("a", "b", "c")
+        subprocess.Popen([sys.executable, "-c", code, str(home), name], stderr=subprocess.PIPE, text=True)
+        for name in ("a", "b", "c")
     ]
-    while any(process.poll() is None for process in running):
-        for name in PARTS:
-            (home / name).unlink(missing_ok=True)
-        try:
-            running[0].wait(0.02)
-        except subprocess.TimeoutExpired:
-            pass
-        if running[0].poll() is not None:
-            break
-    errors = [process.communicate(timeout=60)[1] for process in running]
-    assert errors == ["", "", ""]
-    memory = Memory(home, project="demo", cwd=home)
-    assert len(memory.list()) == 120
-    memory.close()
+    assert [process.communicate(timeout=60)[1] for process in running] == ["", "", ""]
+    with Memory(home, project="demo", cwd=home) as memory:
+        assert len(memory.list()) == 90
 
 
 def test_the_index_is_never_asked_to_hold_what_the_shelf_does_not(filled, home, open_memory):
     """Rows without a note are dropped, notes without a row are read: after any damage the two agree."""
     settle(home)
     _statement(
-        "UPDATE doc SET name = 'ghost.md', key = 'ghost' WHERE key = 'dues'; UPDATE folder SET fingerprint = fingerprint + 1"
+        "UPDATE doc SET name = 'ghost.md', key = 'ghost' WHERE key = 'dues';UPDATE folder SET fingerprint = fingerprint + 1"
     )(home)
     memory = open_memory()
     assert answers(memory) == filled[0]

@@ -1,8 +1,8 @@
 """The verbs, in any order, against a plain dict: whatever happens, both say the same.
 
-The oracle knows nothing of files, indexes or SQL. It is a dict from (scope folder, key) to the versions of a note, newest
-first, and a list of what was forgotten. Every version has a word of its own, so that a recall of that word must find
-exactly the notes whose visible version has it.
+The oracle knows nothing of files, indexes or SQL. It is a dict from (scope folder, key) to the versions of a note, the
+newest first, and a list of what was forgotten. Every version has a word of its own, so that a recall of that word must
+find exactly the notes whose visible version has it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from holdfast import Conflict, Memory, NotFound, UsageError, dates
 
@@ -78,7 +85,7 @@ class Model(RuleBasedStateMachine):
         dates.clock = lambda: self.seconds
         self.memories = {}
         self.notes = {}
-        self.binned = []  # (moment, order, folder, key, kept)
+        self.binned = []  # (folder, key, kept), the last forgotten last
         self.words = 0
         self.moments = [dates.stamp(START)]
 
@@ -100,8 +107,11 @@ class Model(RuleBasedStateMachine):
     def place(self, caller, scope):
         project, session, agent = CALLERS[caller]
         return {
-            "global": "global", "project": f"projects/{project}", "session": f"sessions/{session}", "agent": f"agents/{agent}",
-        }[scope]  # fmt: skip
+            "global": "global",
+            "project": f"projects/{project}",
+            "session": f"sessions/{session}",
+            "agent": f"agents/{agent}",
+        }[scope]
 
     def places(self, caller, scope):
         return [self.place(caller, scope)] if scope else [self.place(caller, one) for one in SCOPES]
@@ -145,7 +155,15 @@ class Model(RuleBasedStateMachine):
         )
         if same and given.get("pinned") in (None, kept.pinned):
             return "unchanged"
-        new = Version(text, given.get("type") or old.type, old.tags if given.get("tags") is None else given["tags"], now, start or now, end, agent)
+        new = Version(
+            text,
+            given.get("type") or old.type,
+            old.tags if given.get("tags") is None else given["tags"],
+            now,
+            start or now,
+            end,
+            agent,
+        )
         old.closed = max(new.valid_from, old.valid_from)
         if old.valid_to and old.valid_from <= old.valid_to < old.closed:
             old.closed = old.valid_to
@@ -156,10 +174,17 @@ class Model(RuleBasedStateMachine):
         return "updated"
 
     @rule(
-        caller=callers, scope=scopes, key=st.one_of(st.none(), keys), again=st.booleans(), type=st.sampled_from([None, *TYPES]),
-        tags=st.sampled_from([None, *TAGS]), start=st.one_of(st.none(), DAYS), length=st.one_of(st.none(), st.integers(1, 20)),
-        pinned=st.sampled_from([None, None, True, False]), expected=st.sampled_from([None, None, "right", "wrong"]),
-    )  # fmt: skip
+        caller=callers,
+        scope=scopes,
+        key=st.one_of(st.none(), keys),
+        again=st.booleans(),
+        type=st.sampled_from([None, *TYPES]),
+        tags=st.sampled_from([None, *TAGS]),
+        start=st.one_of(st.none(), DAYS),
+        length=st.one_of(st.none(), st.integers(1, 20)),
+        pinned=st.sampled_from([None, None, True, False]),
+        expected=st.sampled_from([None, None, "right", "wrong"]),
+    )
     def store(self, caller, scope, key, again, type, tags, start, length, pinned, expected):
         memory = self.memory(caller)
         where = (self.place(caller, scope), key)
@@ -195,7 +220,15 @@ class Model(RuleBasedStateMachine):
             assert one.action == self.put(caller, (folder, note["key"]), note["text"], {"tags": ("bulk",)})
             self.agrees(one.note, (folder, note["key"]), self.notes[folder, note["key"]].versions[0])
 
-    @rule(caller=callers, scope=scopes, subject=st.sampled_from(SUBJECTS), label=st.sampled_from(["state", "owner"]), on=DAYS, many=st.booleans(), again=st.booleans())  # fmt: skip
+    @rule(
+        caller=callers,
+        scope=scopes,
+        subject=st.sampled_from(SUBJECTS),
+        label=st.sampled_from(["state", "owner"]),
+        on=DAYS,
+        many=st.booleans(),
+        again=st.booleans(),
+    )
     def fact(self, caller, scope, subject, label, on, many, again):
         where = (self.place(caller, scope), subject)
         kept = self.notes.get(where)
@@ -205,7 +238,11 @@ class Model(RuleBasedStateMachine):
         day = dates.stamp(self.seconds + on * DAY)[:10]
         answer = self.memory(caller).fact(subject, label, value, on=day, many=many, scope=scope)
         now = max(self.now(), kept.versions[0].recorded) if kept else self.now()
-        if any(line["value"] == value and (line["to"] is None if many else line["from"] <= day and (line["to"] is None or line["to"] > day)) for line in same):  # fmt: skip
+        if any(
+            line["value"] == value
+            and (line["to"] is None if many else line["from"] <= day and (line["to"] is None or line["to"] > day))
+            for line in same
+        ):
             assert answer.action == "unchanged"
             return
         later = [line["from"] for line in same if line["from"] > day]
@@ -221,7 +258,6 @@ class Model(RuleBasedStateMachine):
 
     @rule(caller=callers, scope=some_scope, key=all_keys)
     def forget(self, caller, scope, key):
-        self.tick_past(key)
         found = [where for folder in self.places(caller, scope) if (where := (folder, key)) in self.notes]
         if len(found) > 1:
             with pytest.raises(UsageError):
@@ -233,28 +269,23 @@ class Model(RuleBasedStateMachine):
             self.bin(found[0])
 
     def bin(self, where):
-        self.binned.append((dates.stamp(self.seconds), len(self.binned), *where, self.notes.pop(where)))
-
-    def tick_past(self, key):
-        """No two notes of one key are forgotten in the same second: which is the later one could not be told."""
-        while any(moment == dates.stamp(self.seconds) and key in (None, name) for moment, _, _, name, _ in self.binned):
-            self.seconds += 1
+        self.binned.append((*where, self.notes.pop(where)))
 
     @rule(caller=callers, scope=some_scope, key=all_keys)
     def restore(self, caller, scope, key):
         for folder in self.places(caller, scope):
-            found = [one for one in self.binned if one[2:4] == (folder, key)]
+            found = [one for one in self.binned if one[:2] == (folder, key)]
             if not found:
                 continue
             if (folder, key) in self.notes:
                 with pytest.raises(Conflict):
                     self.memory(caller).restore(key, scope=scope)
                 return
-            last = max(found, key=lambda one: one[:2])
+            last = found[-1]
             note = self.memory(caller).restore(key, scope=scope)
             self.binned.remove(last)
-            self.notes[folder, key] = last[4]
-            self.agrees(note, (folder, key), last[4].versions[0])
+            self.notes[folder, key] = last[2]
+            self.agrees(note, (folder, key), last[2].versions[0])
             return
         with pytest.raises(NotFound):
             self.memory(caller).restore(key, scope=scope)
@@ -262,16 +293,15 @@ class Model(RuleBasedStateMachine):
     @rule(caller=callers, scope=scopes, key=all_keys)
     def purge(self, caller, scope, key):
         where = (self.place(caller, scope), key)
-        gone = [one for one in self.binned if one[2:4] == where]
+        gone = [one for one in self.binned if one[:2] == where]
         receipt = self.memory(caller).purge(key, scope=scope)
         assert receipt.deleted == (where in self.notes or bool(gone))
         assert len(receipt.removed) == len(gone) + (where in self.notes)
         self.notes.pop(where, None)
-        self.binned = [one for one in self.binned if one[2:4] != where]
+        self.binned = [one for one in self.binned if one[:2] != where]
 
     @rule(caller=callers, scope=scopes)
     def clear(self, caller, scope):
-        self.tick_past(None)
         folder = self.place(caller, scope)
         there = [where for where in self.notes if where[0] == folder]
         assert self.memory(caller).clear(scope) == len(there)
@@ -363,13 +393,16 @@ class Model(RuleBasedStateMachine):
         self.agrees(self.memory(caller).get(key, scope=scope), where, self.notes[where].versions[0])
         told = self.memory(caller).history(key, scope=scope)
         assert [(one.text, one.type, one.tags, one.recorded, one.valid_from, one.until) for one in told] == [
-            (one.text, one.type, one.tags, one.recorded, one.valid_from, one.closed or one.valid_to) for one in self.notes[where].versions
+            (one.text, one.type, one.tags, one.recorded, one.valid_from, one.closed or one.valid_to)
+            for one in self.notes[where].versions
         ]
 
     def question(self, data):
         """A pair of moments to ask about, near those at which something happened."""
         near = st.sampled_from(self.moments[-12:]).flatmap(
-            lambda moment: st.sampled_from([moment, *[dates.stamp(self._of(moment) + shift) for shift in (-1, 1, DAY, -DAY, 8 * DAY, -8 * DAY)]])
+            lambda moment: st.sampled_from(
+                [moment, *[dates.stamp(self._of(moment) + shift) for shift in (-1, 1, DAY, -DAY, 8 * DAY, -8 * DAY)]]
+            )
         )
         as_of, known_at = data.draw(st.one_of(st.none(), near)), data.draw(st.one_of(st.none(), near))
         return as_of, known_at
@@ -392,7 +425,12 @@ class Model(RuleBasedStateMachine):
                 self.memory(caller).get(key, scope=scope, as_of=as_of, known_at=known_at)
             return
         note = self.memory(caller).get(key, scope=scope, as_of=as_of, known_at=known_at)
-        assert (note.text, note.type, note.tags, note.updated) == (version.text, version.type, version.tags, version.recorded)
+        assert (note.text, note.type, note.tags, note.updated) == (
+            version.text,
+            version.type,
+            version.tags,
+            version.recorded,
+        )
 
     def expected_hits(self, caller, scope, word, as_of, known_at, type, tags):
         hits = set()
@@ -403,14 +441,24 @@ class Model(RuleBasedStateMachine):
                 version = kept.versions[0]
                 if version.valid_to and version.valid_to <= dates.stamp(self.seconds):
                     version = None
-            if version is None or (type and version.type != type) or not {tag.casefold() for tag in tags} <= {tag.casefold() for tag in version.tags}:  # fmt: skip
+            if (
+                version is None
+                or (type and version.type != type)
+                or not {tag.casefold() for tag in tags} <= {tag.casefold() for tag in version.tags}
+            ):
                 continue
             if word is None or word in f"{version.text} {where[1]}".replace("-", " ").split():
                 hits.add((*where, version.text))
         return hits
 
     @precondition(lambda self: self.words)
-    @rule(caller=callers, scope=some_scope, data=st.data(), type=st.sampled_from([None, None, *TYPES]), tags=st.sampled_from([(), (), ("red",), ("blue",), ("ci-cd",), ("bulk",)]))  # fmt: skip
+    @rule(
+        caller=callers,
+        scope=some_scope,
+        data=st.data(),
+        type=st.sampled_from([None, None, *TYPES]),
+        tags=st.sampled_from([(), (), ("red",), ("blue",), ("ci-cd",), ("bulk",)]),
+    )
     def recall(self, caller, scope, data, type, tags):
         word = f"w{data.draw(st.integers(1, self.words))}"
         as_of, known_at = self.question(data)
@@ -421,7 +469,9 @@ class Model(RuleBasedStateMachine):
         assert len(found) == len(set(found))
         assert set(found) == self.expected_hits(caller, scope, word, as_of, known_at, type, tags)
         recent = self.memory(caller).recall(mode="recent", **asked)
-        assert {(hit.scope.folder, hit.key, hit.text) for hit in recent} == self.expected_hits(caller, scope, None, as_of, known_at, type, tags)
+        assert {(hit.scope.folder, hit.key, hit.text) for hit in recent} == self.expected_hits(
+            caller, scope, None, as_of, known_at, type, tags
+        )
 
     @rule(caller=callers, scope=some_scope)
     def list_notes(self, caller, scope):
@@ -433,7 +483,13 @@ class Model(RuleBasedStateMachine):
         order = [(note.pinned, note.updated) for note in told]
         assert order == sorted(order, reverse=True)
 
-    @rule(caller=callers, scope=some_scope, subject=st.sampled_from([None, *SUBJECTS]), on=st.one_of(st.none(), DAYS), history=st.booleans())
+    @rule(
+        caller=callers,
+        scope=some_scope,
+        subject=st.sampled_from([None, *SUBJECTS]),
+        on=st.one_of(st.none(), DAYS),
+        history=st.booleans(),
+    )
     def facts(self, caller, scope, subject, on, history):
         as_of = None if on is None else dates.stamp(self.seconds + on * DAY)
         moment = as_of or dates.stamp(self.seconds)
@@ -445,9 +501,9 @@ class Model(RuleBasedStateMachine):
             for line in kept.facts
             if history or (line["from"] <= moment and (line["to"] is None or line["to"] > moment))
         ]
-        assert sorted((fact.scope.folder, fact.label, fact.value, fact.valid_from, fact.valid_to or "") for fact in told) == sorted(
-            (*line[:4], line[4] or "") for line in wanted
-        )
+        assert sorted(
+            (fact.scope.folder, fact.label, fact.value, fact.valid_from, fact.valid_to or "") for fact in told
+        ) == sorted((*line[:4], line[4] or "") for line in wanted)
 
     @rule(caller=callers)
     def brief(self, caller):
@@ -472,7 +528,8 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def the_shelf_has_what_the_dict_has(self):
         there = {
-            (str(path.parent.parent.relative_to(self.home / "shelf")), path.stem) for path in (self.home / "shelf").glob("**/notes/*.md")
+            (str(path.parent.parent.relative_to(self.home / "shelf")), path.stem)
+            for path in (self.home / "shelf").glob("**/notes/*.md")
         }
         assert there == set(self.notes)
 
@@ -500,7 +557,11 @@ def test_the_verbs_agree_with_a_plain_dict_whatever_happens(request, tmp_path, m
     run_state_machine_as_test(
         Model,
         settings=settings(
-            max_examples=lives, stateful_step_count=30, deadline=None, derandomize=True, database=None,
+            max_examples=lives,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
+            database=None,
             suppress_health_check=list(HealthCheck),
         ),
-    )  # fmt: skip
+    )

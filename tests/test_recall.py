@@ -11,9 +11,30 @@ from holdfast import HoldfastError, UsageError
 from holdfast.house import Lock
 
 QUERIES = [
-    '"', "'", "AND", "OR NOT", "NEAR(a b)", "a*", "text:harbour", "(harbour", "harbour)", "-harbour", "^harbour", "a" * 10_000,
-    "'; DROP TABLE doc; --", "harbour\0", "%", "🚀", "日本", "\ud800", "\n", "{names}: x", " ".join(f"w{n}" for n in range(5000)), "+", "_",
-]  # fmt: skip
+    '"',
+    "'",
+    "AND",
+    "OR NOT",
+    "NEAR(a b)",
+    "a*",
+    "text:harbour",
+    "(harbour",
+    "harbour)",
+    "-harbour",
+    "^harbour",
+    "a" * 10_000,
+    "'; DROP TABLE doc; --",
+    "harbour\0",
+    "%",
+    "🚀",
+    "日本",
+    "\ud800",
+    "\n",
+    "{names}: x",
+    " ".join(f"w{n}" for n in range(5000)),
+    "+",
+    "_",
+]
 
 
 @pytest.fixture
@@ -32,7 +53,7 @@ def keys(answer):
     return [hit.key for hit in answer]
 
 
-# --- filters (N7) -------------------------------------------------------------------------------------------------------
+# --- filters (N7) -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N7")
@@ -94,11 +115,22 @@ def test_a_limit_that_is_no_number_from_1_to_100_is_refused_before_any_work(memo
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"mode": "fuzzy"}, {"mode": None}, {"sort": "size"}, {"sort": ""}, {"type": "odd"}, {"scope": "team"}, {"as_of": "soon"},
-        {"known_at": "2026-02-30"}, {"as_of": 5}, {"mode": ["keyword"]}, {"scope": ["project"]}, {"type": ["user"]}, {"tags": 5},
+        {"mode": "fuzzy"},
+        {"mode": None},
+        {"sort": "size"},
+        {"sort": ""},
+        {"type": "odd"},
+        {"scope": "team"},
+        {"as_of": "soon"},
+        {"known_at": "2026-02-30"},
+        {"as_of": 5},
+        {"mode": ["keyword"]},
+        {"scope": ["project"]},
+        {"type": ["user"]},
+        {"tags": 5},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_an_argument_that_means_nothing_is_refused_before_any_work(memory, home, wrong):
     with pytest.raises(UsageError):
         memory.recall("harbour", **wrong)
@@ -140,12 +172,15 @@ def test_nothing_in_a_query_is_syntax(harbour, query):
     assert len(harbour.recall("harbour")) == 3
 
 
-# --- modes and sorts ----------------------------------------------------------------------------------------------------
+# --- modes and sorts --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N7")
 def test_keyword_and_recent_run_as_asked(harbour):
-    assert (harbour.recall("harbour", mode="keyword").mode, harbour.recall("harbour", mode="keyword").degraded) == ("keyword", False)
+    assert (harbour.recall("harbour", mode="keyword").mode, harbour.recall("harbour", mode="keyword").degraded) == (
+        "keyword",
+        False,
+    )
     assert (harbour.recall(mode="recent").mode, harbour.recall(mode="recent").degraded) == ("recent", False)
     assert keys(harbour.recall(mode="recent")) == ["bare", "dues", "opening"]
 
@@ -219,15 +254,28 @@ def test_an_index_that_cannot_be_written_is_said_and_the_answer_is_still_right(m
     assert "index" in answer.reason
 
 
-# --- what a hit carries -------------------------------------------------------------------------------------------------
+# --- what a hit carries -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N7", "N13")
 def test_a_hit_carries_all_that_is_needed_to_believe_it(open_memory):
     memory = open_memory(session="7f3a", agent="reviewer", client="claude-code")
-    memory.store("dues are\npaid on Friday", key="dues", tags="money", type="feedback", valid_from="2026-01-01", valid_to="2030-01-01")
+    memory.store(
+        "dues are\npaid on Friday",
+        key="dues",
+        tags="money",
+        type="feedback",
+        valid_from="2026-01-01",
+        valid_to="2030-01-01",
+    )
     (hit,) = memory.recall("friday")
-    assert (hit.kind, str(hit.scope), hit.key, hit.type, hit.tags) == ("note", "project:demo", "dues", "feedback", ("money",))
+    assert (hit.kind, str(hit.scope), hit.key, hit.type, hit.tags) == (
+        "note",
+        "project:demo",
+        "dues",
+        "feedback",
+        ("money",),
+    )
     assert hit.text == "dues are\npaid on Friday"
     assert isinstance(hit.score, float)
     assert (hit.valid_from, hit.valid_to) == ("2026-01-01T00:00:00Z", "2030-01-01T00:00:00Z")
@@ -281,7 +329,7 @@ def test_matches_that_the_caller_may_not_see_do_not_crowd_out_those_it_may(open_
     assert keys(mine.recall("harbour", limit=1)) == ["mine"]
 
 
-# --- usage (N9) ---------------------------------------------------------------------------------------------------------
+# --- usage (N9) -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N9")
@@ -307,7 +355,7 @@ def test_a_count_that_fails_never_fails_a_recall(home, open_memory):
     assert keys(memory.recall("harbour", sort="usage")) == ["k"]
 
 
-# --- list ---------------------------------------------------------------------------------------------------------------
+# --- list -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_list_is_newest_first_and_heeds_its_filters(harbour):
@@ -336,7 +384,7 @@ def test_what_is_not_there_is_said_with_the_nearest_key(memory):
     assert raised.value.exit_code == 1
 
 
-# --- what an agent is told (B1, B3, B4) ---------------------------------------------------------------------------------
+# --- what an agent is told (B1, B3, B4) -------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("B1")

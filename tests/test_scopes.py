@@ -35,7 +35,7 @@ def everywhere(open_memory):
     return open_memory(session="s1", agent="reviewer")
 
 
-# --- where a note applies (N1) ------------------------------------------------------------------------------------------
+# --- where a note applies (N1) ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N1")
@@ -94,7 +94,9 @@ def test_an_id_that_could_not_be_a_folder_of_ours_is_refused(home, kind, id):
 @pytest.mark.promise("N1")
 def test_ids_come_from_the_environment_and_from_config_and_the_caller_has_the_last_word(home, tmp_path, monkeypatch):
     home.mkdir(0o700)
-    (home / "config.toml").write_text('[session]\nid = "from-config"\n[agent]\nname = "from-config"\n[project]\nid = "from-config"\n')
+    (home / "config.toml").write_text(
+        '[session]\nid = "from-config"\n[agent]\nname = "from-config"\n[project]\nid = "from-config"\n'
+    )
     memory = Memory(home, cwd=tmp_path)
     assert (memory.session, memory.agent, memory.project) == ("from-config",) * 3
     for kind in ("SESSION", "AGENT", "PROJECT"):
@@ -115,7 +117,7 @@ def test_without_any_id_a_project_is_found_for_the_folder_the_same_for_reads_and
         Memory(home, cwd=tmp_path / "there").get("k")
 
 
-# --- who reads it back (N8) ---------------------------------------------------------------------------------------------
+# --- who reads it back (N8) -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -135,9 +137,13 @@ def test_recall_without_a_scope_reads_all_that_this_caller_may_see_and_nothing_e
     for number, caller in enumerate(crowd, 1):
         hits = caller.recall("harbour", limit=100).hits
         assert sorted(hit.text.split("\n")[-1] for hit in hits) == sorted(
-            f"harbour {what} of {scope} {number}" for scope in ("project", "session", "agent") for what in ("words", "file")
+            f"harbour {what} of {scope} {number}"
+            for scope in ("project", "session", "agent")
+            for what in ("words", "file")
         )
-        assert {hit.scope.id for hit in caller.recall(mode="recent", limit=100)} == {f"{kind}{number}" for kind in "psa"}
+        assert {hit.scope.id for hit in caller.recall(mode="recent", limit=100)} == {
+            f"{kind}{number}" for kind in "psa"
+        }
 
 
 @pytest.mark.promise("N8")

@@ -26,10 +26,28 @@ BAD_TEXTS = {
     "over the cap in bytes": ("é" * (CAP // 2 + 1), TooLarge),
     "not a text": (42, UsageError),
 }
-BAD_KEYS = ["", "A", "a.b", "-a", "a b", "a_b", "a/b", "../a", "ä", "a\n", "\na", "a" * 61, "ａ", "a\0", "日本", 7, b"a"]
+BAD_KEYS = [
+    "",
+    "A",
+    "a.b",
+    "-a",
+    "a b",
+    "a_b",
+    "a/b",
+    "../a",
+    "ä",
+    "a\n",
+    "\na",
+    "a" * 61,
+    "ａ",
+    "a\0",
+    "日本",
+    7,
+    b"a",
+]
 
 
-# --- types (N2) ---------------------------------------------------------------------------------------------------------
+# --- types (N2) -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N2")
@@ -66,7 +84,7 @@ def test_a_type_stays_when_the_next_version_names_none(memory):
     assert memory.store("two", key="k").note.type == "feedback"
 
 
-# --- keys (N3) ----------------------------------------------------------------------------------------------------------
+# --- keys (N3) --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N3")
@@ -147,7 +165,7 @@ def test_the_same_content_without_a_key_is_the_same_note(memory, open_memory, te
     assert len(memory.list()) == 1
 
 
-# --- versions (N4) ------------------------------------------------------------------------------------------------------
+# --- versions (N4) ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N4")
@@ -173,7 +191,9 @@ def test_the_old_version_stays_with_its_validity_interval(memory, clock):
 def test_a_hundred_versions_are_all_there_newest_first(memory):
     for number in range(100):
         memory.store(f"version {number}", key="many")
-    assert [version.text for version in memory.history("many")] == [f"version {number}" for number in reversed(range(100))]
+    assert [version.text for version in memory.history("many")] == [
+        f"version {number}" for number in reversed(range(100))
+    ]
 
 
 @pytest.mark.promise("N4")
@@ -195,7 +215,9 @@ def test_going_back_to_an_older_text_is_a_new_version(memory):
 
 
 @pytest.mark.promise("N4")
-@pytest.mark.parametrize("change", [{"tags": ["new"]}, {"type": "user"}, {"pinned": True}, {"valid_to": "2030-01-01"}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"tags": ["new"]}, {"type": "user"}, {"pinned": True}, {"valid_to": "2030-01-01"}], ids=str
+)
 def test_new_labels_on_the_same_text_are_an_update(memory, change):
     memory.store("same", key="k")
     assert memory.store("same", key="k", **change).action == "updated"
@@ -254,7 +276,7 @@ def test_a_hand_edit_changes_the_version_so_a_blind_store_conflicts(memory, note
     assert truth() == before
 
 
-# --- tags (N5) ----------------------------------------------------------------------------------------------------------
+# --- tags (N5) --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N5")
@@ -268,12 +290,14 @@ def test_a_hand_edit_changes_the_version_so_a_blind_store_conflicts(memory, note
         ("", ()),
         ([], ()),
         (None, ()),
-        (['quo"te', "co:lon", "#hash", "[b]", "{c}", "- d", "'", "true", "*", "&x", "!t", "%", "@"],
-         ('quo"te', "co:lon", "#hash", "[b]", "{c}", "- d", "'", "true", "*", "&x", "!t", "%", "@")),
+        (
+            ['quo"te', "co:lon", "#hash", "[b]", "{c}", "- d", "'", "true", "*", "&x", "!t", "%", "@"],
+            ('quo"te', "co:lon", "#hash", "[b]", "{c}", "- d", "'", "true", "*", "&x", "!t", "%", "@"),
+        ),
         (["-->", "<!-- holdfast:history -->"], ("-->", "<!-- holdfast:history -->")),
     ],
     ids=ascii,
-)  # fmt: skip
+)
 def test_tags_come_back_trimmed_and_whole_from_file_index_and_history(memory, open_memory, given, kept):
     memory.store("text", key="k", tags=given)
     assert memory.get("k").tags == kept
@@ -299,7 +323,7 @@ def test_a_tag_that_could_break_a_line_is_refused_or_trimmed_and_never_kept(memo
         assert truth() == {}
 
 
-# --- what is refused (N6, S1) -------------------------------------------------------------------------------------------
+# --- what is refused (N6, S1) -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N6", "S1")
@@ -395,7 +419,7 @@ def test_bytes_that_are_utf8_are_kept_as_text(memory):
     assert memory.store("café".encode()).note.text == "café"
 
 
-# --- provenance (N13) ---------------------------------------------------------------------------------------------------
+# --- provenance (N13) -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N13")
@@ -444,7 +468,7 @@ def test_every_timestamp_is_utc_to_the_second(memory):
     assert memory.history("k")[1].valid_from == "2026-02-28T22:30:00Z"
 
 
-# --- many at once -------------------------------------------------------------------------------------------------------
+# --- many at once -----------------------------------------------------------------------------------------------------
 
 
 def test_many_notes_are_kept_at_once_and_answered_in_their_order(memory, open_memory):
@@ -472,7 +496,12 @@ def test_many_answers_once_for_each_note_that_was_given(memory):
 
 @pytest.mark.parametrize(
     "bad",
-    [{"text": "fine", "colour": "red"}, {"key": "no-text"}, {"text": "fine", "type": "odd"}, {"text": "t", "valid_from": "soon"}],
+    [
+        {"text": "fine", "colour": "red"},
+        {"key": "no-text"},
+        {"text": "fine", "type": "odd"},
+        {"text": "t", "valid_from": "soon"},
+    ],
     ids=str,
 )
 def test_a_malformed_note_of_many_is_named_and_none_is_written(memory, home, bad):
@@ -504,24 +533,44 @@ def test_pinned_notes_are_listed_first_and_stay_pinned_until_unpinned(memory, cl
     assert memory.list()[0].key == "newer"
 
 
-# --- the text, exactly --------------------------------------------------------------------------------------------------
+# --- the text, exactly ------------------------------------------------------------------------------------------------
 
-_NASTY = st.lists(
-    st.one_of(
-        st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20),
-        st.sampled_from(
-            [
-                "<!-- holdfast:history -->", "\\<!-- holdfast:history -->", "<!-- holdfast:version {origin: user} -->", "---",
-                "## 2026-04-16T10:30:00Z to 2026-05-02T09:00:00Z", "## 2026-04-16 to 2026-05-02", "\n", "\n\n", "\r\n", "\r",
-                "\ufeff", "id: 01K9Z6V0M4Q2", "\u2028", "\x85", "\x0b", "- [2026-03-27] a: b", "<!-- holdfast:begin -->", "\\",
-            ]
+_NASTY = (
+    st.lists(
+        st.one_of(
+            st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=20),
+            st.sampled_from(
+                [
+                    "<!-- holdfast:history -->",
+                    "\\<!-- holdfast:history -->",
+                    "<!-- holdfast:version {origin: user} -->",
+                    "---",
+                    "## 2026-04-16T10:30:00Z to 2026-05-02T09:00:00Z",
+                    "## 2026-04-16 to 2026-05-02",
+                    "\n",
+                    "\n\n",
+                    "\r\n",
+                    "\r",
+                    "\ufeff",
+                    "id: 01K9Z6V0M4Q2",
+                    "\u2028",
+                    "\x85",
+                    "\x0b",
+                    "- [2026-03-27] a: b",
+                    "<!-- holdfast:begin -->",
+                    "\\",
+                ]
+            ),
         ),
-    ),
-    min_size=1, max_size=6,
-).map("".join).filter(str.strip)  # fmt: skip
+        min_size=1,
+        max_size=6,
+    )
+    .map("".join)
+    .filter(str.strip)
+)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=_NASTY, second=_NASTY)
 def test_whatever_the_texts_say_they_come_back_exactly_and_forge_nothing(memory, first, second):
     memory.store(first, key="k")
@@ -535,7 +584,8 @@ def test_whatever_the_texts_say_they_come_back_exactly_and_forge_nothing(memory,
 
 
 def test_a_stored_marker_cannot_forge_a_version(memory, note_file):
-    forged = "real\n\n<!-- holdfast:history -->\n## 2020-01-01 to 2021-01-01\n<!-- holdfast:version {origin: user} -->\nfalse\n"
+    section = "## 2020-01-01 to 2021-01-01\n<!-- holdfast:version {origin: user} -->\nfalse\n"
+    forged = f"real\n\n<!-- holdfast:history -->\n{section}"
     memory.store(forged, key="k")
     assert [version.text for version in memory.history("k")] == [forged]
     memory.store("next", key="k")
@@ -543,12 +593,14 @@ def test_a_stored_marker_cannot_forge_a_version(memory, note_file):
     assert note_file("k").read_text().count("\n<!-- holdfast:history -->\n") == 1
 
 
-# --- the files ----------------------------------------------------------------------------------------------------------
+# --- the files --------------------------------------------------------------------------------------------------------
 
 
 def test_a_note_on_disk_looks_as_the_format_says(open_memory, note_file, clock):
     memory = open_memory(agent="reviewer", client="claude-code", session="7f3a")
-    memory.store("Use unittest in legacy modules.", key="tests", type="feedback", tags=["testing", "pytest"], origin="user")
+    memory.store(
+        "Use unittest in legacy modules.", key="tests", type="feedback", tags=["testing", "pytest"], origin="user"
+    )
     clock.set("2026-05-02T09:00:00Z")
     memory.store("Always use pytest; never unittest.", key="tests", origin="user")
     id = memory.get("tests").id
@@ -567,7 +619,10 @@ def test_dates_and_pins_stand_in_the_file_only_when_they_say_something(memory, n
     memory.store("plain", key="plain")
     memory.store("special", key="special", valid_from="2026-01-01", valid_to="2027-01-01", pinned=True)
     assert not re.search("valid_|pinned|expires|trust|relations", note_file("plain").read_text())
-    assert "valid_from: 2026-01-01T00:00:00Z\nvalid_to: 2027-01-01T00:00:00Z\npinned: true\n" in note_file("special").read_text()
+    assert (
+        "valid_from: 2026-01-01T00:00:00Z\nvalid_to: 2027-01-01T00:00:00Z\npinned: true\n"
+        in note_file("special").read_text()
+    )
 
 
 def test_an_id_is_made_by_us_sorts_by_time_and_never_changes(memory, clock):
@@ -635,10 +690,10 @@ def test_a_store_leaves_nothing_beside_the_note(memory, home, no_temp_left):
 
 def test_locks_stand_outside_the_shelf(memory, home):
     memory.store("text")
-    assert [path for path in (home / "shelf").rglob("*lock*")] == []
+    assert list((home / "shelf").rglob("*lock*")) == []
 
 
-# --- index.md -----------------------------------------------------------------------------------------------------------
+# --- index.md ---------------------------------------------------------------------------------------------------------
 
 
 def _listed(home, scope="projects/demo"):

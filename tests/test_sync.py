@@ -1,4 +1,4 @@
-"""What people and other programs do to the shelf is seen by the next call; what we wrote ourselves is never read again."""
+"""What others do to the shelf is seen by the next call; what we wrote ourselves is never read again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def keys(memory, query="harbour", **question):
     return sorted(hit.key for hit in memory.recall(query, mode="keyword", limit=100, **question))
 
 
-# --- notes --------------------------------------------------------------------------------------------------------------
+# --- notes ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_note_written_by_hand_is_found(notes, look):
@@ -181,7 +181,7 @@ def test_a_briefing_and_facts_follow_a_hand_edit(notes, look):
     assert "state: shut" in look.brief().text
 
 
-# --- folders and repositories -------------------------------------------------------------------------------------------
+# --- folders and repositories -----------------------------------------------------------------------------------------
 
 
 def git(folder, *words):
@@ -269,7 +269,7 @@ def test_a_home_that_is_deleted_and_made_again_is_seen(home, notes, look, open_m
     assert keys(look) == []
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F1")
@@ -320,7 +320,7 @@ def test_a_folder_moved_in_from_elsewhere_is_seen_with_all_below(files, look, tm
     assert keys(look, "lighthouse") == ["in/deep/page.md"]
 
 
-# --- our own writes -----------------------------------------------------------------------------------------------------
+# --- our own writes ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -388,7 +388,7 @@ def test_a_first_write_into_a_home_whose_index_is_gone_does_not_read_what_it_wro
     assert reads == ["a.md"]
 
 
-# --- at the same time ---------------------------------------------------------------------------------------------------
+# --- at the same time -------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, monkeypatch):
@@ -408,7 +408,9 @@ def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, 
     assert [version.text for version in memory.history("k")] == ["two", "edited by hand meanwhile"]
 
 
-def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(memory, notes, monkeypatch, no_temp_left):
+def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(
+    memory, notes, monkeypatch, no_temp_left
+):
     seen = memory.store("one", key="k").note.version
     read = disk.read
     edits = iter(["edited by hand meanwhile\n"])

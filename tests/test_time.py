@@ -22,19 +22,26 @@ def colours(memory, clock):
     return memory
 
 
-# --- two clocks (T1) ----------------------------------------------------------------------------------------------------
+# --- two clocks (T1) --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("T1")
 @pytest.mark.parametrize(
     ("as_of", "told"),
     [
-        ("2026-02-28", None), ("2026-03-01", "red"), ("2026-05-31", "red"), ("2026-05-31T23:59:59Z", "red"), ("2026-06-01", "green"),
-        ("2026-06-01T00:00:00Z", "green"), ("2030-01-01", "green"), (date(2026, 4, 1), "red"), ("2026-06-01T01:30:00+02:00", "red"),
+        ("2026-02-28", None),
+        ("2026-03-01", "red"),
+        ("2026-05-31", "red"),
+        ("2026-05-31T23:59:59Z", "red"),
+        ("2026-06-01", "green"),
+        ("2026-06-01T00:00:00Z", "green"),
+        ("2030-01-01", "green"),
+        (date(2026, 4, 1), "red"),
+        ("2026-06-01T01:30:00+02:00", "red"),
         (datetime(2026, 7, 1, tzinfo=UTC), "green"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_as_of_answers_with_what_was_true_then(colours, as_of, told):
     wanted = [f"the door is {told}"] if told else []
     assert texts(colours.recall("door", as_of=as_of)) == wanted
@@ -50,7 +57,13 @@ def test_as_of_answers_with_what_was_true_then(colours, as_of, told):
 @pytest.mark.promise("T1")
 @pytest.mark.parametrize(
     ("known_at", "told"),
-    [("2026-04-30", None), ("2026-05-01", "red"), ("2026-06-09", "red"), ("2026-06-10T08:59:59Z", "red"), ("2026-06-10", "green")],
+    [
+        ("2026-04-30", None),
+        ("2026-05-01", "red"),
+        ("2026-06-09", "red"),
+        ("2026-06-10T08:59:59Z", "red"),
+        ("2026-06-10", "green"),
+    ],
 )
 def test_known_at_answers_with_what_was_recorded_by_then(colours, known_at, told):
     wanted = [f"the door is {told}"] if told else []
@@ -121,7 +134,9 @@ def test_filters_heed_the_labels_that_the_version_had_then(memory, clock):
 
 
 @pytest.mark.promise("T1")
-@pytest.mark.parametrize("bad", ["soon", "2026-13-01", "2026-02-30", "", "10:00", 5, "2026-01-01T25:00:00Z", "２０２６-01-01"], ids=ascii)
+@pytest.mark.parametrize(
+    "bad", ["soon", "2026-13-01", "2026-02-30", "", "10:00", 5, "2026-01-01T25:00:00Z", "２０２６-01-01"], ids=ascii
+)
 def test_a_date_that_is_none_is_refused_everywhere_before_any_work(memory, home, bad):
     for call in (
         lambda: memory.store("text", valid_from=bad),
@@ -167,7 +182,7 @@ def test_a_clock_that_goes_backwards_does_not_reorder_history(memory, clock):
     assert [hit.text for hit in memory.recall("three")] == ["three"]
 
 
-# --- facts by hand (T2) -------------------------------------------------------------------------------------------------
+# --- facts by hand (T2) -----------------------------------------------------------------------------------------------
 
 LINES = (
     "# Telegram\n\n- ~~[2026-03-20] status: disabled~~ superseded 2026-03-27\n- [2026-03-27] status: enabled\n"
@@ -224,7 +239,7 @@ def test_facts_follow_the_current_version_only(memory):
     assert [fact.value for fact in memory.facts(history=True)] == ["new"]
 
 
-# --- setting facts (T3) -------------------------------------------------------------------------------------------------
+# --- setting facts (T3) -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("T3")
@@ -246,7 +261,11 @@ def test_a_new_value_strikes_the_old_line_dates_it_and_writes_the_new_one(memory
 def test_each_retired_fact_names_what_retired_it(memory):
     memory.fact("Telegram", "status", "disabled", on="2026-03-20")
     (retired,) = memory.fact("Telegram", "status", "enabled", on="2026-03-27").retired
-    assert (retired.value, retired.valid_to, retired.retired_by) == ("disabled", "2026-03-27", "[2026-03-27] status: enabled")
+    assert (retired.value, retired.valid_to, retired.retired_by) == (
+        "disabled",
+        "2026-03-27",
+        "[2026-03-27] status: enabled",
+    )
     (kept,) = [fact for fact in memory.facts("Telegram", history=True) if fact.valid_to]
     assert kept == retired
 
@@ -258,7 +277,10 @@ def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current(mem
     assert [fact.value for fact in memory.facts("Telegram")] == ["enabled"]
     assert [fact.value for fact in memory.facts("Telegram", as_of="2026-03-10")] == ["unknown"]
     memory.fact("Telegram", "status", "disabled", on="2026-03-20")
-    told = {day: [fact.value for fact in memory.facts("Telegram", as_of=day)] for day in ("2026-03-05", "2026-03-22", "2026-04-01")}
+    told = {
+        day: [fact.value for fact in memory.facts("Telegram", as_of=day)]
+        for day in ("2026-03-05", "2026-03-22", "2026-04-01")
+    }
     assert told == {"2026-03-05": ["unknown"], "2026-03-22": ["disabled"], "2026-04-01": ["enabled"]}
 
 
@@ -287,7 +309,13 @@ def test_the_same_fact_again_changes_nothing(memory, truth):
 def test_the_same_facts_in_the_same_order_make_the_same_text(open_memory):
     def life(project):
         memory = open_memory(project=project)
-        for value, on in (("a", "2026-01-01"), ("b", "2026-03-01"), ("c", "2026-02-01"), ("b", "2026-04-01"), ("a", "2026-05-01")):
+        for value, on in (
+            ("a", "2026-01-01"),
+            ("b", "2026-03-01"),
+            ("c", "2026-02-01"),
+            ("b", "2026-04-01"),
+            ("a", "2026-05-01"),
+        ):
             memory.fact("Thing", "state", value, on=on)
         return memory.get("thing").text
 
@@ -306,7 +334,9 @@ def test_setting_a_fact_can_be_undone_from_the_notes_history(memory):
 
 @pytest.mark.promise("T3")
 def test_other_labels_other_lines_and_prose_stay_as_they_are(memory):
-    memory.store("# Telegram\n\nProse before.\n\n- [2026-01-01] owner: Ann\n* not dated\n\nProse after.\n", key="telegram")
+    memory.store(
+        "# Telegram\n\nProse before.\n\n- [2026-01-01] owner: Ann\n* not dated\n\nProse after.\n", key="telegram"
+    )
     memory.fact("Telegram", "status", "on", on="2026-03-01")
     memory.fact("Telegram", "status", "off", on="2026-03-02")
     text = memory.get("telegram").text
@@ -337,7 +367,14 @@ def test_a_subject_may_be_called_anything(memory, subject):
 @pytest.mark.promise("T3")
 @pytest.mark.parametrize(
     "parts",
-    [("", "b", "c"), ("a", " ", "c"), ("a", "b", ""), ("a\nb", "b", "c"), ("a", "b: c", "d"), ("a", "b", "c\n- [2026-01-01] x: y")],
+    [
+        ("", "b", "c"),
+        ("a", " ", "c"),
+        ("a", "b", ""),
+        ("a\nb", "b", "c"),
+        ("a", "b: c", "d"),
+        ("a", "b", "c\n- [2026-01-01] x: y"),
+    ],
     ids=ascii,
 )
 def test_a_fact_that_would_not_be_one_line_is_refused(memory, home, parts):
@@ -347,7 +384,9 @@ def test_a_fact_that_would_not_be_one_line_is_refused(memory, home, parts):
 
 
 @pytest.mark.promise("T3")
-@pytest.mark.parametrize("value", ["~~x~~ superseded 2026-01-01", "a: b: c", "[2026-01-01] x: y", "~~", "*bold*", "- x", "x~~"])
+@pytest.mark.parametrize(
+    "value", ["~~x~~ superseded 2026-01-01", "a: b: c", "[2026-01-01] x: y", "~~", "*bold*", "- x", "x~~"]
+)
 def test_a_value_that_looks_like_our_own_marks_stays_a_value(memory, value):
     memory.fact("Thing", "state", value, on="2026-01-01")
     assert [fact.value for fact in memory.facts("Thing")] == [value]

@@ -67,4 +67,3 @@ def test_a_recall_visits_at_most_twelve_of_our_files(warm, call):
     files = walked(lambda: call(warm))
     assert len(files) <= MOST, "\n".join(files)
     assert "memory.py" in files
-

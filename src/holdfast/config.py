@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from holdfast.errors import ConfigError
 from holdfast.note import Record
@@ -67,10 +68,7 @@ SETTINGS = (
 def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """The environment over config.toml over the defaults."""
     env = os.environ if environ is None else environ
-    root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
-    if not root or "\0" in root:
-        raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
-    root = os.path.abspath(root)
+    root = find_home(home, env)
     table = _read_toml(os.path.join(root, "config.toml"))
     values: dict[str, Any] = {}
     for setting in SETTINGS:
@@ -81,6 +79,23 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
             values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
         table.pop(setting.name, None)
     return Config(home=root, unknown=tuple(sorted(table)), **values)
+
+
+def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> str:
+    """Where memory lives, whatever config.toml there may say."""
+    env = os.environ if environ is None else environ
+    root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
+    if not root or "\0" in root:
+        raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
+    return os.path.abspath(root)
+
+
+def source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
+    """Where a setting's value comes from: the environment variable, config.toml, or the default."""
+    env = os.environ if environ is None else environ
+    if setting.env and env.get(setting.env):
+        return setting.env
+    return "config.toml" if setting.name in _read_toml(os.path.join(home, "config.toml")) else "default"
 
 
 def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
@@ -115,22 +130,27 @@ def from_text(setting: Setting, text: str, where: str) -> Any:
             return True
         if word in ("0", "false", "no", "off"):
             return False
-        raise ConfigError(f"{where}: {setting.name} must be true or false, not {text!r}")
+        raise ConfigError(f"{where}: {setting.name} must be true or false, not {text!r}", _correct(setting))
     if setting.kind is int:
         try:
             return checked(setting, int(text), where)
         except ValueError:
-            raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}") from None
+            raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}", _correct(setting)) from None
     return checked(setting, text, where)
 
 
 def checked(setting: Setting, value: object, where: str) -> Any:
     """The value, if it is of the setting's kind and within its range."""
     if type(value) is not setting.kind:
-        raise ConfigError(f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}")
+        what = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
+        raise ConfigError(what, _correct(setting))
     if isinstance(value, int) and not isinstance(value, bool) and not setting.least <= value <= setting.most:
-        raise ConfigError(f"{where}: {setting.name} must be {setting.least} to {setting.most}, not {value}")
+        raise ConfigError(f"{where}: {setting.name} must be {setting.least} to {setting.most}, not {value}", _correct(setting))
     return value
+
+
+def _correct(setting: Setting) -> str:
+    return f"Correct it: `holdfast config {setting.name} VALUE`" + (f", or unset {setting.env}" if setting.env else "")
 
 
 def _default_home(env: Mapping[str, str]) -> str:
@@ -144,12 +164,15 @@ def _default_home(env: Mapping[str, str]) -> str:
 
 def _read_toml(path: str) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            data = file.read(1024 * 1024)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe there must not hold us up
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it") from None
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ConfigError(f"{path} is not a regular file", "Remove it")
+        data = file.read(1024 * 1024)
     import tomllib
 
     try:

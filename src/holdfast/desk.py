@@ -282,7 +282,7 @@ class Desk:
     def _hit(self, found: Found) -> Hit | None:
         try:
             if found.part == "files":
-                from holdfast.files import hit_of_file
+                from holdfast.browsing import hit_of_file
 
                 return hit_of_file(self.config.home, found)
             sheet = self.shelf.read_name(found.scope, found.part, found.name)

@@ -1,37 +1,17 @@
-"""The agent's own tree: the six verbs of the memory tool, and what search and briefing show of it."""
+"""The agent's own tree, by the six verbs of the memory tool."""
 
 from __future__ import annotations
 
 from holdfast import guard
-from holdfast.errors import Conflict, HoldfastError, InvalidPath, InvalidText, NotFound, UsageError
-from holdfast.note import Hit, Record, Scope
-from holdfast.page import clean
+from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, UsageError
+from holdfast.note import Scope
+from holdfast.shelf.disk import FILE_BYTES
 from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.desk import Desk
-    from holdfast.index.sqlite import Found
 
-_OVERVIEWS = ("MEMORY.md", "index.md")
-_SNIPPET = 300
-
-
-class Snippet(Record):
-    """Where something was found, and a taste of it."""
-
-    path: str
-    lines: tuple[int, int]
-    score: float
-    snippet: str
-
-
-class Piece(Record):
-    """Some lines of a file; empty text where there is no file."""
-
-    path: str
-    start: int
-    text: str
 
 
 class Files:
@@ -122,61 +102,6 @@ class Files:
         self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None
     ) -> None:
         blank = isinstance(text, str) and not text.strip()
-        data = guard.encoded(text if blank else guard.text(text, guard.FILE_BYTES, "a file"))
+        data = guard.encoded(text if blank else guard.text(text, FILE_BYTES, "a file"))
         stamp = tree.write(parts, data, seen)
         self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), data, stamp))
-
-
-def hit_of_file(home: str, found: Found) -> Hit | None:
-    """The lines of a file that matched, as they stand there now."""
-    try:
-        sheet = Tree(home, found.scope, 0).read(tuple(found.name.split("/")))
-    except HoldfastError:
-        return None
-    if sheet is None:
-        return None
-    first, last = found.lines
-    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
-    return Hit(
-        "file", Scope.of_folder(found.scope), found.key, None, (), "\n".join(rows[first - 1 : last]),
-        round(found.score, 4), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
-    )  # fmt: skip
-
-
-def snippet(hit: Hit) -> Snippet:
-    """A hit as `memory_search` shows it."""
-    path, _, lines = hit.citation.rpartition(":")
-    first, _, last = lines.partition("-")
-    return Snippet(path, (int(first), int(last)), hit.score, hit.text[:_SNIPPET])
-
-
-def read_piece(home: str, path: str, start: int, lines: int | None, visible: tuple[str, ...]) -> Piece:
-    """Some lines of a note or file in one of the visible scopes, by the path that a citation shows."""
-    if start < 1 or (lines is not None and lines < 1):
-        raise UsageError("start and lines count from 1")
-    parts = guard.path(path)
-    depth = 1 if parts[:1] == ("global",) else 2
-    scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
-    if scope not in visible or part not in (("notes",), ("files",)) or not below:
-        if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
-            return Piece(path, start, "")
-        scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
-    tree = Tree(home, scope, 0)
-    sheet = tree.beside(part[0], below) if not tree.is_folder(parts) else None
-    if sheet is None:
-        return Piece(path, start, "")
-    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
-    return Piece(path, start, "\n".join(rows[start - 1 : None if lines is None else start - 1 + lines]))
-
-
-def overview(home: str, place: Scope) -> tuple[str, str]:
-    """The page that stands for the tree in a briefing: its path and text. A blank one is none."""
-    tree = Tree(home, place.folder, 0)
-    for name in _OVERVIEWS:
-        try:
-            sheet = tree.read((name,))
-        except HoldfastError:
-            continue
-        if sheet is not None and sheet.data.strip():
-            return f"files/{name}", clean(sheet.data.decode("utf-8", "surrogateescape"))
-    return "", ""

@@ -12,7 +12,6 @@ from holdfast.errors import InvalidKey, InvalidPath, InvalidText, TooLarge, Usag
 from holdfast.note import KEY, NAME, ORIGINS, TYPES
 from holdfast.pattern import pattern
 
-FILE_BYTES = 10 * 1024 * 1024
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _TRICKS = pattern(  # control, invisible and bidi characters, and what looks like a slash
     r"[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"

@@ -81,7 +81,8 @@ def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool 
     return Doc(
         scope, "notes", name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
-        leaf.lines, leaf.older + 1, _problem(key, leaf), passages, _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]),
+        leaf.lines, leaf.older + 1, _problem(key, leaf), passages,
+        _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]),
     )  # fmt: skip
 
 
@@ -162,7 +163,7 @@ def _problem(key: str, leaf: Leaf) -> str:
     found = list(leaf.head.problems)
     if not KEY.match(key):
         found.append("its name is not a valid key")
-    if not leaf.data.isascii() and b"\xef\xbf\xbd" in leaf.data.decode("utf-8", "replace").encode() != leaf.data:
+    if not leaf.data.isascii() and leaf.data.decode("utf-8", "replace").encode() != leaf.data:
         found.append("not UTF-8")
     if not leaf.page.opening and leaf.data.startswith(b"---"):
         found.append("its frontmatter is never closed")

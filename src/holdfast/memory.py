@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.briefing import Brief
+    from holdfast.browsing import Piece, Snippet
     from holdfast.checkup import Reindexed, Status
     from holdfast.desk import Tags, When
-    from holdfast.files import Files, Piece, Snippet
+    from holdfast.files import Files
     from holdfast.leaf import Draft
     from holdfast.note import Binned, Fact, FactSet, Problem, Receipt, Stored, Version
 
@@ -250,13 +251,13 @@ class Memory:
 
     def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
         """Pieces of notes and files that match: path, lines, score, snippet."""
-        from holdfast.files import snippet
+        from holdfast.browsing import snippet
 
         return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword").hits]
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         """A piece of a file, by the path that `search` and citations show. A missing file reads as empty text."""
-        from holdfast.files import read_piece
+        from holdfast.browsing import read_piece
 
         return read_piece(self.home, path, start, lines, self._desk.folders(None) if self.config.enabled else ())
 

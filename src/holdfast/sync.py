@@ -15,6 +15,7 @@ from holdfast.house import Lock
 from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc
 from holdfast.note import Progress, Scope
+from holdfast.shelf import ahead
 from holdfast.shelf.folder import Entry, Shelf
 from holdfast.shelf.tree import Tree
 
@@ -146,7 +147,8 @@ class Sync:
 
     def _fingerprint(self, scope: str, part: str) -> int:
         if part == "notes":
-            return self._shelf.fingerprint(scope, part)
+            counted = ahead.fingerprint(scope)
+            return self._shelf.fingerprint(scope, part) if counted is None else counted
         total = 0
         for entry in self._tree(scope).census():
             total ^= mix_of(entry.stamp, entry.name)

@@ -25,7 +25,7 @@ def brief(desk: Desk) -> briefing.Brief:
 
 
 def _part(desk: Desk, place: Scope, entries: int) -> briefing.Part:
-    from holdfast.files import overview
+    from holdfast.browsing import overview
 
     now = dates.now()
     rows = desk.ask(lambda: desk.index.notes((place.folder,), most=entries, now=now))

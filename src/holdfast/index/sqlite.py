@@ -324,7 +324,8 @@ def terms(query: str) -> str:
     words: dict[str, None] = {}
     word = ""
     for char in query + " ":
-        if char.isalnum() or char == "_" or not (char.isascii() or char.isspace() or "\ud800" <= char <= "\udfff"):
+        strange = not char.isascii() and not char.isspace() and not "\ud800" <= char <= "\udfff"
+        if char.isalnum() or char == "_" or strange:
             word += char
         elif word:
             words[word] = None

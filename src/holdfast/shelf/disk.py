@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Stamp = tuple[int, int, int]  # inode, ctime in ns, size: every change of a file changes one of them
 TEMP = ".holdfast-"
 NOTE_FILE_BYTES = 64 * 1024 * 1024
+FILE_BYTES = 10 * 1024 * 1024  # of a file in an agent's tree
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _EVENTS = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800  # modify, attrib, close, moves, create, deletes

@@ -233,7 +233,7 @@ class Shelf:
                     info = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))
+                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))  # what leaf.mix_of makes of a note's stamp
         return total
 
     def scopes(self) -> list[str]:

@@ -6,10 +6,9 @@ import os
 import stat
 
 from holdfast.errors import Conflict, InvalidPath, NotFound, from_os
-from holdfast.guard import FILE_BYTES
 from holdfast.house import Lock
 from holdfast.shelf import disk
-from holdfast.shelf.disk import Folder, Sheet, Stamp
+from holdfast.shelf.disk import FILE_BYTES, Folder, Sheet, Stamp
 from holdfast.shelf.folder import Entry
 
 TYPE_CHECKING = False

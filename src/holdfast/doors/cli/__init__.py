@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+alone = False  # whether this process runs one command and nothing else
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -30,6 +32,8 @@ def _program() -> NoReturn:
     import gc
     import os
 
+    global alone
+    alone = True
     gc.disable()
     code = _run(sys.argv[1:])
     if "atexit" in sys.modules or "threading" in sys.modules:

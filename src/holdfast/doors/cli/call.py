@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from holdfast.config import Config
     from holdfast.doors.cli.words import Words
     from holdfast.memory import Memory
     from holdfast.note import Record
@@ -39,15 +40,30 @@ class Call:
     def memory(self) -> Memory:
         """The memory of whoever types; opened once."""
         if self._memory is None:
+            from holdfast import config
+            from holdfast.doors import cli
+
+            settings = config.load(self["home"])
+            if cli.alone and self.words.command and self.words.command.reads:
+                self._count_ahead(settings)
             from holdfast.doors.cli.progress import Bar
             from holdfast.memory import Memory
 
             self._memory = Memory(
-                self["home"], project=self["project"], session=self["session"], agent=self["agent"],
+                config=settings, project=self["project"], session=self["session"], agent=self["agent"],
                 client=self["client"], origin="user", progress=None if self.screen.json else Bar(),
             )  # fmt: skip
             self.screen.disabled = not self._memory.config.enabled
         return self._memory
+
+    def _count_ahead(self, settings: Config) -> None:
+        """Let a child count big folders while this process loads the rest. A wrong guess of the project only loses that."""
+        from holdfast import identity
+        from holdfast.shelf import ahead
+
+        seen = identity.look(".", self["project"] or settings.project, settings.isolate_worktrees)
+        project = seen.override or seen.remote or seen.path
+        ahead.start(settings.home, [f"projects/{project}", "global"])
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of the options that were given, as keyword arguments: what was not keeps the verb's own default."""

@@ -6,9 +6,9 @@ from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.browsing import Piece, Snippet
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.files import Piece, Snippet
 
 
 def search(call: Call) -> int:

@@ -11,50 +11,48 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.config import Config, Setting
+    from holdfast.config import Setting
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
 
 _FILE = "config.toml"
+_LOCK_SECONDS = 30
 
 
 def config(call: Call) -> int:
-    now = configuration.load(call["home"])
+    home = configuration.find_home(call["home"])
     if call["name"] is None:
-        return call.answer(_described(now, configuration.SETTINGS), _tell_all)
+        return call.answer(_described(home, configuration.SETTINGS), _tell_all)
     setting = configuration.named(call["name"])
     if call["unset"] and call["value"] is not None:
         raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
     if call["value"] is not None or call["unset"]:
-        _change(now, setting, call["value"])
-        now = configuration.load(call["home"])
-    return call.answer(_described(now, (setting,))[0], _tell_one)
+        _change(home, setting, call["value"])
+    return call.answer(_described(home, (setting,))[0], _tell_one)
 
 
-def _described(now: Config, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
+def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
     """Settings as they stand: the value of each, and the place that decides it."""
-    unswayed, document = configuration.load(now.home, {}), _document(_path(now.home))
-    described = []
-    for setting in settings:
-        value = getattr(now, setting.field)
-        written = _lookup(document, setting.name) is not None
-        swayed = getattr(unswayed, setting.field) != value
-        source = setting.env if swayed else _FILE if written else "default"
-        said = {"name": setting.name, "value": value, "from": source, "env": setting.env or None}
-        described.append({**said, "sentence": setting.sentence})
-    return described
+    now = configuration.load(home)
+    return [
+        {
+            "name": setting.name, "value": getattr(now, setting.field), "from": configuration.source(setting, home),
+            "env": setting.env or None, "sentence": setting.sentence,
+        }
+        for setting in settings
+    ]  # fmt: skip
 
 
-def _change(now: Config, setting: Setting, value: str | None) -> None:
+def _change(folder: str, setting: Setting, value: str | None) -> None:
     """One writer at a time; the file is the old one or the new one, never half of it."""
     from holdfast.house import Lock
     from holdfast.shelf.disk import open_folder
 
     wanted = None if value is None else configuration.from_text(setting, value, "the command line")
-    path = _path(now.home)
-    home = open_folder(now.home, (), create=True)
+    path = _path(folder)
+    home = open_folder(folder, (), create=True)
     assert home is not None  # it was to be made
-    with home, Lock(now.home, "config", now.lock_seconds):
+    with home, Lock(folder, "config", _LOCK_SECONDS):
         document = _document(path)
         _put(document, setting.name.split("."), wanted)
         _replace(path, document.as_string())
@@ -94,12 +92,6 @@ def _document(path: str) -> Any:
         return tomlkit.document()
     except OSError as error:
         raise from_os(error, f"cannot read {path}") from error
-
-
-def _lookup(table: Any, name: str) -> Any:
-    for part in name.split("."):
-        table = table.get(part) if hasattr(table, "get") else None
-    return table
 
 
 def _put(table: Any, parts: list[str], value: object) -> None:

@@ -36,15 +36,10 @@ def path(call: Call) -> int:
 
 def _mark(call: Call) -> str:
     """Write the marker of this folder."""
-    from holdfast import dates, marker
-    from holdfast.ledger.sqlite import Ledger
+    from holdfast import marker
 
     folder = _here()
-    ledger = Ledger(call.memory.home, call.memory.config.lock_seconds)
-    try:
-        marker.write_marker(folder, ledger, dates.now())
-    finally:
-        ledger.close()
+    call.memory.mark()
     return os.path.join(folder, marker.MARKER_FOLDER, marker.MARKER_FILE)
 
 

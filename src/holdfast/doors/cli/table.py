@@ -66,11 +66,17 @@ class Command:
         self.raw = raw
 
     @property
+    def reads(self) -> bool:
+        """Whether it looks through whole scopes."""
+        return self.name in _READERS
+
+    @property
     def usage(self) -> str:
         words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
         return " ".join([*words, "[options]"] if self.options else words)
 
 
+_READERS = ("recall", "list", "facts", "search", "brief", "status")
 _SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
 _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")

@@ -1,0 +1,90 @@
+"""The floors: what the machine itself costs, with nothing of ours in the way."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+
+_WORDS = 5000
+_TEXT_WORDS = 40
+
+
+class Prose:
+    """Texts whose words are as unevenly common as in language: the same from the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        self._words = ["".join(self._random.choices(letters, k=self._random.randint(2, 10))) for _ in range(_WORDS)]
+        self._weights = [1 / (rank + 2) for rank in range(_WORDS)]
+
+    def text(self) -> str:
+        return " ".join(self._random.choices(self._words, self._weights, k=_TEXT_WORDS))
+
+    def query(self, text: str) -> str:
+        """Four words that somebody remembers of a text."""
+        return " ".join(self._random.sample(text.split(), 4))
+
+
+class BareWriter:
+    """temp, fsync, rename, fsync of the folder, and a row in a write-ahead log."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._db = apsw.Connection(str(folder.parent / "bare.db"))
+        self._db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL").fetchall()
+        self._db.execute("CREATE TABLE IF NOT EXISTS note (name TEXT, text TEXT)")
+
+    def write(self, name: str, text: str) -> None:
+        fd = os.open(".temp", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=self._folder)
+        os.write(fd, text.encode())
+        os.fsync(fd)
+        os.close(fd)
+        os.rename(".temp", name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.fsync(self._folder)
+        self._db.execute("INSERT INTO note VALUES (?, ?)", (name, text))
+
+    def close(self) -> None:
+        os.close(self._folder)
+        self._db.close()
+
+
+class BareSearch:
+    """One FTS5 table of the same texts, asked for the ten best."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._db = apsw.Connection(":memory:")
+        self._db.execute("CREATE VIRTUAL TABLE t USING fts5 (text, tokenize='porter unicode61 remove_diacritics 2')")
+        with self._db:
+            self._db.executemany("INSERT INTO t VALUES (?)", [(text,) for text in texts])
+
+    def search(self, query: str) -> int:
+        match = " OR ".join([f'"{word}"' for word in query.split()])
+        sql = "SELECT rowid, text, rank FROM t WHERE t MATCH ? ORDER BY rank LIMIT 10"
+        return len(self._db.execute(sql, (match,)).fetchall())
+
+
+def bare_python() -> list[str]:
+    return [sys.executable, "-I", "-c", "pass"]
+
+
+def program() -> list[str]:
+    """The command as a user starts it."""
+    script = Path(sys.executable).with_name("holdfast")
+    return [str(script)] if script.exists() else [sys.executable, "-m", "holdfast"]
+
+
+def compiled() -> None:
+    """Bytecode for our modules, as every installer makes it; an editable checkout may lack it."""
+    package = Path(__file__).parent.parent
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(package)], check=False, env=plain_environment())
+
+
+def plain_environment() -> dict[str, str]:
+    return {"PATH": os.defpath, "LANG": "C.UTF-8"}

@@ -1,0 +1,230 @@
+"""`holdfast bench speed`: ratios to the floors of the same run, and how things grow with the number of notes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.bench import floors
+from holdfast.memory import Memory
+from holdfast.note import Record
+
+_ROUNDS = 15
+_USAGE = "usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--seed N]"
+
+
+class Ratio(Record):
+    """Something of ours against its floor, each the median of rounds that took turns."""
+
+    name: str
+    ours_ms: float
+    floor_ms: float
+    ratio: float
+    target: str
+    met: bool
+
+
+class Size(Record):
+    """How things stand at one number of notes."""
+
+    notes: int
+    import_per_s: float
+    store_ms: float
+    recall_p50_ms: float
+    recall_p95_ms: float
+    cold_recall_ms: float
+    cold_peak_mb: float
+    index_bytes_per_note: int
+    rebuild_per_s: float
+
+
+def run(argv: list[str]) -> int:
+    """Parse, measure, print."""
+    try:
+        options = _options(argv)
+    except ValueError as error:
+        print(f"{error}\n{_USAGE}", file=sys.stderr)
+        return 2
+    if options is None:
+        print(_USAGE)
+        return 0
+    quiet, sizes, seed = options
+    floors.compiled()
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        say = (lambda _: None) if quiet else (lambda text: print(f"  … {text}", file=sys.stderr, flush=True))
+        homes = {size: _filled(Path(folder), size, seed, say) for size in sizes}
+        main_size = max((size for size in sizes if size <= 10_000), default=sizes[0])
+        ratios = _ratios(Path(folder), homes[main_size], say)
+        grown = [_size(home, say) for home in homes.values()]
+    _show(ratios, grown, main_size, quiet)
+    return 0
+
+
+def _options(argv: list[str]) -> tuple[bool, list[int], int] | None:
+    words = list(argv[1:] if argv[:1] == ["speed"] else argv)
+    quiet, sizes, seed = False, [1_000, 10_000, 100_000], 1
+    while words:
+        word = words.pop(0)
+        if word in ("-h", "--help"):
+            return None
+        if word == "--json":
+            quiet = True
+        elif word == "--quick":
+            sizes = [1_000, 10_000]
+        elif word == "--sizes" and words:
+            sizes = sorted({int(size) for size in words.pop(0).split(",")})
+        elif word == "--seed" and words:
+            seed = int(words.pop(0))
+        else:
+            raise ValueError(f"unknown argument {word!r}")
+    return quiet, sizes, seed
+
+
+class _Home(Record):
+    folder: str
+    notes: int
+    texts: tuple[str, ...]
+    prose: floors.Prose
+    import_seconds: float
+
+
+def _filled(base: Path, size: int, seed: int, say: Callable[[str], None]) -> _Home:
+    say(f"importing {size:,} notes")
+    prose = floors.Prose(seed)
+    texts = [prose.text() for _ in range(size)]
+    folder = str(base / f"home-{size}")
+    with Memory(folder, project="bench", cwd=base) as memory:
+        start = time.perf_counter()
+        memory.store_many([{"text": text, "key": f"note-{number}"} for number, text in enumerate(texts)])
+        seconds = time.perf_counter() - start
+    return _Home(folder, size, tuple(texts), prose, seconds)
+
+
+def _ratios(base: Path, home: _Home, say: Callable[[str], None]) -> list[Ratio]:
+    say(f"measuring against the floors at {home.notes:,} notes")
+    with Memory(home.folder, project="bench", cwd=base) as memory:
+        store, single = _stores(base, memory, home)
+        recall = _recalls(memory, home)
+    bulk = home.import_seconds * 1000 / home.notes
+    faster = single / bulk
+    return [
+        store,
+        Ratio(f"bulk import of {home.notes:,} against single stores", bulk, single, faster, "≥ 20", faster >= 20),
+        recall,
+        _cold(home),
+    ]
+
+
+def _stores(base: Path, memory: Memory, home: _Home) -> tuple[Ratio, float]:
+    """Durable stores in turn with bare writes into a folder that is as full."""
+    bare = floors.BareWriter(base / "bare" / "notes")
+    for number, text in enumerate(home.texts[:2000]):
+        (base / "bare" / "notes" / f"{number}.md").write_text(text)
+    ours, theirs = [], []
+    for number in range(400):
+        text = home.prose.text()
+        theirs.append(_milliseconds(bare.write, f"bare-{number}.md", text))
+        ours.append(_milliseconds(memory.store, text, key=f"single-{number}"))
+    bare.close()
+    return _against("durable store", ours, theirs, 2.0), statistics.mean(ours)
+
+
+def _recalls(memory: Memory, home: _Home) -> Ratio:
+    bare = floors.BareSearch(list(home.texts))
+    for _ in range(3):
+        memory.recall(home.prose.query(home.texts[0]), mode="keyword")
+    ours, theirs = [], []
+    for text in home.texts[:300]:
+        query = home.prose.query(text)
+        theirs.append(_milliseconds(bare.search, query))
+        ours.append(_milliseconds(memory.recall, query, mode="keyword"))
+    return _against(f"keyword recall at {home.notes:,}", ours, theirs, 3.0)
+
+
+def _cold(home: _Home) -> Ratio:
+    ours, theirs = [], []
+    for text in home.texts[: _ROUNDS * 2]:
+        theirs.append(_process(floors.bare_python(), home.folder))
+        ours.append(_process(_cold_recall(home.prose.query(text)), home.folder))
+    return _against(f"cold `holdfast recall` at {home.notes:,}", ours, theirs, 5.0)
+
+
+def _cold_recall(query: str) -> list[str]:
+    return [*floors.program(), "recall", "--mode", "keyword", "--project", "bench", query]
+
+
+def _size(home: _Home, say: Callable[[str], None]) -> Size:
+    say(f"measuring at {home.notes:,} notes")
+    with Memory(home.folder, project="bench") as memory:
+        store = [_milliseconds(memory.store, home.prose.text(), key=f"size-{n}") for n in range(60)]
+        queries = [home.prose.query(text) for text in home.texts[:200]]
+        recall = sorted([_milliseconds(memory.recall, query, mode="keyword") for query in queries])
+        start = time.perf_counter()
+        notes = memory.reindex().notes
+        rebuild = notes / (time.perf_counter() - start)
+    cold = [_process(_cold_recall(query), home.folder) for query in queries[:7]]
+    files = [Path(home.folder, name) for name in ("index.db", "index.db-wal")]
+    size = sum(file.stat().st_size for file in files if file.exists())
+    return Size(
+        home.notes, round(home.notes / home.import_seconds), statistics.median(store), statistics.median(recall),
+        recall[int(len(recall) * 0.95)], statistics.median(cold), _peak(queries[0], home.folder),
+        size // notes, round(rebuild),
+    )  # fmt: skip
+
+
+def _process(command: list[str], home: str) -> float:
+    """Milliseconds of a whole process."""
+    environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
+    process.wait()
+    return (time.perf_counter() - start) * 1000
+
+
+def _peak(query: str, home: str) -> float:
+    """The most megabytes a recall ever holds, as the kernel tells the process itself."""
+    code = (
+        "import sys; from holdfast.doors.cli import main; main(sys.argv[1:]);"
+        "print([l for l in open('/proc/self/status') if l.startswith('VmHWM')][0].split()[1])"
+    )
+    command = [sys.executable, "-c", code, *_cold_recall(query)[len(floors.program()) :]]
+    environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout.split()
+    return int(told[-1]) / 1024 if told and told[-1].isdigit() else 0.0
+
+
+def _milliseconds(work: Callable[..., object], *given: object, **named: object) -> float:
+    start = time.perf_counter()
+    work(*given, **named)
+    return (time.perf_counter() - start) * 1000
+
+
+def _against(name: str, ours: list[float], theirs: list[float], most: float) -> Ratio:
+    mine, floor = statistics.median(ours), statistics.median(theirs)
+    return Ratio(name, mine, floor, mine / floor, f"≤ {most:g}", mine / floor <= most)
+
+
+def _show(ratios: list[Ratio], grown: list[Size], main_size: int, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"ratios": [r.as_dict() for r in ratios], "sizes": [s.as_dict() for s in grown]}, indent=2))
+        return
+    print(f"\n{'against its floor':<52}{'ours':>11}{'floor':>11}{'ratio':>9}  target")
+    for row in ratios:
+        mark = "" if row.met else "   missed"
+        print(f"{row.name:<52}{row.ours_ms:>8.3f} ms{row.floor_ms:>8.3f} ms{row.ratio:>8.2f}×  {row.target}{mark}")
+    names = f"{'notes':>9}{'import/s':>10}{'store':>10}{'recall p50':>12}{'p95':>10}{'cold':>9}{'peak':>8}"
+    print(f"\n{names}{'index/note':>12}{'rebuild/s':>11}")
+    for size in grown:
+        print(
+            f"{size.notes:>9,}{size.import_per_s:>10,.0f}{size.store_ms:>7.2f} ms{size.recall_p50_ms:>9.2f} ms"
+            f"{size.recall_p95_ms:>7.2f} ms{size.cold_recall_ms:>6.0f} ms{size.cold_peak_mb:>5.0f} MB"
+            f"{size.index_bytes_per_note:>10,} B{size.rebuild_per_s:>11,.0f}"
+        )

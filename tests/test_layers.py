@@ -1,0 +1,286 @@
+"""The shape of the house: floors, who may touch what, and how large a thing may be. Written down once, in the code itself.
+
+`python tests/test_layers.py --write` puts the table of floors into docs/architecture.md anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SRC = ROOT / "src" / "holdfast"
+PAGE = ROOT / "docs" / "architecture.md"
+PICTURE = ROOT / "docs" / "architecture.svg"
+BEGIN = "<!-- floors: made by `python tests/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
+END = "<!-- /floors -->\n"
+
+MOST_LINES = 450
+MOST_LINES_OF_A_FUNCTION = 60
+
+TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
+    "shelf/disk.py": "the truth: the one place where memory files are opened and written",
+    "shelf/folder.py": "the truth: notes, trash, archive, index.md",
+    "shelf/tree.py": "the truth: the agent's own files",
+    "shelf/ahead.py": "a pipe to the child that counts a folder",
+    "house.py": "the home itself, its locks and its SQLite files; the .sql beside a module",
+    "config.py": "reads config.toml",
+    "doors/cli/settings.py": "writes config.toml",
+    "repository.py": "reads git's own files",
+    "marker.py": "a project's marker, outside the home",
+    "erasing.py": "reads the bytes of the databases back after a purge",
+    "doors/cli/importing.py": "reads the file a person names",
+    "doors/cli/editing.py": "the temporary file a person edits",
+    "doors/cli/demo.py": "shows a person a note as `cat` would",
+    "doors/cli/call.py": "/dev/null, when a caller closed a stream",
+    "doors/cli/docs.py": "writes the computed pages of docs/",
+}
+OS_CALLS = {
+    "chmod", "chown", "fchmod", "link", "makedirs", "mkdir", "mkfifo", "open", "remove", "removedirs", "rename", "renames",
+    "replace", "rmdir", "symlink", "truncate", "unlink", "write",
+}  # fmt: skip
+NETWORK = {"socket", "ssl", "http", "urllib", "ftplib", "smtplib", "socketserver", "xmlrpc", "requests", "httpx", "aiohttp"}
+RUNS_TEXT = {"eval", "exec", "compile"}
+UNPACKS_OBJECTS = {"pickle", "marshal", "shelve", "dill"}
+SQL = re.compile(
+    r"\b(SELECT\s.*\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|(CREATE|DROP|ALTER)\s+(TABLE|VIEW|INDEX|VIRTUAL))\b",
+    re.S,
+)
+SQL_IN_CODE = {"house.py": "asks a database that is not ours whether it holds anything"}
+
+
+def rooms():
+    """Every file of ours but the benchmarks, which measure the bare machine and stand on no call's way."""
+    return {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py")) if "bench" not in path.parts}
+
+
+def trees():
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in rooms().items()}
+
+
+def calls(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def imports(tree):
+    """The modules a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def is_of(node, module, names):
+    """Whether this is `module.name` with one of the names."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module and node.attr in names
+
+
+# --- floors -----------------------------------------------------------------------------------------------------------
+
+
+def contracts():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+def floors():
+    """The rooms of each floor, the highest first, as import-linter enforces them."""
+    layers = next(contract["layers"] for contract in contracts() if contract["type"] == "layers")
+    return [[room.strip("() ") for room in re.split(r"[|:]", layer)] for layer in layers]
+
+
+def about(room):
+    """What a room says of itself: the first sentence of its docstring."""
+    path = SRC / f"{room}.py" if (SRC / f"{room}.py").exists() else SRC / room / "__init__.py"
+    words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert words, f"{room} does not say what it is for"
+    first = words.split("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.:;]) ", first)[0].rstrip(".:;") if len(first) > 100 else first.rstrip(".")
+
+
+def table():
+    """The floors as docs/architecture.md shows them."""
+    lines = ["| Floor | Rooms |", "|---|---|"]
+    for number, floor in enumerate(reversed(floors())):
+        told = "<br>".join(f"**{room}**: {about(room).replace('|', '/')}" for room in floor)
+        lines.insert(2, f"| {number} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def page_with_table(text):
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    assert rest and after, "docs/architecture.md has lost the marks around its table"
+    return before + BEGIN + table() + END + after
+
+
+def test_imports_go_down_only():
+    lint = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[done.stdout.find("Broken contracts") :] + done.stderr
+
+
+def test_the_floors_name_every_room():
+    named = {room for floor in floors() for room in floor}
+    there = {path.stem for path in SRC.glob("*.py")} | {path.parent.name for path in SRC.glob("*/__init__.py")}
+    assert named == there - {"__init__"}
+
+
+def test_the_architecture_page_shows_the_floors_that_are_enforced():
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page_with_table(written), "run: python tests/test_layers.py --write"
+
+
+def test_the_picture_shows_every_room_and_no_other():
+    drawn = set(re.findall(r'class="room"[^>]*>([a-z_]+)<', PICTURE.read_text(encoding="utf-8")))
+    assert drawn == {room for floor in floors() for room in floor} - {"__main__"}
+
+
+# --- who may touch what -------------------------------------------------------------------------------------------------
+
+
+def test_only_config_reads_the_environment():
+    readers = set()
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if is_of(node, "os", {"environ", "environb", "getenv", "getenvb", "putenv"}):
+                readers.add(name)
+            if isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in one.name for one in node.names):
+                readers.add(name)
+    assert readers == {"config.py"}
+
+
+def touching(tree):
+    """The calls of a file that open, make, rename or remove files."""
+    found = set()
+    for node in calls(tree):
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            found.add("open")
+        elif is_of(node.func, "os", OS_CALLS):
+            found.add(f"os.{node.func.attr}")
+        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            if node.func.value.id in ("shutil", "pathlib"):
+                found.add(f"{node.func.value.id}.{node.func.attr}")
+    return found
+
+
+@pytest.mark.promise("promise-5")
+def test_only_these_files_touch_files_and_each_has_a_reason():
+    found = {name: sorted(made) for name, tree in trees().items() if (made := touching(tree))}
+    assert {name: made for name, made in found.items() if name not in TOUCHES} == {}
+    assert set(TOUCHES) - set(found) == set(), "no longer needed in the list"
+
+
+def test_only_the_shelf_renames_or_removes_what_is_in_it():
+    changing = {"os.rename", "os.replace", "os.unlink", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
+    elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("shelf/")}
+    assert elsewhere == {
+        "house.py",  # databases
+        "marker.py",  # .holdfast/project.json in a person's folder
+        "doors/cli/settings.py",  # config.toml
+        "doors/cli/editing.py",  # the temporary file of an editor
+    }
+
+
+def test_everything_may_be_caught_only_at_the_doors_and_what_is_caught_to_tidy_up_is_raised_again():
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            caught = {one.id for one in ast.walk(node.type) if isinstance(one, ast.Name)} if node.type else {"everything"}
+            if caught & {"Exception", "everything"}:
+                assert name.startswith("doors/"), f"{name}:{node.lineno}"
+            if "BaseException" in caught:
+                assert isinstance(node.body[-1], ast.Raise), f"{name}:{node.lineno}"
+
+
+def docstrings(tree):
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, owners)]
+    return {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+
+
+@pytest.mark.promise("promise-5")
+def test_sql_stands_in_sql_files():
+    for name, tree in trees().items():
+        words = docstrings(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words:
+                assert not SQL.search(node.value) or name in SQL_IN_CODE, f"{name}:{node.lineno}: {node.value[:60]!r}"
+
+
+def is_fixed(node):
+    """A statement that was written down, not put together: a text, a name of one, or one chosen of several."""
+    if isinstance(node, ast.IfExp):
+        return is_fixed(node.body) and is_fixed(node.orelse)
+    if isinstance(node, ast.JoinedStr):  # PRAGMA takes no parameters; numbers only
+        first = node.values[0]
+        numbers = all(
+            isinstance(one, ast.Constant) or (one.format_spec and ast.unparse(one.format_spec) == "f'd'") for one in node.values
+        )
+        return isinstance(first, ast.Constant) and str(first.value).startswith("PRAGMA ") and numbers
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name | ast.Attribute) and ast.unparse(node.value) in ("SQL", "self._sql")
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
+
+
+@pytest.mark.promise("promise-5")
+def test_no_statement_is_built_from_strings():
+    run = [
+        (name, node)
+        for name, tree in trees().items()
+        for node in calls(tree)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "executemany")
+    ]
+    assert run
+    assert [f"{name}:{node.lineno}" for name, node in run if not is_fixed(node.args[0])] == []
+
+
+@pytest.mark.promise("promise-5")
+def test_no_text_is_run_as_code_or_unpacked_into_objects():
+    for name, tree in trees().items():
+        assert not {one.split(".")[0] for one in imports(tree)} & UNPACKS_OBJECTS, name
+        for node in calls(tree):
+            assert not (isinstance(node.func, ast.Name) and node.func.id in RUNS_TEXT), f"{name}:{node.lineno}"
+            assert not is_of(node.func, "os", {"system", "popen"}), f"{name}:{node.lineno}"
+            assert not any(key.arg == "shell" for key in node.keywords), f"{name}:{node.lineno}"
+            if is_of(node.func, "yaml", {"load", "load_all", "full_load", "unsafe_load"}):
+                assert "Loader=yaml.BaseLoader" in ast.unparse(node), f"{name}:{node.lineno}"
+
+
+@pytest.mark.promise("promise-6")
+def test_no_room_knows_a_network():
+    used = {name: found for name, tree in trees().items() if (found := {one.split(".")[0] for one in imports(tree)} & NETWORK)}
+    assert used == {}
+
+
+# --- how large a thing may be -------------------------------------------------------------------------------------------
+
+
+def test_no_file_is_longer_than_one_sitting():
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in rooms().items()}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_no_function_is_longer_than_one_screen():
+    long = [
+        f"{name}:{node.lineno} {node.name}"
+        for name, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno >= MOST_LINES_OF_A_FUNCTION
+    ]
+    assert long == []
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python tests/test_layers.py --write")
+    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
