@@ -241,9 +241,7 @@ def test_a_home_that_cannot_even_be_read_is_said_and_never_looks_like_nothing_fo
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can give a folder to somebody else")
-def test_a_home_that_belongs_to_somebody_else_is_refused_by_name_and_stays_as_it_is(
-    open_memory, anybodys, truth, child
-):
+def test_a_home_that_belongs_to_somebody_else_is_refused_by_name_and_stays_as_it_is(open_memory, anybodys, truth, child):
     home = anybodys / "home"
     memory = open_memory(home=home)
     fill(memory)
@@ -281,9 +279,7 @@ def small_disk(tmp_path):
     place = tmp_path / "disk"
     place.mkdir()
     done = (
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(place)], capture_output=True, text=True
-        )
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs", str(place)], capture_output=True, text=True)
         if ROOT
         else None
     )
@@ -418,9 +414,7 @@ def try_all(home, where, what, outside):
 
 
 @pytest.mark.parametrize("where", PLANTED, ids=lambda where: where.replace("shelf/projects/demo", "scope"))
-def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks_untyped(
-    child, filled, home, tmp_path, where
-):
+def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks_untyped(child, filled, home, tmp_path, where):
     """A child does all verbs, so that a hang or a crash is seen; outside nothing may change."""
     told = child(
         """
@@ -467,9 +461,7 @@ def test_a_store_onto_something_planted_is_refused_or_replaces_it_and_never_goes
     path = home / "shelf/projects/demo/notes/planted.md"
     _plant(path, what, outside)
     memory = open_memory()
-    write = {"store": lambda: memory.store("text", key="planted"), "fact": lambda: memory.fact("planted", "a", "b")}[
-        verb
-    ]
+    write = {"store": lambda: memory.store("text", key="planted"), "fact": lambda: memory.fact("planted", "a", "b")}[verb]
     try:
         write()
     except Trouble:
@@ -538,9 +530,7 @@ def test_ten_thousand_malformed_notes_break_nothing_and_are_reported(filled, hom
 
 
 def test_a_note_with_a_thousand_versions_by_hand_is_read(filled, home, open_memory):
-    past = "".join(
-        f"## 2020-01-01T00:00:{n % 60:02d}Z to 2020-01-01T00:00:{n % 60:02d}Z\nversion {n}\n\n" for n in range(5000)
-    )
+    past = "".join(f"## 2020-01-01T00:00:{n % 60:02d}Z to 2020-01-01T00:00:{n % 60:02d}Z\nversion {n}\n\n" for n in range(5000))
     (home / "shelf/projects/demo/notes/long.md").write_text(f"now\n\n<!-- holdfast:history -->\n{past}")
     memory = open_memory()
     assert len(memory.history("long")) == 5001
@@ -622,6 +612,42 @@ def test_many_processes_that_make_the_same_home_at_once_all_succeed(home, open_m
         assert memory.check() == []
         memory.close()
         shutil.rmtree(home)
+
+
+_CROWD = """
+import sys
+from holdfast import Conflict, Memory
+memory = Memory(sys.argv[1], project="demo", cwd="/")
+lost = 0
+for n in range(15):
+    memory.store(f"harbour {sys.argv[2]} {n}", key=f"{sys.argv[2]}-{n}")
+    memory.store(f"plain {sys.argv[2]} {n}", key="plain")
+    try:
+        memory.store(f"edit {sys.argv[2]} {n}", key="edited", expected=memory.get("edited").version)
+    except Conflict:
+        lost += 1
+    memory.fact("Harbour", f"label {n}", sys.argv[2], on="2026-01-01", many=True)
+print(lost)
+"""
+
+
+def test_many_processes_write_into_one_home_and_nothing_is_lost(open_memory, home):
+    memory = open_memory()
+    memory.store("start", key="edited")
+    running = [
+        subprocess.Popen([sys.executable, "-c", _CROWD, str(home), name], stdout=-1, stderr=-1, text=True)
+        for name in ("ann", "bob", "cid")
+    ]
+    said = [process.communicate(timeout=60) for process in running]
+    assert [errors for _, errors in said] == ["", "", ""]
+    lost = sum(int(out) for out, _ in said)
+    assert len(memory.history("edited")) - 1 + lost == 45
+    assert len(memory.history("plain")) == 45
+    assert len(memory.list()) == 48
+    assert len(memory.facts("Harbour")) == 45
+    assert len(memory.recall("harbour", limit=100, mode="keyword")) == 46
+    assert memory.check() == []
+    assert list(home.rglob(".holdfast-*")) == []
 
 
 def test_threads_share_one_memory(memory):

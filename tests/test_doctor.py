@@ -72,9 +72,7 @@ def test_a_note_that_does_not_parse_is_reported_with_its_path_and_a_fix(sound, n
 
 
 @pytest.mark.promise("D1")
-@pytest.mark.parametrize(
-    "name", ["Bad Key.md", "Bad Key.md;touch pwned", "$(touch pwned).md", "-rf.md", "new\nline.md"]
-)
+@pytest.mark.parametrize("name", ["Bad Key.md", "Bad Key.md;touch pwned", "$(touch pwned).md", "-rf.md", "new\nline.md"])
 def test_the_fix_for_a_bad_name_renames_exactly_that_file_whatever_it_is_called(sound, note_file, tmp_path, name):
     path = note_file("x").parent / name
     path.write_text("harbour words")

@@ -15,10 +15,10 @@ import pytest
 
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
 from holdfast.identity import Project, look, settle
-from holdfast.marker import read_marker, write_marker
-from holdfast.repository import normalise
 from holdfast.ledger import Ledger
+from holdfast.marker import read_marker, write_marker
 from holdfast.note import NAME
+from holdfast.repository import normalise
 
 NOW = "2026-04-16T10:30:00Z"
 URL = "https://git.example.com/team/app.git"

@@ -103,7 +103,7 @@ def about(room):
     words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert words, f"{room} does not say what it is for"
     first = words.split("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=[.:;]) ", first)[0].rstrip(".:;") if len(first) > 100 else first.rstrip(".")
+    return re.split(r"(?<=\.) (?=[A-Z])", first)[0].rstrip(".")
 
 
 def table():

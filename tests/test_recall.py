@@ -302,6 +302,28 @@ def test_a_citation_names_exactly_the_lines_that_are_shown(memory, home):
             assert memory.read(path, int(first), int(last) - int(first) + 1).text == hit.text
 
 
+@pytest.mark.promise("N7")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"words\nof a person",
+        b"words\r\nof a person\r\n",
+        b"\xef\xbb\xbf---\ntype: user\n---\nwords\n",
+        b"---\nmood: fine\n# why\n---\n\n\nwords\n\n\n",
+        b"words\n\n<!-- holdfast:history -->\n## 2020-01-01 to 2021-01-01\nold\n",
+        b"words and \\<!-- holdfast:history -->\n",
+    ],
+)
+def test_a_citation_of_a_hand_written_note_names_its_lines(memory, note_file, data):
+    memory.store("there is a home now", key="first")
+    note_file("k").write_bytes(data)
+    (hit,) = memory.recall("words")
+    first, last = map(int, hit.citation.rsplit(":", 1)[1].split("-"))
+    lines = data.decode("utf-8-sig").split("\n")
+    assert "\n".join(lines[first - 1 : last]).rstrip("\r") == hit.text
+    assert "words" in hit.text
+
+
 @pytest.mark.promise("N7", "T1")
 def test_the_citation_of_an_older_version_names_its_lines_in_the_history(memory, home, clock):
     memory.store("red words\non two lines", key="k")

@@ -137,13 +137,9 @@ def test_recall_without_a_scope_reads_all_that_this_caller_may_see_and_nothing_e
     for number, caller in enumerate(crowd, 1):
         hits = caller.recall("harbour", limit=100).hits
         assert sorted(hit.text.split("\n")[-1] for hit in hits) == sorted(
-            f"harbour {what} of {scope} {number}"
-            for scope in ("project", "session", "agent")
-            for what in ("words", "file")
+            f"harbour {what} of {scope} {number}" for scope in ("project", "session", "agent") for what in ("words", "file")
         )
-        assert {hit.scope.id for hit in caller.recall(mode="recent", limit=100)} == {
-            f"{kind}{number}" for kind in "psa"
-        }
+        assert {hit.scope.id for hit in caller.recall(mode="recent", limit=100)} == {f"{kind}{number}" for kind in "psa"}
 
 
 @pytest.mark.promise("N8")

@@ -191,9 +191,7 @@ def test_the_old_version_stays_with_its_validity_interval(memory, clock):
 def test_a_hundred_versions_are_all_there_newest_first(memory):
     for number in range(100):
         memory.store(f"version {number}", key="many")
-    assert [version.text for version in memory.history("many")] == [
-        f"version {number}" for number in reversed(range(100))
-    ]
+    assert [version.text for version in memory.history("many")] == [f"version {number}" for number in reversed(range(100))]
 
 
 @pytest.mark.promise("N4")
@@ -215,9 +213,7 @@ def test_going_back_to_an_older_text_is_a_new_version(memory):
 
 
 @pytest.mark.promise("N4")
-@pytest.mark.parametrize(
-    "change", [{"tags": ["new"]}, {"type": "user"}, {"pinned": True}, {"valid_to": "2030-01-01"}], ids=str
-)
+@pytest.mark.parametrize("change", [{"tags": ["new"]}, {"type": "user"}, {"pinned": True}, {"valid_to": "2030-01-01"}], ids=str)
 def test_new_labels_on_the_same_text_are_an_update(memory, change):
     memory.store("same", key="k")
     assert memory.store("same", key="k", **change).action == "updated"
@@ -598,9 +594,7 @@ def test_a_stored_marker_cannot_forge_a_version(memory, note_file):
 
 def test_a_note_on_disk_looks_as_the_format_says(open_memory, note_file, clock):
     memory = open_memory(agent="reviewer", client="claude-code", session="7f3a")
-    memory.store(
-        "Use unittest in legacy modules.", key="tests", type="feedback", tags=["testing", "pytest"], origin="user"
-    )
+    memory.store("Use unittest in legacy modules.", key="tests", type="feedback", tags=["testing", "pytest"], origin="user")
     clock.set("2026-05-02T09:00:00Z")
     memory.store("Always use pytest; never unittest.", key="tests", origin="user")
     id = memory.get("tests").id
@@ -620,8 +614,7 @@ def test_dates_and_pins_stand_in_the_file_only_when_they_say_something(memory, n
     memory.store("special", key="special", valid_from="2026-01-01", valid_to="2027-01-01", pinned=True)
     assert not re.search("valid_|pinned|expires|trust|relations", note_file("plain").read_text())
     assert (
-        "valid_from: 2026-01-01T00:00:00Z\nvalid_to: 2027-01-01T00:00:00Z\npinned: true\n"
-        in note_file("special").read_text()
+        "valid_from: 2026-01-01T00:00:00Z\nvalid_to: 2027-01-01T00:00:00Z\npinned: true\n" in note_file("special").read_text()
     )
 
 
@@ -686,6 +679,82 @@ def test_a_store_leaves_nothing_beside_the_note(memory, home, no_temp_left):
     memory.store_many([{"text": "three"}, {"text": "four"}])
     assert sorted(os.listdir(home / "shelf" / "projects" / "demo" / "notes")) == ["four.md", "k.md", "three.md"]
     assert sorted(os.listdir(home / "shelf" / "projects" / "demo")) == ["index.md", "notes"]
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """What was asked of the disk, in order."""
+    told = []
+
+    def hear(name, show):
+        whole = getattr(os, name)
+
+        def heard(*args, **kwargs):
+            told.append((name, show(args)))
+            return whole(*args, **kwargs)
+
+        monkeypatch.setattr(os, name, heard)
+
+    def what(fd):
+        return "folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"
+
+    hear("write", lambda args: "file")
+    hear("fsync", lambda args: what(args[0]))
+    hear("rename", lambda args: args[1])
+    return told
+
+
+@pytest.mark.parametrize("verb", ["store", "store again", "fact", "files.create", "files.str_replace"])
+def test_a_write_is_flushed_before_it_is_renamed_and_its_folder_is_flushed_after(memory, steps, verb):
+    memory.store("old words", key="k")
+    memory.files.create("page.md", "old words")
+    memory.fact("Harbour", "state", "old")
+    steps.clear()
+    name = {
+        "store": lambda: memory.store("new words", key="new").note.path,
+        "store again": lambda: memory.store("new words", key="k").note.path,
+        "fact": lambda: memory.fact("Harbour", "state", "new").note.path,
+        "files.create": lambda: memory.files.create("new.md", "words") or "new.md",
+        "files.str_replace": lambda: memory.files.str_replace("page.md", "old", "new") or "page.md",
+    }[verb]().rsplit("/", 1)[-1]
+    renamed = steps.index(("rename", name))
+    before, after = steps[:renamed], steps[renamed + 1 :]
+    assert ("write", "file") in before
+    assert ("fsync", "file") in before[before.index(("write", "file")) :]
+    assert ("fsync", "folder") in after
+
+
+def test_forgetting_and_restoring_flush_the_folders_they_change(memory, steps):
+    memory.store("words", key="k")
+    memory.forget("k")
+    memory.restore("k")
+    for verb in (memory.forget, memory.restore):
+        steps.clear()
+        verb("k")
+        renamed = next(place for place, (name, what) in enumerate(steps) if name == "rename" and what.startswith("k"))
+        assert steps[renamed + 1 :].count(("fsync", "folder")) >= 2
+
+
+def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeypatch):
+    from holdfast.shelf import disk
+
+    flush = disk.sync_all
+    monkeypatch.setattr(disk, "sync_all", lambda folder: steps.append(("flush", "all")) or flush(folder))
+    memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(20)])
+    renames = [place for place, (name, what) in enumerate(steps) if name == "rename" and what.startswith("k")]
+    assert len(renames) == 20
+    assert ("flush", "all") in steps[: renames[0]] or steps[: renames[0]].count(("fsync", "file")) >= 20
+    assert ("fsync", "folder") in steps[renames[-1] :]
+
+
+def test_one_scopes_lock_does_not_hold_up_another(open_memory, home):
+    from holdfast.house import Lock
+
+    memory = open_memory()
+    memory.store("words", key="k")
+    with Lock(str(home), "projects+demo", 1):
+        assert memory.store("words", key="k", scope="global").action == "created"
+        assert memory.recall("words").hits
 
 
 def test_locks_stand_outside_the_shelf(memory, home):

@@ -116,9 +116,7 @@ def test_switched_on_again_everything_is_as_it_was(off, home, open_memory, monke
 
 
 @pytest.mark.promise("N12")
-@pytest.mark.parametrize(
-    ("word", "enabled"), [("1", True), ("true", True), ("0", False), ("off", False), ("FALSE", False)]
-)
+@pytest.mark.parametrize(("word", "enabled"), [("1", True), ("true", True), ("0", False), ("off", False), ("FALSE", False)])
 def test_the_environment_says_it_in_the_usual_words(open_memory, monkeypatch, word, enabled):
     monkeypatch.setenv("HOLDFAST_ENABLED", word)
     assert open_memory().status().enabled is enabled

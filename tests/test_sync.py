@@ -408,9 +408,7 @@ def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, 
     assert [version.text for version in memory.history("k")] == ["two", "edited by hand meanwhile"]
 
 
-def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(
-    memory, notes, monkeypatch, no_temp_left
-):
+def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(memory, notes, monkeypatch, no_temp_left):
     seen = memory.store("one", key="k").note.version
     read = disk.read
     edits = iter(["edited by hand meanwhile\n"])

@@ -168,6 +168,14 @@ def test_a_text_that_ended_before_it_was_said_needs_a_beginning_before_its_end(m
     assert not home.exists()
 
 
+@pytest.mark.promise("T1")
+def test_files_are_known_from_the_day_they_were_written(memory, clock):
+    memory.files.create("page.md", "harbour page")
+    assert len(memory.recall("harbour", known_at="2026-04-30")) == 0
+    assert len(memory.recall("harbour", known_at="2026-05-01")) == 1
+    assert len(memory.recall("harbour", as_of="2026-05-02")) == 1
+
+
 def test_a_clock_that_goes_backwards_does_not_reorder_history(memory, clock):
     memory.store("one", key="k")
     clock.back(days=30)
@@ -278,8 +286,7 @@ def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current(mem
     assert [fact.value for fact in memory.facts("Telegram", as_of="2026-03-10")] == ["unknown"]
     memory.fact("Telegram", "status", "disabled", on="2026-03-20")
     told = {
-        day: [fact.value for fact in memory.facts("Telegram", as_of=day)]
-        for day in ("2026-03-05", "2026-03-22", "2026-04-01")
+        day: [fact.value for fact in memory.facts("Telegram", as_of=day)] for day in ("2026-03-05", "2026-03-22", "2026-04-01")
     }
     assert told == {"2026-03-05": ["unknown"], "2026-03-22": ["disabled"], "2026-04-01": ["enabled"]}
 
@@ -334,9 +341,7 @@ def test_setting_a_fact_can_be_undone_from_the_notes_history(memory):
 
 @pytest.mark.promise("T3")
 def test_other_labels_other_lines_and_prose_stay_as_they_are(memory):
-    memory.store(
-        "# Telegram\n\nProse before.\n\n- [2026-01-01] owner: Ann\n* not dated\n\nProse after.\n", key="telegram"
-    )
+    memory.store("# Telegram\n\nProse before.\n\n- [2026-01-01] owner: Ann\n* not dated\n\nProse after.\n", key="telegram")
     memory.fact("Telegram", "status", "on", on="2026-03-01")
     memory.fact("Telegram", "status", "off", on="2026-03-02")
     text = memory.get("telegram").text
@@ -384,9 +389,7 @@ def test_a_fact_that_would_not_be_one_line_is_refused(memory, home, parts):
 
 
 @pytest.mark.promise("T3")
-@pytest.mark.parametrize(
-    "value", ["~~x~~ superseded 2026-01-01", "a: b: c", "[2026-01-01] x: y", "~~", "*bold*", "- x", "x~~"]
-)
+@pytest.mark.parametrize("value", ["~~x~~ superseded 2026-01-01", "a: b: c", "[2026-01-01] x: y", "~~", "*bold*", "- x", "x~~"])
 def test_a_value_that_looks_like_our_own_marks_stays_a_value(memory, value):
     memory.fact("Thing", "state", value, on="2026-01-01")
     assert [fact.value for fact in memory.facts("Thing")] == [value]

@@ -125,7 +125,7 @@ class _Share(Record):
 
 def compose(parts: list[Part], budget: Budget) -> Brief:
     """Nearest scope first; each within its share; and always a line about what was left out."""
-    shares = [share for scope in SCOPES if (share := _share(scope, parts, budget.entries))]
+    shares = [share for scope in SCOPES if (share := _share(scope, parts, budget))]
     if not shares:
         return Brief("")
     frame = max(len(_block([], sum([share.total for share in shares]))), len(_block([], 0)))
@@ -176,20 +176,21 @@ def _cost(lines: list[str]) -> int:
     return sum([len(line) + 3 for line in lines])
 
 
-def _share(scope: str, parts: list[Part], entries: int) -> _Share | None:
+def _share(scope: str, parts: list[Part], budget: Budget) -> _Share | None:
     """All a scope has to say. A project that was called otherwise before has several parts, and is one scope."""
     same = [part for part in parts if part.scope == scope]
-    told = [_entry(one) for part in same for one in part.notes][:entries]
+    told = [_entry(one, budget.scope_chars) for part in same for one in part.notes][: budget.entries]
     trees = [_Tree(f"- [{scope}] {safe(part.overview_path)}:", part.overview) for part in same if part.overview.strip()]
     if not told and not trees:
         return None
     return _Share(tuple(told), trees[0] if trees else None, sum([part.total for part in same]))
 
 
-def _entry(told: Told) -> _Entry:
+def _entry(told: Told, most: int) -> _Entry:
+    """The line of a note, as far as its scope can show it."""
     key = " ".join(told.key.split())
     shown = key if len(key) <= _KEY else key[: _KEY - 1] + "…"
-    flat = " / ".join([line.strip() for line in told.text.split("\n") if line.strip()])
+    flat = " / ".join([line.strip() for line in told.text.split("\n") if line.strip()])[:most]
     return _Entry(
         f"{told.scope}/{told.key}", f"- [{told.scope}] {safe(shown)} ({told.date}, {told.origin}): ", safe(flat)
     )

@@ -45,7 +45,7 @@ def hit_of_file(home: str, found: Found) -> Hit | None:
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
     return Hit(
         "file", Scope.of_folder(found.scope), found.key, None, (), "\n".join(rows[first - 1 : last]),
-        round(found.score, 4), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
+        float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
     )  # fmt: skip
 
 

@@ -121,9 +121,14 @@ def _config(desk: Desk) -> list[Problem]:
 
 
 def _strays(desk: Desk) -> list[Problem]:
-    return [
+    strays = [
         Problem("stray", f"{path} stands where scopes do and is none", f"rm {_quoted(desk.shelf.full(path))}", path)
         for path in desk.shelf.strays()
+    ]
+    misnamed = [path for scope in desk.shelf.scopes() for path in desk.shelf.misnamed(scope)]
+    return strays + [
+        Problem("misnamed", f"{path!a}: its name is not UTF-8", "Rename it; until then it is not found", ascii(path))
+        for path in misnamed
     ]
 
 

@@ -60,7 +60,7 @@ SETTINGS = (
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
     Setting("brief.entries", "brief_entries", int, "most entries of one scope in a briefing", "", 1, 100),
     Setting("brief.scope_chars", "brief_scope_chars", int, "most characters of one scope in a briefing", "", 100, 9000),
-    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a whole briefing", "", 400, 9000),
+    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a whole briefing", "", 750, 9000),
     Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
 )
 

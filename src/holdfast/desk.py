@@ -39,7 +39,7 @@ class Desk:
         self.config = config
         self.session = guard.name(session, "session id") if session else None
         self.agent = guard.name(agent, "agent name") if agent else None
-        self.client = client
+        self.client = guard.one_line(client, "client's name", 100) if client else None
         self.origin = guard.origin(origin)
         self._override = guard.name(project, "project id") if project else None
         self._cwd = cwd
@@ -298,7 +298,7 @@ class Desk:
             return None
         return Hit(
             "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
-            round(found.score, 4), f"{found.scope}/notes/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
+            float(f"{found.score:.4g}"), f"{found.scope}/notes/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
             found.valid_to, found.recorded, found.source,
         )  # fmt: skip
 

@@ -298,9 +298,10 @@ def key_of(text: str) -> str:
     of ASCII gets a short hash, so that different texts do not meet."""
     words = re.findall(r"[a-z0-9]+", _ascii(text.lower()))
     stem = "-".join(words[:6])[:48].strip("-")
-    if stem and " ".join(words) == text.lower() and stem.count("-") + 1 == len(words):
+    if stem and " ".join(words) == text.lower() and "-".join(words) == stem:
         return stem
-    return f"{stem}-{digest(text.encode('utf-8', 'surrogatepass'))[:8]}".lstrip("-")
+    mark = digest(text.encode("utf-8", "surrogatepass"))
+    return f"{stem}-{mark[:8]}" if stem else mark[:16]
 
 
 def _ascii(text: str) -> str:

@@ -146,6 +146,8 @@ class Sync:
         return ""
 
     def _fingerprint(self, scope: str, part: str) -> int:
+        if not os.path.isdir(self._path(scope, part)):
+            return 0
         if part == "notes":
             counted = ahead.fingerprint(scope)
             return self._shelf.fingerprint(scope, part) if counted is None else counted

@@ -361,7 +361,8 @@ def _doc_fields(doc: Doc, folder: int, mix: int) -> dict[str, Any]:
         "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
         "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
-        "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1], "versions": doc.versions,
+        "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
+        "versions": doc.versions,
         "problem": doc.problem, **_stamp(doc.stamp),
     }  # fmt: skip
 

@@ -201,6 +201,23 @@ def sweep(folder: Folder, name: str) -> bool:
         os.close(fd)
 
 
+def is_plain(folder: Folder, name: str) -> bool:
+    """Whether this is a name we look at: not hidden, and UTF-8. Temp files of dead writers are swept on the way."""
+    if name.startswith("."):
+        if name.startswith(TEMP):
+            sweep(folder, name)
+        return False
+    return name.isascii() or is_utf8(name)
+
+
+def is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _unlinked(folder: Folder, name: str) -> bool:
     try:
         os.unlink(name, dir_fd=folder.fd)

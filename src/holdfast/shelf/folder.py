@@ -207,15 +207,21 @@ class Shelf:
             return
         with folder, os.scandir(folder.fd) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
-                    if entry.name.startswith(disk.TEMP):
-                        disk.sweep(folder, entry.name)
+                if not disk.is_plain(folder, entry.name):
                     continue
                 try:
                     info = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
                 yield Entry(entry.name, disk.stamp_of(info), stat.S_ISREG(info.st_mode))
+
+    def misnamed(self, scope_folder: str) -> list[str]:
+        """Files of a scope whose names are not UTF-8, as a shell can write them: nobody can ask for those."""
+        found = []
+        for where, folders, names in os.walk(os.path.join(self.home, "shelf", scope_folder)):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            found += [os.path.join(where, name) for name in names if not name.isascii() and not disk.is_utf8(name)]
+        return found
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
         """One number for the whole folder that changes with any of its files: the quick form of `census`."""
@@ -225,9 +231,7 @@ class Shelf:
             return total
         with folder, os.scandir(folder.fd) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
-                    if entry.name.startswith(disk.TEMP):
-                        disk.sweep(folder, entry.name)
+                if not (entry.name[0].isalnum() and entry.name.isascii()) and not disk.is_plain(folder, entry.name):
                     continue
                 try:
                     info = entry.stat(follow_symlinks=False)

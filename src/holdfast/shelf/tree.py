@@ -151,9 +151,7 @@ class Tree:
         inner = []
         with os.scandir(folder.fd) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
-                    if entry.name.startswith(disk.TEMP):
-                        disk.sweep(folder, entry.name)
+                if not disk.is_plain(folder, entry.name):
                     continue
                 try:
                     info = entry.stat(follow_symlinks=False)
