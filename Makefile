@@ -27,7 +27,9 @@ battery: setup  ## kill, starve and crowd it: 0 acknowledged writes lost
 	@$(PY) -m battery
 
 docs: setup  ## write the computed pages of docs/ anew
-	@$(PY) -m holdfast.doors.cli.docs
+	@$(PY) -m holdfast.doors.cli.docs docs
+	@$(PY) tests/test_promises.py --write
+	@$(PY) tests/test_layers.py --write
 
 clean:  ## remove what setup and tests made
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build

@@ -894,3 +894,42 @@ def test_a_memory_is_a_context_manager_that_lets_go_of_its_files(home, tmp_path)
                 memory.get("missing")
     if before is not None:
         assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("where", ["the home", "a folder above it"])
+def test_a_home_behind_a_link_of_its_owners_works_like_any_other(open_memory, tmp_path, where):
+    (tmp_path / "real" / "home").mkdir(parents=True, mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "home" if where == "the home" else tmp_path / "real")
+    home = tmp_path / "link" if where == "the home" else tmp_path / "link" / "home"
+    memory = open_memory(home=home)
+    fill(memory)
+    for caller in (memory, memory, memory, open_memory(home=home), open_memory(home=tmp_path / "real" / "home")):
+        answer = caller.recall("harbour", mode="keyword")
+        assert (len(answer), answer.degraded) == (3, False)
+        assert caller.check() == []
+    (tmp_path / "real/home/shelf/projects/demo/notes/by-hand.md").write_text("harbour by hand")
+    assert len(memory.recall("harbour")) == 4
+
+
+def test_a_relative_home_stays_where_it_was_when_the_process_moves(open_memory, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    memory = open_memory(home="home")
+    monkeypatch.chdir("/")
+    fill(memory)
+    assert len(memory.recall("harbour")) == 3
+    assert (tmp_path / "home" / "shelf").is_dir()
+
+
+def test_a_note_whose_history_has_grown_to_the_most_that_is_read_is_refused_and_stays_readable(filled, home, open_memory):
+    path = home / "shelf" / "projects" / "demo" / "notes" / "k.md"
+    section = "## 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z\n" + "x" * 60_000 + "\n\n"
+    with open(path, "a") as file:
+        file.write("\n" + section * ((disk.NOTE_FILE_BYTES - path.stat().st_size - 30_000) // len(section)))
+    memory = open_memory()
+    try:
+        memory.store("harbour " + "y" * 60_000, key="k")
+    except HoldfastError:
+        assert memory.get("k").text == "harbour words"
+    else:
+        assert memory.get("k").text.startswith("harbour yyy")
+    assert len(memory.history("k")) > 1000

@@ -21,7 +21,7 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 BEGIN = "<!-- floors: made by `python tests/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
 END = "<!-- /floors -->\n"
 
-MOST_LINES = 450
+MOST_LINES = 500
 MOST_LINES_OF_A_FUNCTION = 60
 
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
@@ -81,7 +81,9 @@ def imports(tree):
 
 def is_of(node, module, names):
     """Whether this is `module.name` with one of the names."""
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module and node.attr in names
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == module and node.attr in names
 
 
 # --- floors -----------------------------------------------------------------------------------------------------------
@@ -98,12 +100,13 @@ def floors():
 
 
 def about(room):
-    """What a room says of itself: the first sentence of its docstring."""
+    """What a room says of itself: the first sentence of its docstring, or two where that is but a word."""
     path = SRC / f"{room}.py" if (SRC / f"{room}.py").exists() else SRC / room / "__init__.py"
     words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert words, f"{room} does not say what it is for"
     first = words.split("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=\.) (?=[A-Z])", first)[0].rstrip(".")
+    one, *more = re.split(r"(?<=\.) (?=[A-Z])", first)
+    return (one if len(one) > 30 or not more else f"{one} {more[0]}").rstrip(".")
 
 
 def table():
@@ -166,9 +169,8 @@ def touching(tree):
             found.add("open")
         elif is_of(node.func, "os", OS_CALLS):
             found.add(f"os.{node.func.attr}")
-        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if node.func.value.id in ("shutil", "pathlib"):
-                found.add(f"{node.func.value.id}.{node.func.attr}")
+        elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("shutil", "pathlib"):
+            found.add(ast.unparse(node.func))
     return found
 
 
@@ -275,7 +277,8 @@ def test_no_function_is_longer_than_one_screen():
         f"{name}:{node.lineno} {node.name}"
         for name, tree in trees().items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno >= MOST_LINES_OF_A_FUNCTION
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno >= MOST_LINES_OF_A_FUNCTION
     ]
     assert long == []
 

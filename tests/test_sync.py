@@ -445,3 +445,24 @@ def test_a_thread_that_asks_while_another_is_still_reading_a_change_sees_the_cha
     answered.set()
     first.join()
     assert told == ["by-hand"]
+
+
+def test_where_the_kernel_tells_nothing_changes_are_seen_all_the_same(memory, notes, files, monkeypatch):
+    monkeypatch.setattr(disk.Watch, "open", classmethod(lambda cls: None))
+    for _ in range(3):
+        memory.recall("nothing")
+    (notes / "by-hand.md").write_text("harbour words")
+    (files / "sub").mkdir()
+    (files / "sub" / "page.md").write_text("harbour page")
+    assert keys(memory) == ["by-hand", "sub/page.md"]
+    (notes / "by-hand.md").unlink()
+    assert keys(memory) == ["sub/page.md"]
+
+
+def test_where_no_more_folders_can_be_watched_changes_are_seen_all_the_same(memory, notes, files, monkeypatch):
+    monkeypatch.setattr(disk.Watch, "add", lambda self, path: False)
+    for _ in range(3):
+        memory.recall("nothing")
+    (notes / "by-hand.md").write_text("harbour words")
+    (files / "page.md").write_text("harbour page")
+    assert keys(memory) == ["by-hand", "page.md"]

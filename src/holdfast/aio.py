@@ -5,31 +5,50 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from holdfast.config import Config
+from holdfast.files import Files
 from holdfast.memory import Memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
-def _awaitable(
-    verb: Callable[Concatenate[Memory, P], R],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
+class _Skin(Generic[T]):
+    """Something sync, to be awaited."""
+
+    def __init__(self, inside: T) -> None:
+        self._inside = inside
+
+
+def _awaitable(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Skin[T], P], Coroutine[Any, Any, R]]:
     """The same verb, with the same signature, to be awaited."""
 
-    async def run(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+    async def run(self: _Skin[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(verb, self._inside, *args, **kwargs)
 
     functools.update_wrapper(run, verb)
     return run
 
 
-class AsyncMemory:
+class AsyncFiles(_Skin[Files]):
+    """The agent's own tree, awaited."""
+
+    view = _awaitable(Files.view)
+    create = _awaitable(Files.create)
+    str_replace = _awaitable(Files.str_replace)
+    insert = _awaitable(Files.insert)
+    delete = _awaitable(Files.delete)
+    rename = _awaitable(Files.rename)
+
+
+class AsyncMemory(_Skin[Memory]):
     """Takes what Memory takes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.memory = Memory(*args, **kwargs)
+        super().__init__(Memory(*args, **kwargs))
 
     store = _awaitable(Memory.store)
     store_many = _awaitable(Memory.store_many)
@@ -53,6 +72,31 @@ class AsyncMemory:
     reindex = _awaitable(Memory.reindex)
     mark = _awaitable(Memory.mark)
     close = _awaitable(Memory.close)
+
+    @property
+    def files(self) -> AsyncFiles:
+        """The agent's own tree, by the six verbs of the memory tool."""
+        return AsyncFiles(self._inside.files)
+
+    @property
+    def config(self) -> Config:
+        return self._inside.config
+
+    @property
+    def home(self) -> str:
+        return self._inside.home
+
+    @property
+    def project(self) -> str:
+        return self._inside.project
+
+    @property
+    def session(self) -> str | None:
+        return self._inside.session
+
+    @property
+    def agent(self) -> str | None:
+        return self._inside.agent
 
     async def __aenter__(self) -> Self:
         return self

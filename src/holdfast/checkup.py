@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from holdfast import house
+from holdfast.errors import DiskTrouble
 from holdfast.note import Problem, Record
 
 TYPE_CHECKING = False
@@ -88,8 +90,16 @@ def check(desk: Desk) -> list[Problem]:
     """Everything that is not as it should be."""
     if not os.path.isdir(desk.config.home):
         return []
+    try:
+        house.must_be_ours(desk.config.home)
+    except DiskTrouble as error:
+        return [Problem("owner", error.message, f"sudo chown -R $(id -u) {_quoted(desk.config.home)}", desk.config.home)]
     problems = _home(desk) + _config(desk)
-    broken = desk.index.verify()
+    try:
+        broken = desk.index.verify()
+    except DiskTrouble as error:
+        broken = ""
+        problems.append(Problem("index_unwritable", error.message, error.fix, "index.db"))
     if broken:
         problems.append(Problem("index_damaged", f"the index was damaged: {broken}", "holdfast reindex", "index.db"))
         desk.index.start_anew()

@@ -169,9 +169,10 @@ def _read_toml(path: str) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ConfigError(f"{path} is not a regular file", "Remove it")
     with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ConfigError(f"{path} is not a regular file", "Remove it")
         data = file.read(1024 * 1024)
     import tomllib
 

@@ -233,6 +233,7 @@ class Desk:
 
     def look(self, folders: tuple[str, ...]) -> str:
         """Make the catalogue true for these scopes; the reason if it may say less than the shelf."""
+        house.must_be_ours(self.config.home)
         for attempt in range(_ASKED):
             try:
                 return self.sync.look(folders)

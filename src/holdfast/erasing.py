@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import dates
-from holdfast.errors import DiskTrouble
+from holdfast.errors import DiskTrouble, from_os
 from holdfast.leaf import opened, versions_of
 from holdfast.note import Receipt, Scope
 
@@ -82,6 +82,8 @@ def _left(shelf: Shelf, place: Scope, key: str) -> list[tuple[str, str]]:
 
 def _holds(path: str, traces: list[bytes]) -> bool:
     """Whether any of these stands in the file, read in pieces that overlap."""
+    if not os.path.isfile(path):
+        return False
     overlap = max((len(trace) for trace in traces), default=1)
     try:
         with open(path, "rb") as file:
@@ -91,6 +93,6 @@ def _holds(path: str, traces: list[bytes]) -> bool:
                 if any(trace in window for trace in traces):
                     return True
                 tail = window[-overlap:]
-    except FileNotFoundError:
-        return False
+    except OSError as error:
+        raise from_os(error, f"cannot read {path} back") from error
     return False

@@ -50,6 +50,16 @@ def opened(home: str, create: bool) -> int | None:
     return fd
 
 
+def must_be_ours(home: str) -> None:
+    """Refuse a home that is somebody else's, whatever could be read of it."""
+    try:
+        fd = opened(home, create=False)
+    except OSError as error:
+        raise from_os(error, f"cannot open the home {home}") from error
+    if fd is not None:
+        os.close(fd)
+
+
 def _make_home(home: str) -> None:
     try:
         fd = opened(home, create=True)
@@ -105,19 +115,14 @@ class Lock:
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            home = opened(self._home, create=True)
-            assert home is not None
+            fd = opened(self._home, create=True)
+            assert fd is not None
+            for folder in ("run", "locks"):
+                fd = _into(fd, folder)
             try:
-                return os.open(f"run/locks/{self._name}.lock", flags, 0o600, dir_fd=home)
-            except FileNotFoundError:
-                for folder in ("run", "run/locks"):
-                    try:
-                        os.mkdir(folder, 0o700, dir_fd=home)
-                    except FileExistsError:
-                        pass
-                return os.open(f"run/locks/{self._name}.lock", flags, 0o600, dir_fd=home)
+                return os.open(f"{self._name}.lock", flags, 0o600, dir_fd=fd)
             finally:
-                os.close(home)
+                os.close(fd)
         except OSError as error:
             raise from_os(error, f"cannot lock {self._name}") from error
 
@@ -132,6 +137,21 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _into(fd: int, folder: str) -> int:
+    """The folder in a folder, made if it is not there, never through a link; the outer one is closed."""
+    try:
+        try:
+            return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=fd)
+        except FileNotFoundError:
+            try:
+                os.mkdir(folder, 0o700, dir_fd=fd)
+            except FileExistsError:
+                pass
+            return os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=fd)
+    finally:
+        os.close(fd)
 
 
 class Renewed(Exception):
@@ -198,12 +218,16 @@ class Database:
 
     def failed(self, error: BaseException) -> BaseException:
         """What SQLite said, as one of ours; a damaged file is renewed on the way."""
-        if isinstance(error, _DAMAGE):
+        if isinstance(error, _DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
             self.renew()
             return Renewed(str(error))
         if isinstance(error, apsw.IOError):
             self.close()  # its files may have been deleted under it; the next use looks
         return ours(error, self._path) if isinstance(error, apsw.Error) else error
+
+    def _should_be_writable(self) -> bool:
+        """A derived file that refuses to be written though we may write it has a damaged header."""
+        return not self.truth and os.access(self._path, os.W_OK) and os.access(self._home, os.W_OK)
 
     # --- the file ------------------------------------------------------------------------------------------------
 

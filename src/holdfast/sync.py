@@ -135,8 +135,10 @@ class Sync:
     # --- looking -------------------------------------------------------------------------------------------------
 
     def _look_at(self, scope: str, part: str) -> str:
-        watching = self._watched(scope, part)
         known = self._index.folder(scope, part)
+        if not (known and known[1]) and not os.path.isdir(self._path(scope, part)):
+            return ""  # nothing there, nothing known
+        watching = self._watched(scope, part)
         if known is None or known[1] != self._fingerprint(scope, part):
             reason = self._reconcile(scope, part)
             if reason:
@@ -308,7 +310,7 @@ def _listing(scope: str, rows: list[tuple[str, str, str, str, str]]) -> bytes:
     """index.md: one line a note, for people and for clients that load a file."""
     head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
     lines = [f"- [{key}](notes/{key}.md) ({type}, {date}): {_gist(text)}\n" for key, _, type, date, text in rows]
-    return (f"{head}# {scope}: {len(rows)} notes\n\n" + "".join(lines)).encode("utf-8", "replace")
+    return (f"{head}# {scope}: {len(rows)} {'note' if len(rows) == 1 else 'notes'}\n\n" + "".join(lines)).encode("utf-8", "replace")
 
 
 def _gist(text: str) -> str:

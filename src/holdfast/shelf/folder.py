@@ -297,7 +297,10 @@ class Shelf:
 
     def _sync(self, *folders: Folder) -> None:
         for folder in folders:
-            disk.sync_folder(folder)
+            try:
+                disk.sync_folder(folder)
+            except OSError as error:
+                raise from_os(error, f"cannot flush {folder.name}") from error
 
 
 def _stamp(compact: str) -> str:
