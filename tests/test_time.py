@@ -427,3 +427,28 @@ def test_a_fact_about_a_forgotten_subject_starts_anew(memory):
     assert memory.facts("Thing", history=True) == []
     assert memory.fact("Thing", "state", "new", on="2026-02-01").action == "created"
     assert [fact.value for fact in memory.facts("Thing", history=True)] == ["new"]
+
+
+@pytest.mark.promise("T3")
+@pytest.mark.parametrize(
+    ("subject", "key", "text"),
+    [
+        ("Telegram", "telegram", "plain words"),
+        ("Telegram", "telegram", "# Messengers\n\nplain words"),
+        ("Big Thing", "big-thing", "plain words"),
+        ("big-thing", "big-thing", "# Big Thing"),
+    ],
+)
+def test_a_fact_set_in_a_note_that_was_there_before_is_found_under_its_subject(memory, subject, key, text):
+    memory.store(text, key=key)
+    memory.fact(subject, "status", "on", on="2026-01-01")
+    assert [fact.value for fact in memory.facts(subject)] == ["on"]
+    memory.fact(subject, "status", "off", on="2026-02-01")
+    assert [fact.value for fact in memory.facts(subject)] == ["off"]
+
+
+@pytest.mark.promise("T3")
+def test_a_fact_closes_the_line_of_its_subject_in_whichever_note_that_stands(memory):
+    memory.store("# Telegram\n\n- [2026-03-20] status: disabled", key="messenger-bot")
+    memory.fact("Telegram", "status", "enabled", on="2026-03-27")
+    assert [fact.value for fact in memory.facts("Telegram")] == ["enabled"]

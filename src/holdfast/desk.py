@@ -44,6 +44,7 @@ class Desk:
         self._override = guard.name(project, "project id") if project else None
         self._cwd = cwd
         self._project: tuple[str, ...] | None = None
+        self._sources: dict[str, Source] = {}
         self.shelf = Shelf(config.home, config.lock_seconds)
         self.index = Index(config.home, config.lock_seconds)
         self.ledger = Ledger(config.home, config.lock_seconds)
@@ -134,7 +135,7 @@ class Desk:
         """The gate: what passes here may be written."""
         body = guard.text(text, self.config.note_bytes)
         name = guard.key(key) if key is not None else key_of(body)
-        source = Source(guard.origin(origin or self.origin), self.agent, self.client, self.session)
+        source = self._source(origin)
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
         end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
         if end and end <= (start or dates.now()):
@@ -142,6 +143,13 @@ class Desk:
             raise UsageError(f"valid_to {end} is not after valid_from {start or 'now'}", fix)
         kept = guard.tags(tags_of(tags)) if tags is not None else None
         return Draft(name, body, source, guard.type_(type) if type else None, kept, start, end, pinned, expected)
+
+    def _source(self, origin: str | None) -> Source:
+        """Who is speaking; the same record for all that comes from one origin."""
+        name = guard.origin(origin or self.origin)
+        if name not in self._sources:
+            self._sources[name] = Source(name, self.agent, self.client, self.session)
+        return self._sources[name]
 
     def draft_of(self, note: Mapping[str, Any], number: int, origin: str | None) -> Draft:
         """The same for one of many; an error names which."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from holdfast.dates import DAY, is_moment
-from holdfast.note import Fact, Record
+from holdfast.note import KEY, Fact, Record, key_of
 from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
@@ -47,6 +47,12 @@ class Edit(Record):
 def fold(name: str) -> str:
     """Names that differ only in case or spacing are one."""
     return " ".join(name.casefold().split())
+
+
+def note_key(subject: str) -> str:
+    """The key of the note that holds a subject's facts: names that are one subject have one note."""
+    name = fold(subject)
+    return name if KEY.match(name) else key_of(name)
 
 
 def lines(text: str) -> list[Dated]:

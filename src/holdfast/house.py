@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_TUNING = "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=268435456"
+_TUNING = (
+    "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
+    "PRAGMA mmap_size=268435456; PRAGMA cache_size=-65536"
+)
 
 
 def exists(home: str) -> bool:
@@ -50,23 +53,14 @@ def opened(home: str, create: bool) -> int | None:
     return fd
 
 
-def must_be_ours(home: str) -> None:
+def must_be_ours(home: str, create: bool = False) -> None:
     """Refuse a home that is somebody else's, whatever could be read of it."""
     try:
-        fd = opened(home, create=False)
+        fd = opened(home, create)
     except OSError as error:
         raise from_os(error, f"cannot open the home {home}") from error
     if fd is not None:
         os.close(fd)
-
-
-def _make_home(home: str) -> None:
-    try:
-        fd = opened(home, create=True)
-        if fd is not None:
-            os.close(fd)
-    except OSError as error:
-        raise from_os(error, f"cannot make the home {home}") from error
 
 
 def _sync(folder: str) -> None:
@@ -234,7 +228,7 @@ class Database:
     def opened(self, make_home: bool = False) -> apsw.Connection:
         """The open file, unless somebody deleted or replaced it since. Where there is no home, asking makes none."""
         if make_home and not exists(self._home):
-            _make_home(self._home)
+            must_be_ours(self._home, create=True)
         if self._db is not None:
             if self._files is None:
                 return self._db

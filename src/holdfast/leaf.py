@@ -300,7 +300,10 @@ def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str,
     """What happens (created, updated, unchanged) and the file after it."""
     _as_expected(draft, old)
     if old is None:
-        head = _head(draft, Head(id=new_id, created=now), now)
+        head = Head(
+            new_id, draft.type or "project", draft.tags or (), now, now, draft.source, draft.valid_from or now,
+            draft.valid_to, bool(draft.pinned), "", (),
+        )  # fmt: skip
         return "created", _leaf(page.new(head, draft.text), head, draft.text, 0)
     head = old.head
     now = max(now, head.updated)  # the clock may go backwards; a note's history does not

@@ -53,8 +53,10 @@ class Record:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         state, fields = self.__dict__, self._fields
-        if len(values) != len(fields) or named:
-            state.update(self._defaults)
+        if not named and len(values) == len(fields):
+            state.update(zip(fields, values))  # noqa: B905
+            return
+        state.update(self._defaults)
         state.update(zip(fields, values, strict=False))
         state.update(named)
         if len(state) != len(fields) or len(values) > len(fields) or not named.keys() <= self._names:

@@ -17,6 +17,7 @@ text can forge history. `render(parse(text)) == text` for every text.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from holdfast.dates import DAY, STAMP
@@ -215,14 +216,13 @@ def _whole(line: str, newline: str) -> str:
 
 def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> tuple[tuple[str, str], ...]:
     """Our fields as `head` says, in their places; everybody else's as they are, and ours where they say so already."""
-    source = {name: value for name in Source._fields if (value := getattr(head.source, name))}
     ours = {
         "id": head.id,
         "type": head.type,
         "tags": _flow(head.tags) if head.tags else "",
         "created": head.created,
         "updated": head.updated,
-        "source": _flow(source),
+        "source": _source_line(head.source),
         "valid_from": head.valid_from if head.valid_from != head.updated else "",
         "valid_to": head.valid_to or "",
         "pinned": "true" if head.pinned else "",
@@ -239,6 +239,11 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> t
             kept.extend(_field(name, raw, value, getattr(head, name), newline))
     kept.extend((name, f"{name}: {value}{newline}") for name, value in ours.items() if value)
     return tuple(kept)
+
+
+@functools.lru_cache(64)
+def _source_line(source: Source) -> str:
+    return _flow({name: value for name in Source._fields if (value := getattr(source, name))})
 
 
 def _field(name: str, raw: str, value: str, meant: object, newline: str) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import dates, facts, guard
-from holdfast.note import KEY, Fact, FactSet, key_of, title_of
+from holdfast.note import Fact, FactSet, title_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def fact(
     """The steps of `Memory.fact`."""
     subject, label, value = guard.one_line(subject, "subject", 200), guard.label(label), guard.one_line(value, "value")
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
-    key = _key(subject)
+    key = facts.note_key(subject)
     place = desk.place_of(scope, key)
     edits: list[facts.Edit] = []
 
@@ -32,12 +32,6 @@ def fact(
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
     return FactSet(edit.action, stated, tuple(retired), note)
-
-
-def _key(subject: str) -> str:
-    """Names that differ only in case or spacing are one subject, so one note."""
-    name = facts.fold(subject)
-    return name if KEY.match(name) else key_of(name)
 
 
 def _same(fact: Fact, line: facts.Dated) -> bool:

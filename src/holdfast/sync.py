@@ -310,7 +310,8 @@ def _listing(scope: str, rows: list[tuple[str, str, str, str, str]]) -> bytes:
     """index.md: one line a note, for people and for clients that load a file."""
     head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
     lines = [f"- [{key}](notes/{key}.md) ({type}, {date}): {_gist(text)}\n" for key, _, type, date, text in rows]
-    return (f"{head}# {scope}: {len(rows)} {'note' if len(rows) == 1 else 'notes'}\n\n" + "".join(lines)).encode("utf-8", "replace")
+    count = "1 note" if len(rows) == 1 else f"{len(rows)} notes"
+    return (f"{head}# {scope}: {count}\n\n" + "".join(lines)).encode("utf-8", "replace")
 
 
 def _gist(text: str) -> str:

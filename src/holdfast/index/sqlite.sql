@@ -104,15 +104,20 @@ UPDATE folder SET stale = 1 WHERE scope = :scope AND part = 'notes';
 -- name: doc_stamp
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
 
+-- name: any_doc
+SELECT 1 FROM doc WHERE folder = :folder LIMIT 1;
+
+-- name: last_ids
+SELECT coalesce((SELECT max(id) FROM doc), 0), coalesce((SELECT max(id) FROM passage), 0);
+
 -- name: doc_stamps
 SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
 
 -- name: add_doc
-INSERT INTO doc (folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
+INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem)
-VALUES (:folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
-  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem)
-RETURNING id;
+VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
+  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, note_id = :note_id, title = :title,
@@ -125,11 +130,10 @@ WHERE id = :doc;
 DELETE FROM doc WHERE id = :doc;
 
 -- name: add_passage
-INSERT INTO passage (doc, seq, past, names, text, first_line, last_line, type, tags, source, recorded, valid_from,
+INSERT INTO passage (id, doc, seq, past, names, text, first_line, last_line, type, tags, source, recorded, valid_from,
   valid_to, closed, replaced)
-VALUES (:doc, :seq, :past, :names, :text, :first_line, :last_line, :type, :tags, :source, :recorded, :valid_from,
-  :valid_to, :closed, :replaced)
-RETURNING id;
+VALUES (:id, :doc, :seq, :past, :names, :text, :first_line, :last_line, :type, :tags, :source, :recorded, :valid_from,
+  :valid_to, :closed, :replaced);
 
 -- name: add_now
 INSERT INTO now (rowid, names, text) VALUES (:id, :names, :text);
@@ -193,12 +197,12 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now)
-ORDER BY d.updated DESC, d.id DESC LIMIT :pool;
+ORDER BY d.updated DESC, f.scope, d.key, p.seq LIMIT :pool;
 
 -- name: recent_at
 SELECT p.id FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND p.recorded <= :known_at
-ORDER BY p.recorded DESC, p.id DESC;
+ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
@@ -225,7 +229,7 @@ WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
-  AND (:about IS NULL OR a.about = :about OR a.named = :about)
+  AND (:about IS NULL OR a.about = :about OR a.named = :about OR (d.kind = 'note' AND d.key = :key))
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
 ORDER BY a.about, a.named, a.valid_from, a.line;
