@@ -68,7 +68,8 @@ NO_DATES = [
     "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "٢٠٢٦-٠٣-٢٧", "２０２６-03-27", "2026–03–27",
     "2026-03-27\0",
     "2026-03-27\u200b", "'2026-03-27'", "2026-03-27; DROP TABLE", "2026-W13-5", "1e9", "now", "x" * 100_000,
-    None, 0, 20260327, 1.5, True, b"2026-03-27", ["2026-03-27"], time(10, 0), timedelta(1), datetime, date, pytest.param(object(), id="an object"),
+    None, 0, 20260327, 1.5, True, b"2026-03-27", ["2026-03-27"], time(10, 0), timedelta(1), datetime, date,
+    pytest.param(object(), id="an object"),
 ]  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def from_os(error: OSError, doing: str) -> HoldfastError:
 
     what = f"{doing}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskTrouble(what, "Free some space and try again; nothing was half-written")
+        return DiskTrouble(what, "Free some space and try again; no file is half-written")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):

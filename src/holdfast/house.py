@@ -215,9 +215,11 @@ class Database:
         if isinstance(error, _DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
             self.renew()
             return Renewed(str(error))
-        if isinstance(error, apsw.IOError):
-            self.close()  # its files may have been deleted under it; the next use looks
-        return ours(error, self._path) if isinstance(error, apsw.Error) else error
+        if not isinstance(error, apsw.Error):
+            return error
+        if not isinstance(error, apsw.BusyError | apsw.LockedError):
+            self.close()  # its files may be gone, or its log be open for reading only: the next use starts afresh
+        return ours(error, self._path)
 
     def _should_be_writable(self) -> bool:
         """A derived file that refuses to be written though we may write it has a damaged header."""
@@ -233,18 +235,36 @@ class Database:
             if self._files is None:
                 return self._db
             files = _files(self._path)
-            if files == self._files and (files[0] or not exists(self._home)):
+            same = files == self._files and (files[0] or not exists(self._home))
+            if same and not (self.reason and self._mended()):
                 return self._db
             self.close()
         self.reason = ""
         self.generation += 1
         try:
-            self._db = self._connect() or self._make() if exists(self._home) else self._in_memory()
+            if exists(self._home):
+                self._keep(_inode(self._path), self._connect() or self._make())
+            else:  # a file that another process makes from now on is not the one we have open
+                self._db, self._files = self._in_memory(), (0, 0, 0)
         except (DiskTrouble, Damaged) as error:
             self.reason = error.message
-            self._db = self._frozen() or self._in_memory()
-        self._files = _files(self._path)
+            self._keep(_inode(self._path), self._frozen() or self._in_memory())
+        assert self._db is not None
         return self._db
+
+    def _keep(self, before: int, db: apsw.Connection) -> None:
+        """Remember which file this is: the one seen before connecting, so that one put there meanwhile is noticed."""
+        self._db = db
+        main, log, shared = _files(self._path)
+        self._files = before or main, log, shared
+
+    def _mended(self) -> bool:
+        """Whether what could not be used can be by now: trouble passes, and a process may stay for long."""
+        try:
+            (self._connect() or self._make()).close()
+        except HoldfastError:
+            return False
+        return True
 
     def close(self) -> None:
         with self.lock:
@@ -427,7 +447,7 @@ def ours(error: BaseException, path: str) -> HoldfastError:
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return Busy(what, "Another process holds it; try again in a moment")
     if isinstance(error, apsw.FullError):
-        return DiskTrouble(what, "Free some space and try again; nothing was half-written")
+        return DiskTrouble(what, "Free some space and try again; no file is half-written")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if isinstance(error, apsw.IOError):

@@ -18,7 +18,7 @@ def fact(
     """The steps of `Memory.fact`."""
     subject, label, value = guard.one_line(subject, "subject", 200), guard.label(label), guard.one_line(value, "value")
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
-    key = facts.note_key(subject)
+    key = _key(desk, subject, scope)
     place = desk.place_of(scope, key)
     edits: list[facts.Edit] = []
 
@@ -32,6 +32,15 @@ def fact(
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
     return FactSet(edit.action, stated, tuple(retired), note)
+
+
+def _key(desk: Desk, subject: str, scope: Scope) -> str:
+    """The note that states facts about this subject already, whatever its key; else the one named after it."""
+    key = facts.note_key(subject)
+    if desk.shelf.stamp(scope.folder, "notes", f"{key}.md") is not None:
+        return key
+    desk.look((scope.folder,))
+    return desk.ask(lambda: desk.index.stating(scope.folder, subject)) or key
 
 
 def _same(fact: Fact, line: facts.Dated) -> bool:

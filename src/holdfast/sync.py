@@ -116,9 +116,12 @@ class Sync:
         where that fails the next change makes it again."""
         try:
             if now or self._index.listing_due(place.folder, SMALL, _LAG):
-                rows = self._index.listing(place.folder)
-                self._index.listed(place.folder)
-                self._shelf.write_listing(place, _listing(str(place), rows))
+                with Lock(self._shelf.home, "index.md+" + place.folder.replace("/", "+"), self._lock_seconds):
+                    if now or self._index.listing_due(place.folder, SMALL, _LAG):  # nobody did while we waited
+                        known = self._index.folder(place.folder, "notes")
+                        rows = self._index.listing(place.folder)
+                        self._shelf.write_listing(place, _listing(str(place), rows))
+                        self._index.listed(place.folder, known[1] if known else 0)
         except (Lost, Busy, DiskTrouble):
             self.reset()
 

@@ -212,6 +212,11 @@ class Index:
             for subject, label_, value, start, end, retired, links, line, scope, part, name in rows
         ]  # fmt: skip
 
+    def stating(self, scope: str, subject: str) -> str | None:
+        """The key of a note that states facts about a subject."""
+        row = self._one("stating", scope=scope, about=fold(subject))
+        return str(row[0]) if row else None
+
     def listing(self, scope: str) -> list[tuple[str, str, str, str, str]]:
         """One row a note, for index.md."""
         return self._all("listing", scope=scope)
@@ -221,13 +226,10 @@ class Index:
         state = self._one("listing_state", scope=scope, most=small + 1)
         return bool(state and state[0] and (state[2] <= small or time.time() - state[1] >= seconds))
 
-    def listed(self, scope: str, done: bool = True) -> None:
-        """index.md says what the notes say (or, `done` false, failed to)."""
+    def listed(self, scope: str, seen: int) -> None:
+        """index.md says what the notes said when their fingerprint was the one seen."""
         with self._writing() as db:
-            if done:
-                db.execute(SQL["set_listed"], {"scope": scope, "time": time.time()})
-            else:
-                db.execute(SQL["set_stale_again"], {"scope": scope})
+            db.execute(SQL["set_listed"], {"scope": scope, "time": time.time(), "seen": seen})
 
     def counts(self) -> list[tuple[str, str, int, int, str]]:
         """Per folder: how many files, how many bytes, last change."""

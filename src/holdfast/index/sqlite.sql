@@ -96,10 +96,7 @@ SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder 
 FROM folder f WHERE f.scope = :scope AND f.part = 'notes';
 
 -- name: set_listed
-UPDATE folder SET stale = 0, listed = :time WHERE scope = :scope AND part = 'notes';
-
--- name: set_stale_again
-UPDATE folder SET stale = 1 WHERE scope = :scope AND part = 'notes';
+UPDATE folder SET stale = (fingerprint <> :seen), listed = :time WHERE scope = :scope AND part = 'notes';
 
 -- name: doc_stamp
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
@@ -233,6 +230,10 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
 ORDER BY a.about, a.named, a.valid_from, a.line;
+
+-- name: stating
+SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about ORDER BY d.key LIMIT 1;
 
 -- name: counts
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0), coalesce(max(d.updated), '')

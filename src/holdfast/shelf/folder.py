@@ -119,8 +119,12 @@ class Shelf:
                     disk.sync_all(folder)
                     with self.lock(scope):
                         self._as_seen(folder, notes)
-                        for temp, name in temps:
-                            os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                        for number, (temp, name) in enumerate(temps):
+                            try:
+                                os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                            except OSError as error:
+                                doing = f"cannot write {folder.name}/{name} ({number} of {len(temps)} were written before it)"
+                                raise from_os(error, doing) from error
                     disk.sync_folder(folder)
                     return [disk.stamp(folder, name) or (0, 0, 0) for name, _, _ in notes]
             except OSError as error:
@@ -269,17 +273,18 @@ class Shelf:
                             yield f"{kind.name}/{entry.name}", good
 
     def write_listing(self, scope: Scope, data: bytes) -> None:
-        """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed."""
+        """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed. Its temp file
+        is made among the notes, where readers sweep what a dead writer left."""
         there = self._open(scope.folder)
         if there is None:
             return
-        with there as folder:
+        with there as folder, self._make(scope.folder, "notes") as notes:
             try:
-                fd, temp = disk.write_temp(folder, data, sync=False)
+                fd, temp = disk.write_temp(notes, data, sync=False)
                 try:
-                    os.rename(temp, "index.md", src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                    os.rename(temp, "index.md", src_dir_fd=notes.fd, dst_dir_fd=folder.fd)
                 finally:
-                    disk.discard(folder, fd, temp)
+                    disk.discard(notes, fd, temp)
             except OSError as error:
                 raise from_os(error, f"cannot write {folder.name}/index.md") from error
 
