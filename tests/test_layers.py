@@ -29,7 +29,8 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "shelf/folder.py": "the truth: notes, trash, archive, index.md",
     "shelf/tree.py": "the truth: the agent's own files",
     "shelf/ahead.py": "a pipe to the child that counts a folder",
-    "house.py": "the home itself, its locks and its SQLite files; the .sql beside a module",
+    "house.py": "the home itself, its locks and its SQLite files",
+    "sql.py": "the .sql beside a module; a database that is set aside",
     "config.py": "reads config.toml",
     "doors/cli/settings.py": "writes config.toml",
     "repository.py": "reads git's own files",
@@ -186,6 +187,7 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
     elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("shelf/")}
     assert elsewhere == {
         "house.py",  # databases
+        "sql.py",  # a damaged or foreign database, set aside
         "marker.py",  # .holdfast/project.json in a person's folder
         "doors/cli/settings.py",  # config.toml
         "doors/cli/editing.py",  # the temporary file of an editor

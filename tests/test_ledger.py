@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast import house
+from holdfast import house, sql
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.ledger import Ledger
 from holdfast.ledger import sqlite as room
@@ -55,7 +55,7 @@ def run_python(code, *args, stdin=None):
 def test_statements_are_found_by_name_in_the_file_beside_the_module(tmp_path):
     text = "-- about it all\n\n-- name: one\nSELECT 1; -- why\n\n-- name: two\nSELECT\n  2;\n"
     (tmp_path / "room.sql").write_text(text)
-    assert house.statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
+    assert sql.statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
 
 
 def test_every_statement_of_the_ledger_is_used_and_every_used_one_is_there():
@@ -337,7 +337,7 @@ def test_each_error_of_sqlite_becomes_one_of_ours():
         apsw.SQLError: Damaged,
     }
     for theirs, ours in kinds.items():
-        made = house.ours(theirs("what it said"), "ledger.db")
+        made = sql.ours(theirs("what it said"), "ledger.db")
         assert type(made) is ours
         assert "what it said" in made.message
         assert made.fix

@@ -16,7 +16,8 @@ from _weakref import ref
 
 import apsw
 
-from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os
+from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, from_os
+from holdfast.sql import DAMAGE, ours, percent, set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,14 +153,6 @@ class Renewed(Exception):
     """The file was not usable and has been started anew; ask again."""
 
 
-def statements(module_file: str) -> dict[str, str]:
-    """SQL by name: the `-- name: x` sections of the .sql file beside a module."""
-    with open(os.path.splitext(module_file)[0] + ".sql", encoding="utf-8") as file:
-        sections = ("\n" + file.read()).split("\n-- name: ")
-    named = [section.partition("\n") for section in sections[1:]]
-    return {name.strip(): statement.strip() for name, _, statement in named}
-
-
 class Database:
     """One SQLite file of the home. Making this object touches nothing."""
 
@@ -167,7 +160,7 @@ class Database:
 
     def __init__(self, home: str, name: str, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
         self._home = home
-        self._path = os.path.join(home, name)
+        self._path = os.path.join(os.path.realpath(home), name)  # SQLite follows no link, and a home may be behind one
         self._sql = sql
         self._application, self._version = application, version
         self._seconds = seconds
@@ -212,7 +205,7 @@ class Database:
 
     def failed(self, error: BaseException) -> BaseException:
         """What SQLite said, as one of ours; a damaged file is renewed on the way."""
-        if isinstance(error, _DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
+        if isinstance(error, DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
             self.renew()
             return Renewed(str(error))
         if not isinstance(error, apsw.Error):
@@ -314,7 +307,7 @@ class Database:
                 self._tune(db)
                 if self._is_ours(db):
                     return db
-            except _DAMAGE:
+            except DAMAGE:
                 pass
             db.close()
         except apsw.Error as error:
@@ -385,7 +378,7 @@ class Database:
         """The main file as it stands, in a home that cannot be written to."""
         try:
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            db = apsw.Connection(f"file:{_percent(self._path)}?immutable=1", flags=flags)
+            db = apsw.Connection(f"file:{percent(self._path)}?immutable=1", flags=flags)
             return db if self._is_ours(db) else None
         except (apsw.Error, HoldfastError):
             return None
@@ -438,39 +431,6 @@ class Transaction:
             self._database.close()
 
 
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
-
-
-def ours(error: BaseException, path: str) -> HoldfastError:
-    """An error of SQLite as one of Holdfast's."""
-    what = f"{os.path.basename(path)}: {error}"
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Busy(what, "Another process holds it; try again in a moment")
-    if isinstance(error, apsw.FullError):
-        return DiskTrouble(what, "Free some space and try again; no file is half-written")
-    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
-    if isinstance(error, apsw.IOError):
-        return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")
-    if isinstance(error, _DAMAGE):
-        return Damaged(what, "Run `holdfast doctor`")
-    return Trouble(what, "Run `holdfast doctor`")
-
-
-def set_aside(path: str, name: str) -> None:
-    """Rename a database with its log, which goes first: beside a new file it would be taken for that one's."""
-    number, free = 1, name
-    while os.path.lexists(free):
-        number += 1
-        free = f"{name}-{number}"
-    try:
-        for suffix in ("-wal", "-shm", ""):
-            if os.path.lexists(path + suffix):
-                os.rename(path + suffix, free + suffix)
-    except OSError as error:
-        raise from_os(error, f"cannot set {path} aside") from error
-
-
 def _files(path: str) -> tuple[int, int, int]:
     """The inodes of a database, its log and its shared memory: if one was deleted, all of it must be opened anew."""
     return _inode(path), _inode(path + "-wal"), _inode(path + "-shm")
@@ -481,12 +441,6 @@ def _inode(path: str) -> int:
         return os.lstat(path).st_ino
     except OSError:
         return 0
-
-
-def _percent(path: str) -> str:
-    """A path as a file: URI spells it."""
-    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
-    return "".join([chr(byte) if byte in plain else f"%{byte:02x}" for byte in os.fsencode(path)])
 
 
 # No connection may be open across a fork: SQLite in the child would take the parent's locks for its own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast import house
+from holdfast import sql
 from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
 from holdfast.leaf import Doc, Passage, Stamp, mix_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-SQL = house.statements(__file__)
+SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 1  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"

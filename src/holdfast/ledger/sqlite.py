@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import house
+from holdfast import sql
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.house import Database, Renewed
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-SQL = house.statements(__file__)
+SQL = sql.statements(__file__)
 _APPLICATION, _VERSION = 1215260236, 1
 _MINUTE = 60
 _MEMO_MOST = 10_000
@@ -154,7 +154,7 @@ class _File(Database):
 
     def take_away(self, path: str) -> None:
         if os.path.lexists(path):
-            house.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+            sql.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
     def newer(self, version: int) -> None:
         raise Trouble("ledger.db was written by a newer Holdfast", "Upgrade this one")

@@ -13,7 +13,7 @@ import stat
 import struct
 
 from holdfast import house
-from holdfast.errors import Damaged, from_os
+from holdfast.errors import Damaged, TooLarge, from_os
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -113,6 +113,15 @@ def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> Sheet | None:
     finally:
         os.close(fd)
     return Sheet(data, stamp_of(info), int(info.st_mtime))
+
+
+def must_stay_readable(data: bytes, name: str) -> None:
+    """Nothing is written that could not be read back."""
+    if len(data) > NOTE_FILE_BYTES:
+        raise TooLarge(
+            f"{name} would have {len(data):,} bytes with its history; the most is {NOTE_FILE_BYTES:,}",
+            "Store it under a new key; the old note keeps its history",
+        )
 
 
 def _read_all(fd: int, size: int, cap: int) -> bytes:

@@ -93,6 +93,7 @@ class Shelf:
     def write(self, scope: Scope, key: str, data: bytes, seen: Stamp | None) -> Stamp:
         """Put a note in the place of the one that was seen (None: of none). Durable when it returns."""
         name = f"{key}.md"
+        disk.must_stay_readable(data, name)
         with self._make(scope.folder, "notes") as folder:
             try:
                 fd, temp = disk.write_temp(folder, data)

@@ -1,0 +1,55 @@
+"""SQL by name, what SQLite's errors mean to us, and how a database is set aside."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
+
+
+def statements(module_file: str) -> dict[str, str]:
+    """SQL by name: the `-- name: x` sections of the .sql file beside a module."""
+    with open(os.path.splitext(module_file)[0] + ".sql", encoding="utf-8") as file:
+        sections = ("\n" + file.read()).split("\n-- name: ")
+    named = [section.partition("\n") for section in sections[1:]]
+    return {name.strip(): statement.strip() for name, _, statement in named}
+
+
+def ours(error: BaseException, path: str) -> HoldfastError:
+    """An error of SQLite as one of Holdfast's."""
+    what = f"{os.path.basename(path)}: {error}"
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return Busy(what, "Another process holds it; try again in a moment")
+    if isinstance(error, apsw.FullError):
+        return DiskTrouble(what, "Free some space and try again; no file is half-written")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
+        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+    if isinstance(error, apsw.IOError):
+        return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")
+    if isinstance(error, DAMAGE):
+        return Damaged(what, "Run `holdfast doctor`")
+    return Trouble(what, "Run `holdfast doctor`")
+
+
+def set_aside(path: str, name: str) -> None:
+    """Rename a database with its log, which goes first: beside a new file it would be taken for that one's."""
+    number, free = 1, name
+    while os.path.lexists(free):
+        number += 1
+        free = f"{name}-{number}"
+    try:
+        for suffix in ("-wal", "-shm", ""):
+            if os.path.lexists(path + suffix):
+                os.rename(path + suffix, free + suffix)
+    except OSError as error:
+        raise from_os(error, f"cannot set {path} aside") from error
+
+
+def percent(path: str) -> str:
+    """A path as a file: URI spells it."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+    return "".join([chr(byte) if byte in plain else f"%{byte:02x}" for byte in os.fsencode(path)])
