@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PAGE = 4096
 _TUNING = (
     "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
     "PRAGMA mmap_size=268435456; PRAGMA cache_size=-65536"
@@ -301,6 +302,8 @@ class Database:
             raise from_os(error, f"cannot open {self._path}") from error
         if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
             return None
+        if not self.truth and found.st_size % _PAGE:
+            return None  # cut short within a page: SQLite would read the rest as zeros and say nothing
         try:
             db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
             try:

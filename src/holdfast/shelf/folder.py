@@ -14,7 +14,7 @@ from holdfast.errors import from_os
 from holdfast.house import Lock
 from holdfast.note import NAME, Binned, Record
 from holdfast.pattern import pattern
-from holdfast.shelf import disk
+from holdfast.shelf import ahead, disk
 from holdfast.shelf.disk import Folder, Sheet, Stamp
 
 TYPE_CHECKING = False
@@ -231,18 +231,13 @@ class Shelf:
     def fingerprint(self, scope_folder: str, part: str) -> int:
         """One number for the whole folder that changes with any of its files: the quick form of `census`."""
         folder = self._open(scope_folder, part)
-        total = 0
         if folder is None:
-            return total
-        with folder, os.scandir(folder.fd) as entries:
-            for entry in entries:
-                if not (entry.name[0].isalnum() and entry.name.isascii()) and not disk.is_plain(folder, entry.name):
-                    continue
-                try:
-                    info = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))  # what leaf.mix_of makes of a note's stamp
+            return 0
+        with folder:
+            total, odd = ahead.count(folder.fd)
+            for name in odd:
+                stamp = disk.stamp(folder, name) if disk.is_plain(folder, name) else None
+                total ^= hash(stamp) if stamp else 0
         return total
 
     def scopes(self) -> list[str]:

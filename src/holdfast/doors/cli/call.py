@@ -58,11 +58,14 @@ class Call:
 
     def _count_ahead(self, settings: Config) -> None:
         """Let a child count big folders while this process loads the rest. A wrong guess of the project only loses that."""
-        from holdfast import identity
         from holdfast.shelf import ahead
 
-        seen = identity.look(".", self["project"] or settings.project, settings.isolate_worktrees)
-        project = seen.override or seen.remote or seen.path
+        project = self["project"] or settings.project
+        if not project:
+            from holdfast import identity
+
+            seen = identity.look(".", None, settings.isolate_worktrees)
+            project = seen.remote or seen.path
         ahead.start(settings.home, [f"projects/{project}", "global"])
 
     def given(self, *names: str) -> dict[str, Any]:
