@@ -58,8 +58,8 @@ def snippet(hit: Hit) -> Snippet:
 
 def read_piece(home: str, path: str, start: int, lines: int | None, visible: tuple[str, ...]) -> Piece:
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows."""
-    if start < 1 or (lines is not None and lines < 1):
-        raise UsageError("start and lines count from 1")
+    if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
+        raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1")
     parts = guard.path(path)
     depth = 1 if parts[:1] == ("global",) else 2
     scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
@@ -68,7 +68,9 @@ def read_piece(home: str, path: str, start: int, lines: int | None, visible: tup
             return Piece(path, start, "")
         scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
     tree = Tree(home, scope, 0)
-    sheet = tree.beside(part[0], below) if not tree.is_folder(parts) else None
+    if part == ("files",) and tree.is_folder(below):
+        return Piece(path, start, "")
+    sheet = tree.beside(part[0], below)
     if sheet is None:
         return Piece(path, start, "")
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.config import Config
+    from holdfast.leaf import Stamp
 
     T = TypeVar("T")
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
@@ -104,8 +105,8 @@ class Desk:
             return scope
         return next((old for old in self._older() if self._has(old, key)), scope)
 
-    def only_place(self, key: str, kind: str | None, binned: bool = False) -> Scope | None:
-        """The one place that has this key; if several kinds of scope have, the caller must say which is meant."""
+    def places_of(self, key: str, kind: str | None, binned: bool = False) -> list[Scope]:
+        """The places that have this key, all of one kind; if several kinds have, the caller must say which is meant."""
         places = [
             place
             for place in self.places(kind)
@@ -114,7 +115,7 @@ class Desk:
         kinds = list(dict.fromkeys(place.kind for place in places))
         if len(kinds) > 1:
             raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
-        return places[0] if places else None
+        return places
 
     def _older(self) -> list[Scope]:
         return [Scope("project", id) for id in self.project_ids()[1:]]
@@ -142,6 +143,8 @@ class Desk:
             fix = "A text is true from one day to a later one: say valid_from too"
             raise UsageError(f"valid_to {end} is not after valid_from {start or 'now'}", fix)
         kept = guard.tags(tags_of(tags)) if tags is not None else None
+        if not isinstance(pinned, bool | None):
+            raise UsageError(f"pinned must be True or False, not {pinned!r}")
         return Draft(name, body, source, guard.type_(type) if type else None, kept, start, end, pinned, expected)
 
     def _source(self, origin: str | None) -> Source:
@@ -210,10 +213,10 @@ class Desk:
             ]
         raise Busy("these notes are changed by others all the time", "Try again")
 
-    def bin(self, place: Scope, keys: list[str], part: str) -> list[str]:
+    def bin(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
         """Move notes to the trash or the archive, and out of the catalogue."""
         self.sync.ready(place.folder)
-        moved = self.shelf.bin(place, keys, part, dates.clock())
+        moved = self.shelf.bin(place, keys, part, dates.clock(), seen)
         self.catalogue(lambda: self.sync.gone(place.folder, "notes", [f"{key}.md" for key in keys]))
         self.sync.listing(place)
         return moved
@@ -352,4 +355,9 @@ class Desk:
 
 def usage_id(found: Found) -> str:
     """What its uses are counted under: never content."""
-    return found.note_id or digest(f"{found.scope}/{found.part}/{found.name}".encode("utf-8", "surrogateescape"))[:16]
+    return found.note_id or nameless_id(found.scope, found.part, found.name)
+
+
+def nameless_id(scope: str, part: str, name: str) -> str:
+    """The same for a file that has no id of its own."""
+    return digest(f"{scope}/{part}/{name}".encode("utf-8", "surrogateescape"))[:16]

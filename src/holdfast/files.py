@@ -30,7 +30,8 @@ class Files:
             return text
         first, last = lines
         rows = text.split("\n")
-        if not 1 <= first <= len(rows) or (last != -1 and last < first):
+        whole = isinstance(first, int) and isinstance(last, int)
+        if not whole or not 1 <= first <= len(rows) or (last != -1 and last < first):
             raise UsageError(f"lines {first} to {last} of {len(rows)}", "Count from 1; -1 means the end")
         return "\n".join(rows[first - 1 : None if last == -1 else last])
 
@@ -56,7 +57,7 @@ class Files:
         parts, tree, place = self._at(path, scope, writing=True)
         seen = tree.stamp(parts) if parts else None
         rows = self._text(tree, parts, path).split("\n")
-        if not 0 <= line <= len(rows):
+        if not isinstance(line, int) or not 0 <= line <= len(rows):
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
         rows[line:line] = self._words(text).removesuffix("\n").split("\n")
         self._write(tree, place, parts, "\n".join(rows), seen)

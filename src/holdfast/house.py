@@ -42,9 +42,8 @@ def opened(home: str, create: bool) -> int | None:
     except FileNotFoundError:
         if not create:
             return None
-        os.makedirs(home, 0o700, exist_ok=True)
+        _make(home)
         fd = os.open(home, _FOLDER)
-        _sync(os.path.dirname(home))
     owner = os.fstat(fd).st_uid
     if owner != os.geteuid():
         os.close(fd)
@@ -63,6 +62,18 @@ def must_be_ours(home: str, create: bool = False) -> None:
         raise from_os(error, f"cannot open the home {home}") from error
     if fd is not None:
         os.close(fd)
+
+
+def _make(home: str) -> None:
+    """The home and what is missing above it, each on disk before the next."""
+    above = os.path.dirname(home)
+    if above and not os.path.isdir(above):
+        _make(above)
+    try:
+        os.mkdir(home, 0o700)
+    except FileExistsError:
+        pass
+    _sync(above)
 
 
 def _sync(folder: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.desk import Tags, When
     from holdfast.files import Files
     from holdfast.leaf import Draft
-    from holdfast.note import Binned, Fact, FactSet, Problem, Receipt, Stored, Version
+    from holdfast.note import Binned, Fact, FactSet, Problem, Receipt, Scope, Stored, Version
 
 
 class Memory:
@@ -88,7 +88,10 @@ class Memory:
             if drafts.setdefault(draft.key, draft) != draft:
                 raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
             given.append(draft.key)
-        stored = {one.note.key: one for one in desk.write_many(place, list(drafts.values()))}
+        places: dict[Scope, List[Draft]] = {}
+        for draft in drafts.values():
+            places.setdefault(desk.place_of(place, draft.key), []).append(draft)
+        stored = {one.note.key: one for there, some in places.items() for one in desk.write_many(there, some)}
         return [stored[key] for key in given]
 
     def fact(
@@ -113,10 +116,11 @@ class Memory:
         from holdfast import guard
 
         self._desk.must_be_enabled()
-        place = self._desk.only_place(guard.key(key), scope)
-        if place is None or not self._desk.bin(place, [key], "trash"):
+        places = self._desk.places_of(guard.key(key), scope)
+        moved = [place for place in places if self._desk.bin(place, [key], "trash")]
+        if not moved:
             return Forgotten(False, key)
-        return Forgotten(True, key, place, dates.stamp(dates.clock() + self.config.trash_days * 86400))
+        return Forgotten(True, key, moved[0], dates.stamp(dates.clock() + self.config.trash_days * 86400))
 
     def restore(self, key: str, *, scope: str | None = None) -> Note:
         """Bring back the note that was last forgotten or archived under this key, with its whole history."""
@@ -149,15 +153,17 @@ class Memory:
         from holdfast import erasing, guard
 
         self._desk.must_be_enabled()
-        return erasing.purge(self._desk, self._desk.only_place(guard.key(key), scope, binned=True), key)
+        return erasing.purge(self._desk, self._desk.places_of(guard.key(key), scope, binned=True), key)
 
     def clear(self, scope: str) -> int:
         """Forget every note of a scope; how many there were."""
         desk = self._desk
         desk.must_be_enabled()
-        place = desk.scope(scope)
-        names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
-        return len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
+        count = 0
+        for place in desk.places(scope if isinstance(scope, str) else ""):
+            names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
+            count += len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
+        return count
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
         """Archive what has not been updated for its scope's time, and empty trash that is too old to restore."""
@@ -237,8 +243,13 @@ class Memory:
         history: bool = False,
     ) -> List[Fact]:
         """What is stated about a subject, now or as of a day; with `history` everything that ever was."""
+        from holdfast import guard
+
         desk = self._desk
         moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
+        for name in (subject, label):
+            if name is not None:
+                guard.one_line(name, "subject or label")
         folders = desk.folders(scope) if self.config.enabled else ()
         desk.look(folders)
         return desk.ask(lambda: desk.index.facts(folders, subject, label, None if history else moment))

@@ -20,7 +20,9 @@ def run(desk: Desk, dry_run: bool) -> list[Note]:
     expired = [note for folder in folders for note in _expired(desk, Scope.of_folder(folder))]
     if not dry_run:
         for scope in dict.fromkeys([note.scope for note in expired]):
-            desk.bin(scope, [note.key for note in expired if note.scope == scope], "archive")
+            known = desk.ask(lambda scope=scope: desk.index.stamps(scope.folder, "notes"))  # type: ignore[misc]
+            keys = [note.key for note in expired if note.scope == scope]
+            desk.bin(scope, keys, "archive", {key: known[f"{key}.md"][0] for key in keys if f"{key}.md" in known})
         _empty_trash(desk, folders, dates.days_before(dates.now(), desk.config.trash_days))
     return expired
 
@@ -40,4 +42,4 @@ def _empty_trash(desk: Desk, folders: tuple[str, ...], before: str) -> None:
         scope = Scope.of_folder(folder)
         for one in desk.shelf.binned(scope):
             if one.part == "trash" and one.time < before:
-                desk.shelf.erase(scope, one.key, one.part, one.name)
+                desk.shelf.erase(scope, one.part, one.name)

@@ -37,10 +37,15 @@ def fact(
 def _key(desk: Desk, subject: str, scope: Scope) -> str:
     """The note that states facts about this subject already, whatever its key; else the one named after it."""
     key = facts.note_key(subject)
-    if desk.shelf.stamp(scope.folder, "notes", f"{key}.md") is not None:
+    folders = desk.folders(scope.kind)
+    if any(desk.shelf.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
-    desk.look((scope.folder,))
-    return desk.ask(lambda: desk.index.stating(scope.folder, subject)) or key
+    desk.look(folders)
+    return next((there for folder in folders if (there := _stating(desk, folder, subject))), key)
+
+
+def _stating(desk: Desk, folder: str, subject: str) -> str | None:
+    return desk.ask(lambda: desk.index.stating(folder, subject))
 
 
 def _same(fact: Fact, line: facts.Dated) -> bool:

@@ -7,6 +7,7 @@ numbers mean that nothing happened. A process that stays asks the kernel instead
 from __future__ import annotations
 
 import os
+import time
 from _thread import RLock
 
 from holdfast import dates
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 PARTS = ("notes", "files")
 _BATCH = 500
-SMALL = 200  # notes up to which index.md is made anew with every change of its scope
-_LAG = 1.0  # seconds that it may lag behind in a larger one
+SMALL = 200  # notes up to which index.md is made anew with every change of its scope,
+_MIDDLE = 2000  # and up to which with every call that reads it;
+_LAG = 1.0  # in a larger one it may lag so many seconds,
+_SHARE = 20  # and so many times longer than making it takes: it never costs more than a twentieth of the time
 _MANY = 200  # from here on one process does the work, and the others wait for it
 
 
@@ -44,6 +47,7 @@ class Sync:
         self._calls = 0
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
+        self._listings: dict[str, tuple[float, float]] = {}  # of large scopes: how long index.md may rest, and since when
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self._lock = RLock()  # who hears of a change reads it before another thread answers
@@ -70,7 +74,7 @@ class Sync:
             for part in PARTS:
                 if (scope, part) not in self._clean:
                     reason = self._look_at(scope, part) or reason
-            self.listing(Scope.of_folder(scope))
+            self.listing(Scope.of_folder(scope), small=_MIDDLE)
         return reason
 
     def ready(self, scope: str) -> None:
@@ -111,19 +115,30 @@ class Sync:
         """Take files out of the catalogue that we just took off the shelf."""
         return self._index.drop(scope, part, names, lambda name: self._stamp(scope, part, name) is None)
 
-    def listing(self, place: Scope, now: bool = False) -> None:
-        """Refresh index.md: at once while the scope is small, else at most once a second. It is made from the notes, so
-        where that fails the next change makes it again."""
+    def listing(self, place: Scope, now: bool = False, small: int = SMALL) -> None:
+        """Refresh index.md: at once while the scope is small, else now and then. It is made from the notes, so where that
+        fails the next change makes it again."""
+        folder = place.folder
+        pause, last = self._listings.get(folder, (_LAG, 0.0))
+        if not now and small == SMALL and time.monotonic() - last < pause:
+            return
         try:
-            if now or self._index.listing_due(place.folder, SMALL, _LAG):
-                with Lock(self._shelf.home, "index.md+" + place.folder.replace("/", "+"), self._lock_seconds):
-                    if now or self._index.listing_due(place.folder, SMALL, _LAG):  # nobody did while we waited
-                        known = self._index.folder(place.folder, "notes")
-                        rows = self._index.listing(place.folder)
-                        self._shelf.write_listing(place, _listing(str(place), rows))
-                        self._index.listed(place.folder, known[1] if known else 0)
+            if now or self._index.listing_due(folder, small, pause):
+                with Lock(self._shelf.home, "index.md+" + folder.replace("/", "+"), self._lock_seconds):
+                    if now or self._index.listing_due(folder, small, pause):  # nobody did while we waited
+                        self._list(place)
         except (Lost, Busy, DiskTrouble):
             self.reset()
+
+    def _list(self, place: Scope) -> None:
+        start = time.monotonic()
+        known = self._index.folder(place.folder, "notes")
+        rows = self._index.listing(place.folder)
+        self._shelf.write_listing(place, _listing(str(place), rows))
+        self._index.listed(place.folder, known[1] if known else 0)
+        end = time.monotonic()
+        if len(rows) > SMALL:
+            self._listings[place.folder] = max(_LAG, _SHARE * (end - start)), end
 
     def refresh(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
@@ -252,7 +267,7 @@ class Sync:
         if self._calls < 2:
             return
         if self._watch is not None and self._watch.pid != os.getpid():
-            self._watch = None
+            self.close()  # a fork's events would be its parent's
             self._clean.clear()
         if self._watch is None:
             from holdfast.shelf.disk import Watch

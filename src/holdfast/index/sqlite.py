@@ -173,14 +173,14 @@ class Index:
                 return found
             pool *= 8
 
-    def recent(self, asked: Asked, limit: int, part: str | None = None) -> list[Found]:
+    def recent(self, asked: Asked, limit: int) -> list[Found]:
         """The newest passages."""
         if asked.as_of:
             rows = self._all("recent_at", scopes=_list(asked.scopes), known_at=asked.known_at or _ANY_TIME)
         else:
             rows = self._all(
                 "recent", scopes=_list(asked.scopes), type=asked.type, tags=_list(_folded(asked.tags)),
-                now=asked.now, pool=limit, part=part,
+                now=asked.now, pool=limit,
             )  # fmt: skip
         return self._passages({row[0]: -0.0 for row in rows}, asked)
 
@@ -248,6 +248,10 @@ class Index:
         row = self._one("rows_of_note", scope=scope, name=name)
         return bool(row and row[0])
 
+    def says(self, piece: str) -> bool:
+        """Whether any catalogued text holds this piece."""
+        return self._one("says", piece=piece) is not None
+
     def verify(self) -> str:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
         try:
@@ -305,8 +309,11 @@ class _Folders:
     def id(self, scope: str, part: str) -> int:
         known = self._ids.get((scope, part))
         if known is None:
-            self._db.execute(SQL["add_folder"], {"scope": scope, "part": part})
-            known = self._ids[scope, part] = int(_row(self._db, "folder_of", scope=scope, part=part)[0])
+            row = _row(self._db, "folder_of", scope=scope, part=part)
+            if row is None:
+                self._db.execute(SQL["add_folder"], {"scope": scope, "part": part})
+                row = _row(self._db, "folder_of", scope=scope, part=part)
+            known = self._ids[scope, part] = int(row[0])
         return known
 
     def was_empty(self, folder: int) -> bool:

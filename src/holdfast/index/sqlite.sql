@@ -190,7 +190,7 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
 
 -- name: recent
 SELECT p.id FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part)
+WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now)
@@ -256,6 +256,9 @@ INSERT INTO now (now) VALUES ('optimize');
 
 -- name: optimize_past
 INSERT INTO past (past) VALUES ('optimize');
+
+-- name: says
+SELECT 1 FROM passage WHERE instr(text, :piece) OR instr(names, :piece) LIMIT 1;
 
 -- name: verify_pages
 PRAGMA integrity_check;

@@ -20,8 +20,16 @@ def start(home: str, scopes: list[str]) -> None:
     big = [scope for scope in scopes if _size(f"{home}/shelf/{scope}/notes") >= _BIG]
     if not big or _pipe is not None or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
         return
-    reader, writer = os.pipe()
-    child = os.fork()
+    try:
+        reader, writer = os.pipe()
+    except OSError:
+        return  # too many open files: then the parent counts for himself
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        return
     if child == 0:
         _count(home, big, writer)
     os.close(writer)

@@ -159,7 +159,12 @@ def write_temp(folder: Folder, data: bytes, sync: bool = True) -> tuple[int, str
     while True:
         name = f"{TEMP}{os.getpid()}-{os.urandom(6).hex()}.tmp"
         fd = os.open(name, _CREATE, 0o600, dir_fd=folder.fd)
-        if not _held(fd):
+        try:
+            held = _held(fd)
+        except OSError:
+            os.close(fd)
+            raise
+        if not held:
             os.close(fd)
             continue
         try:
@@ -351,8 +356,12 @@ class Watch:
             names.add(name)
 
     def close(self) -> None:
-        if self.pid == os.getpid():
-            os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _call(name: str, *arguments: object) -> int:

@@ -112,6 +112,8 @@ class Shelf:
 
     def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]]) -> list[Stamp]:
         """The same for many, by file name, with one flush for all. Every one is as seen and put, or none is."""
+        for name, data, _ in notes:
+            disk.must_stay_readable(data, name)
         with self._make(scope.folder, "notes") as folder:
             temps: list[tuple[str, str]] = []
             try:
@@ -126,8 +128,9 @@ class Shelf:
                             except OSError as error:
                                 doing = f"cannot write {folder.name}/{name} ({number} of {len(temps)} were written before it)"
                                 raise from_os(error, doing) from error
+                        stamps = [disk.stamp(folder, name) or (0, 0, 0) for name, _, _ in notes]
                     disk.sync_folder(folder)
-                    return [disk.stamp(folder, name) or (0, 0, 0) for name, _, _ in notes]
+                    return stamps
             except OSError as error:
                 raise from_os(error, f"cannot write to {folder.name}") from error
 
@@ -137,8 +140,11 @@ class Shelf:
             if (disk.stamp(folder, name) if name in here else None) != seen:
                 raise Changed
 
-    def bin(self, scope: Scope, keys: list[str], part: str, seconds: float) -> list[str]:
-        """Move notes to the trash or the archive, in one durable step each; the keys that were there."""
+    def bin(
+        self, scope: Scope, keys: list[str], part: str, seconds: float, seen: dict[str, Stamp] | None = None
+    ) -> list[str]:
+        """Move notes to the trash or the archive, in one durable step each; the keys that were there. Where it is told
+        which files were seen, those that are others by now stay."""
         notes = self._open(scope.folder, "notes")
         if notes is None:
             return []
@@ -147,6 +153,8 @@ class Shelf:
         with notes, self._make(scope.folder, part) as binned, self.lock(scope):
             number = self._last_binned(binned)
             for number, key in enumerate(keys, number + 1):  # noqa: B020
+                if seen is not None and disk.stamp(notes, f"{key}.md") != seen.get(key):
+                    continue
                 try:
                     target = f"{key}--{time}-{number:08x}.md"
                     os.rename(f"{key}.md", target, src_dir_fd=notes.fd, dst_dir_fd=binned.fd)
@@ -190,7 +198,7 @@ class Shelf:
             except OSError as error:
                 raise from_os(error, f"cannot restore {folder.name}/{one.name}") from error
 
-    def erase(self, scope: Scope, key: str, part: str, name: str) -> bool:
+    def erase(self, scope: Scope, part: str, name: str) -> bool:
         """Unlink one file for good."""
         folder = self._open(scope.folder, part)
         if folder is None:

@@ -29,8 +29,8 @@ class Tree:
 
     def read(self, parts: tuple[str, ...]) -> Sheet | None:
         """A file's bytes; None where there is none."""
-        folder = self._folder(parts[:-1])
-        if folder is None or not parts:
+        folder = self._folder(parts[:-1]) if parts else None
+        if folder is None:
             return None
         with folder:
             return disk.read(folder, parts[-1], FILE_BYTES)
@@ -41,21 +41,18 @@ class Tree:
         if folder is None:
             return None
         with folder:
-            return disk.read(folder, parts[-1], FILE_BYTES)
+            return disk.read(folder, parts[-1], FILE_BYTES if part == "files" else disk.NOTE_FILE_BYTES)
 
     def stamp(self, parts: tuple[str, ...]) -> Stamp | None:
-        folder = self._folder(parts[:-1])
-        if folder is None or not parts:
+        folder = self._folder(parts[:-1]) if parts else None
+        if folder is None:
             return None
         with folder:
             return disk.stamp(folder, parts[-1])
 
     def names(self, parts: tuple[str, ...]) -> list[str] | None:
         """The names in a folder (folders end in /), or None if it is not one."""
-        try:
-            folder = self._folder(parts)
-        except OSError:
-            return None
+        folder = self._folder(parts)
         if folder is None:
             return None
         with folder, os.scandir(folder.fd) as entries:
@@ -117,11 +114,13 @@ class Tree:
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         """Move a file or folder; never over another."""
-        source = self._folder(old[:-1])
-        if source is None:
-            raise NotFound(f"no file {'/'.join(old)}")
         if new[: len(old)] == old:
             raise InvalidPath("a folder cannot move into itself")
+        source = self._folder(old[:-1])
+        if source is None or self.stamp(old) is None:
+            if source is not None:
+                os.close(source.fd)
+            raise NotFound(f"no file {'/'.join(old)}")
         with source, self._made(new[:-1]) as target, self._locked():
             try:
                 _no_link(source, old)

@@ -22,8 +22,9 @@ def edit(call: Call) -> int:
     try:
         _edit(path, call.screen.json)
         text = _edited(path)
-    except HoldfastError:
-        os.unlink(path)
+    except (HoldfastError, OSError):
+        if os.path.lexists(path):
+            os.unlink(path)
         raise
     return call.answer(_kept(call, note, text, path), tell_stored)
 
