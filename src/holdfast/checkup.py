@@ -61,8 +61,8 @@ class Reindexed(Record):
 def status(desk: Desk, brief: Brief) -> Status:
     """The steps of `Memory.status`."""
     home, visible = desk.config.home, desk.folders(None)
-    degraded = desk.look(visible)
     there = os.path.isdir(home)
+    degraded = desk.look(tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there else ())])))
     rows = desk.ask(desk.index.counts) if there else []
     totals = desk.ask(desk.index.totals) if there else (0, 0, 0, 0)
     scopes: dict[str, ScopeStatus] = {}
@@ -89,7 +89,7 @@ def reindex(desk: Desk) -> Reindexed:
 def check(desk: Desk) -> list[Problem]:
     """Everything that is not as it should be."""
     if not os.path.isdir(desk.config.home):
-        return []
+        return _no_folder(desk) + _marker(desk)
     try:
         house.must_be_ours(desk.config.home)
     except DiskTrouble as error:
@@ -108,7 +108,7 @@ def check(desk: Desk) -> list[Problem]:
     reason = desk.look(scopes)
     if reason:
         problems.append(Problem("degraded", reason, "holdfast reindex", "index.db"))
-    problems += _strays(desk) + _files(desk, scopes) + _unindexed(desk, scopes)
+    problems += _marker(desk) + _strays(desk) + _files(desk, scopes) + _unindexed(desk, scopes)
     if desk.ledger.problem:
         fix = "Compare it with a backup; until then usage and aliases are counted anew"
         problems.append(Problem("ledger", desk.ledger.problem, fix, "ledger.db"))
@@ -121,6 +121,22 @@ def _home(desk: Desk) -> list[Problem]:
         what = f"the home can be read by others (mode {mode:03o})"
         return [Problem("permissions", what, f"chmod 700 {_quoted(desk.config.home)}", desk.config.home)]
     return []
+
+
+def _no_folder(desk: Desk) -> list[Problem]:
+    home = desk.config.home
+    if not os.path.lexists(home):
+        return []
+    return [Problem("home", f"the home {home} is not a folder", f"mv {_quoted(home)} {_quoted(home + '.old')}", home)]
+
+
+def _marker(desk: Desk) -> list[Problem]:
+    """A marker of this folder that counts for nothing: its notes would seem to be gone."""
+    ignored = desk.ignored_marker()
+    if not ignored:
+        return []
+    what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
+    return [Problem("marker", what, f"rm {_quoted(ignored)} && holdfast init --marker", ignored)]
 
 
 def _config(desk: Desk) -> list[Problem]:

@@ -63,6 +63,16 @@ class Desk:
             self._project = (project.id, *project.aliases)
         return self._project
 
+    def ignored_marker(self) -> str:
+        """The path of a marker in this folder that does not count."""
+        from holdfast import identity, marker
+
+        seen = identity.look(self._cwd or ".", self._override, self.config.isolate_worktrees)
+        if self._override or seen.remote or not marker.is_marked(seen.root):
+            return ""
+        honoured = seen.marker is not None and marker.honoured(seen.marker, self.ledger)
+        return "" if honoured else os.path.join(seen.root, marker.MARKER_FOLDER, marker.MARKER_FILE)
+
     def mark(self) -> str:
         """Write a marker into this folder: an id that moves with it."""
         from holdfast.marker import write_marker

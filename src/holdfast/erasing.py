@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import dates
+from holdfast import dates, house
 from holdfast.desk import nameless_id
 from holdfast.errors import DiskTrouble, from_os
 from holdfast.leaf import opened, versions_of
@@ -29,6 +29,9 @@ BEYOND = (
 def purge(desk: Desk, places: list[Scope], key: str) -> Receipt:
     """Truth first, then what was derived from it, then look whether anything is left."""
     if not places:
+        if house.exists(desk.config.home):  # its file may have been removed by hand: leave nothing of it behind either
+            desk.look(desk.folders(None))
+            desk.ask(desk.index.scrub)
         return Receipt(key, None, False, (), 0, 0, (), BEYOND, dates.now())
     desk.look(tuple([place.folder for place in places]))
     files = [(place, part, name) for place in places for part, name in _files(desk.shelf, place, key)]
@@ -90,6 +93,8 @@ def _checked(desk: Desk, places: list[Scope], key: str, traces: list[str]) -> tu
     if found:
         raise DiskTrouble(f"a piece of its text still stands in {', '.join(found)}", "Purge again, or `holdfast reindex`")
     told = f"{len(mine)} pieces of its texts looked for in the bytes of {', '.join(derived)}: none found"
+    if not traces:
+        told = f"its texts are shorter than {_LEAST} characters: too short to look for in the bytes of the databases"
     also = (f"{len(elsewhere)} pieces not looked for: another note or file says the same",) if elsewhere else ()
     return ("notes/, trash/ and archive/ listed again: no file of this key", "index asked for the note: no row", told, *also)
 

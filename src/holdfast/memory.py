@@ -122,25 +122,27 @@ class Memory:
             return Forgotten(False, key)
         return Forgotten(True, key, moved[0], dates.stamp(dates.clock() + self.config.trash_days * 86400))
 
-    def restore(self, key: str, *, scope: str | None = None) -> Note:
-        """Bring back the note that was last forgotten or archived under this key, with its whole history."""
+    def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
+        """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
+        another key, if the old one has been taken since."""
         from holdfast import guard
         from holdfast.shelf.folder import Changed
 
         desk = self._desk
         desk.must_be_enabled()
         guard.key(key)
+        name = guard.key(under) if under is not None else key
         for place in desk.places(scope):
             binned = desk.shelf.binned(place, key)
             if not binned:
                 continue
             try:
-                desk.shelf.unbin(place, binned[0])
+                desk.shelf.unbin(place, binned[0], name)
             except Changed:
-                fix = "Forget that one first, or store it under another key"
-                raise Conflict(f"another note has the key {key!r} by now", fix) from None
-            desk.brought_back(place, key, touched=binned[0].part == "archive")
-            return self.get(key, scope=place.kind)
+                fix = f"Bring it back under another: `holdfast restore {key} --as OTHER`"
+                raise Conflict(f"another note has the key {name!r} by now", fix) from None
+            desk.brought_back(place, name, touched=binned[0].part == "archive")
+            return self.get(name, scope=place.kind)
         raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
 
     def trash(self, *, scope: str | None = None) -> List[Binned]:
@@ -357,5 +359,5 @@ def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
 
 def _limit(value: object, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise UsageError(f"limit must be 1 to {most}, not {value!r}")
+        raise UsageError(f"limit must be 1 to {most}, not {value!r}", f"Ask for 1 to {most}")
     return value

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         def score(self) -> float: ...
         @property
         def recorded(self) -> str: ...
+        @property
+        def note_id(self) -> str: ...
 
     C = TypeVar("C", bound=Candidate)
 
@@ -27,7 +29,8 @@ def order(
 ) -> list[C]:
     """The candidates as asked for. `scopes` is in order of precedence."""
     place = {scope: number for number, scope in enumerate(scopes)}
-    by_name = sorted(found, key=lambda one: one.key)  # so that ties fall alike after every rebuild
+    by_name = sorted(found, key=lambda one: one.key)  # so that ties fall alike after every rebuild;
+    by_name.sort(key=lambda one: one.note_id, reverse=True)  # ids count up in time, finer than seconds
     newest = sorted(by_name, key=lambda one: one.recorded, reverse=True)
     by_precedence = sorted(newest, key=lambda one: place.get(one.scope, len(place)))
     by_relevance = sorted(by_precedence, key=lambda one: -_relevance(one.score))

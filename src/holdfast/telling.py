@@ -31,10 +31,10 @@ def _part(desk: Desk, place: Scope, entries: int) -> briefing.Part:
     rows = desk.ask(lambda: desk.index.notes((place.folder,), most=entries, now=now))
     count = desk.ask(lambda: desk.index.count((place.folder,), now))
     path, text = overview(desk.config.home, place)
-    return briefing.Part(place.kind, tuple([_told(note_of_row(row)) for row in rows]), count, text, path)
+    return briefing.Part(place.kind, tuple([_told(note_of_row(row), now) for row in rows]), count, text, path)
 
 
-def _told(note: Note) -> briefing.Told:
-    return briefing.Told(
-        note.scope.kind, note.key, note.updated[:10], note.source.origin, note.text[: briefing.MOST_CHARS]
-    )
+def _told(note: Note, now: str) -> briefing.Told:
+    """A note's line; one that is only going to be true says from when."""
+    date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
+    return briefing.Told(note.scope.kind, note.key, date, note.source.origin, note.text[: briefing.MOST_CHARS])

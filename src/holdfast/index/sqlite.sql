@@ -194,7 +194,7 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now)
-ORDER BY d.updated DESC, f.scope, d.key, p.seq LIMIT :pool;
+ORDER BY d.updated DESC, d.note_id DESC, f.scope, d.key, p.seq LIMIT :pool;
 
 -- name: recent_at
 SELECT p.id FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
@@ -210,7 +210,7 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (:before IS NULL OR d.touched < :before)
   AND (d.valid_to IS NULL OR d.valid_to > :now)
-ORDER BY d.pinned DESC, d.updated DESC, f.scope, d.key LIMIT :most;
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most;
 
 -- name: count_notes
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder

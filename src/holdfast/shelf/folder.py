@@ -182,16 +182,16 @@ class Shelf:
         numbers = [match["number"] for name in os.listdir(folder.fd) if (match := _BINNED.match(name))]
         return max([int(number, 16) for number in numbers], default=0)
 
-    def unbin(self, scope: Scope, one: Binned) -> None:
-        """Bring a note back, unless another has its key by now (`Changed`)."""
+    def unbin(self, scope: Scope, one: Binned, key: str) -> None:
+        """Bring a note back under a key, unless another has that by now (`Changed`)."""
         folder = self._open(scope.folder, one.part)
         if folder is None:
             raise Changed
         with folder, self._make(scope.folder, "notes") as notes, self.lock(scope):
             try:
-                if disk.stamp(notes, f"{one.key}.md") is not None:
+                if disk.stamp(notes, f"{key}.md") is not None:
                     raise Changed
-                os.rename(one.name, f"{one.key}.md", src_dir_fd=folder.fd, dst_dir_fd=notes.fd)
+                os.rename(one.name, f"{key}.md", src_dir_fd=folder.fd, dst_dir_fd=notes.fd)
                 self._sync(notes, folder)
             except FileNotFoundError:
                 raise Changed from None

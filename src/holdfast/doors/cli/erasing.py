@@ -18,7 +18,7 @@ def forget(call: Call) -> int:
 
 
 def restore(call: Call) -> int:
-    return call.answer(call.memory.restore(call["key"], scope=call["scope"]), _tell_restored)
+    return call.answer(call.memory.restore(call["key"], scope=call["scope"], under=call["as"]), _tell_restored)
 
 
 def purge(call: Call) -> int:

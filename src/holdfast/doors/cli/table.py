@@ -184,7 +184,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command(
             "restore", "erasing:restore", "bring back what was forgotten or archived",
-            args=(Arg("KEY", "the note's key", offers="trash"),), options=(_SCOPED,),
+            args=(Arg("KEY", "the note's key", offers="trash"),),
+            options=(_SCOPED, Option("--as", "KEY", "under another key, if this one has been taken since")),
             example="holdfast restore testing",
         ),
         Command(
@@ -258,8 +259,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command("reindex", "care:reindex", "build the index anew from the files", example="holdfast reindex"),
         Command(
-            "bench", "care:bench", "measure retrieval and speed on this machine", raw=True,
-            example="holdfast bench speed",
+            "bench", "care:bench", "measure speed on this machine: `bench speed [--quick] [--json] [--sizes N,N] [--seed N]`; "
+            "some minutes, with --quick less than one", raw=True, example="holdfast bench speed --quick",
         ),
     )),
     ("Set up", (
