@@ -20,7 +20,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -35,7 +34,9 @@ SUBJECTS = ["thing"]
 TAGS = [(), ("red",), ("red", "ci-cd"), ("Blue",)]
 TYPES = ["user", "feedback", "project", "reference"]
 SCOPES = ["session", "project", "agent", "global"]
-DAYS = st.integers(-20, 20)
+DAYS = st.sampled_from([-15, -8, -3, -1, 0, 1, 3, 8, 15])
+LENGTHS = st.sampled_from([None, 1, 4, 10])
+STARTS = st.one_of(st.none(), DAYS, DAYS)
 
 callers = st.integers(0, len(CALLERS) - 1)
 scopes = st.sampled_from(SCOPES)
@@ -182,8 +183,8 @@ class Model(RuleBasedStateMachine):
         again=st.booleans(),
         type=st.sampled_from([None, *TYPES]),
         tags=st.sampled_from([None, *TAGS]),
-        start=st.one_of(st.none(), DAYS),
-        length=st.one_of(st.none(), st.integers(1, 20)),
+        start=STARTS,
+        length=LENGTHS,
         pinned=st.sampled_from([None, None, True, False]),
         expected=st.sampled_from([None, None, "right", "wrong"]),
     )
@@ -208,6 +209,24 @@ class Model(RuleBasedStateMachine):
         stored = memory.store(text, key=key, scope=scope, expected=version, **given)
         assert stored.action == self.put(caller, where, text, given)
         self.agrees(stored.note, where, self.notes[where].versions[0])
+
+    @rule(
+        caller=callers,
+        scope=scopes,
+        key=keys,
+        spans=st.lists(st.tuples(STARTS, LENGTHS), min_size=1, max_size=4),
+        pause=st.sampled_from([0, 1, DAY, 3 * DAY]),
+    )
+    def store_a_series(self, caller, scope, key, spans, pause):
+        """Several versions of one note, dated one way and another."""
+        where = (self.place(caller, scope), key)
+        for start, length in spans:
+            text = f"{self.word()} of a series"
+            given = {"valid_from": self.day(start)}
+            given["valid_to"] = self.day(start + length) if start is not None and length else None
+            stored = self.memory(caller).store(text, key=key, scope=scope, **given)
+            assert stored.action == self.put(caller, where, text, given)
+            self.seconds += pause
 
     @rule(
         caller=callers, scope=scopes, names=st.lists(keys, unique=True, max_size=2), bad=st.sampled_from([False, False, True])
@@ -294,9 +313,16 @@ class Model(RuleBasedStateMachine):
         with pytest.raises(NotFound):
             self.memory(caller).restore(key, scope=scope)
 
-    @rule(caller=callers, scope=scopes, key=all_keys)
-    def purge(self, caller, scope, key):
-        where = (self.place(caller, scope), key)
+    @rule(caller=callers, scope=scopes, key=all_keys, all_of_it=st.sampled_from([False, False, True]))
+    def purge_or_clear(self, caller, scope, key, all_of_it):
+        folder = self.place(caller, scope)
+        if all_of_it:
+            there = [where for where in self.notes if where[0] == folder]
+            assert self.memory(caller).clear(scope) == len(there)
+            for where in there:
+                self.bin(where)
+            return
+        where = (folder, key)
         gone = [one for one in self.binned if one[:2] == where]
         receipt = self.memory(caller).purge(key, scope=scope)
         assert receipt.deleted == (where in self.notes or bool(gone))
@@ -304,73 +330,54 @@ class Model(RuleBasedStateMachine):
         self.notes.pop(where, None)
         self.binned = [one for one in self.binned if one[:2] != where]
 
-    @rule(caller=callers, scope=scopes)
-    def clear(self, caller, scope):
-        folder = self.place(caller, scope)
-        there = [where for where in self.notes if where[0] == folder]
-        assert self.memory(caller).clear(scope) == len(there)
-        for where in there:
-            self.bin(where)
-
     # --- by hand ------------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: any(where[1] in KEYS for where in self.notes))
-    @rule(data=st.data())
-    def edit_by_hand(self, data):
-        where = data.draw(st.sampled_from(sorted(one for one in self.notes if one[1] in KEYS)))
-        version, text = self.notes[where].versions[0], f"{self.word()} by hand"
-        path = self.path(where)
-        path.write_text(path.read_text().replace(version.text, text, 1))
-        os.utime(path, (self.seconds, self.seconds))
-        if self.notes[where].created is None:  # it dates itself by its file
-            version.recorded = version.valid_from = dates.stamp(self.seconds)
-        version.text = text
+    @rule(caller=callers, scope=scopes, key=keys, new_key=keys, how=st.sampled_from(["edit", "edit", "move", "remove"]))
+    def by_hand(self, caller, scope, key, new_key, how):
+        """What a person does to a file; one that is not there yet is written."""
+        where, target = (self.place(caller, scope), key), (self.place(caller, scope), new_key)
+        if where not in self.notes:
+            self.write_by_hand(where)
+        elif how == "edit":
+            self.edit_by_hand(where)
+        elif how == "remove":
+            self.path(where).unlink()
+            del self.notes[where]
+        elif target not in self.notes:
+            self.path(where).rename(self.path(target))
+            self.notes[target] = self.notes.pop(where)
 
-    @rule(caller=callers, scope=scopes, key=keys)
-    def write_by_hand(self, caller, scope, key):
-        where = (self.place(caller, scope), key)
-        if where in self.notes:
-            return
+    def write_by_hand(self, where):
         text, now = f"{self.word()} from nothing", self.now()
-        path = self.path(where)
         self.home.mkdir(exist_ok=True, mode=0o700)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.write_text(text + "\n")
-        os.utime(path, (self.seconds, self.seconds))
+        self.path(where).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.write(where, text + "\n")
         self.notes[where] = Kept([Version(text, "project", (), now, now, None, None)], False, None)
 
-    @precondition(lambda self: self.notes)
-    @rule(data=st.data())
-    def remove_by_hand(self, data):
-        where = data.draw(st.sampled_from(sorted(self.notes)))
-        self.path(where).unlink()
-        del self.notes[where]
+    def edit_by_hand(self, where):
+        version, text = self.notes[where].versions[0], f"{self.word()} by hand"
+        self.write(where, self.path(where).read_text().replace(version.text, text, 1))
+        if self.notes[where].created is None:  # it dates itself by its file
+            version.recorded = version.valid_from = self.now()
+        version.text = text
 
-    @precondition(lambda self: self.notes)
-    @rule(data=st.data(), key=keys)
-    def move_by_hand(self, data, key):
-        where = data.draw(st.sampled_from(sorted(self.notes)))
-        target = (where[0], key)
-        if target in self.notes or where[1] in SUBJECTS:
-            return
-        self.path(where).rename(self.path(target))
-        self.notes[target] = self.notes.pop(where)
+    def write(self, where, text):
+        self.path(where).write_text(text)
+        os.utime(self.path(where), (self.seconds, self.seconds))
 
     # --- the house ----------------------------------------------------------------------------------------------------
 
-    @rule(caller=callers)
-    def reindex(self, caller):
-        assert self.memory(caller).reindex().notes == len(self.notes)
-
-    @rule(caller=callers)
-    def reopen(self, caller):
-        if caller in self.memories:
-            self.memories.pop(caller).close()
-
-    @rule(log_too=st.booleans())
-    def delete_the_index(self, log_too):
-        for name in ("index.db", "index.db-wal", "index.db-shm")[: 3 if log_too else 1]:
-            (self.home / name).unlink(missing_ok=True)
+    @rule(caller=callers, how=st.sampled_from(["reindex", "reopen", "delete the index", "delete it but for its log"]))
+    def shake(self, caller, how):
+        """Things that must change nothing."""
+        if how == "reindex":
+            assert self.memory(caller).reindex().notes == len(self.notes)
+        elif how == "reopen":
+            if caller in self.memories:
+                self.memories.pop(caller).close()
+        else:
+            for name in ("index.db", "index.db-wal", "index.db-shm")[: 3 if how == "delete the index" else 1]:
+                (self.home / name).unlink(missing_ok=True)
 
     @rule(seconds=st.sampled_from([1, 60, 3600, DAY, 9 * DAY, -1, -3600, -3 * DAY]))
     def turn_the_clock(self, seconds):
@@ -515,8 +522,12 @@ class Model(RuleBasedStateMachine):
         self.agree_on_the_briefing(caller)
 
     def some_words(self, chance):
-        """The newest word, and an older one."""
-        return [f"w{self.words}", f"w{chance.randint(0, self.words)}"]
+        """The newest word, any word, and one of a note that is there."""
+        words = [f"w{self.words}", f"w{chance.randint(0, self.words)}"]
+        if self.notes:
+            versions = self.notes[chance.choice(sorted(self.notes))].versions
+            words.append(chance.choice([versions[0], chance.choice(versions)]).text.split()[0])
+        return words
 
     def moment(self, chance):
         """Near one at which something happened."""

@@ -21,6 +21,7 @@ class Found(Record):
     kind: str
     score: float
     recorded: str
+    note_id: str = ""
 
 
 def note(key, scope="global", score=1.0, recorded="2026-01-01T00:00:00Z", kind="note"):

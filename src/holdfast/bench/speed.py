@@ -16,7 +16,12 @@ from holdfast.memory import Memory
 from holdfast.note import Record
 
 _ROUNDS = 15
-_USAGE = "usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--seed N]"
+_USAGE = """usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--seed N]
+
+  --quick   1,000 and 10,000 notes only: less than a minute; otherwise some minutes
+  --json    one JSON document on stdout
+  --sizes   how many notes, each in a home of its own
+  --seed    another seed, other texts"""
 
 
 class Ratio(Record):

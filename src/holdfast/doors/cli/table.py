@@ -259,8 +259,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command("reindex", "care:reindex", "build the index anew from the files", example="holdfast reindex"),
         Command(
-            "bench", "care:bench", "measure speed on this machine: `bench speed [--quick] [--json] [--sizes N,N] [--seed N]`; "
-            "some minutes, with --quick less than one", raw=True, example="holdfast bench speed --quick",
+            "bench", "care:bench", "measure speed: some minutes; `bench speed --help` says more", raw=True,
+            example="holdfast bench speed --quick",
         ),
     )),
     ("Set up", (
