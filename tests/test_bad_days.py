@@ -932,4 +932,31 @@ def test_a_note_whose_history_has_grown_to_the_most_that_is_read_is_refused_and_
         assert memory.get("k").text == "harbour words"
     else:
         assert memory.get("k").text.startswith("harbour yyy")
-    assert len(memory.history("k")) > 1000
+
+
+@pytest.mark.parametrize("part", ["notes", "files"])
+@pytest.mark.parametrize("name", [b"new\nline.md", b"tab\t.md", b'quote".md', b"back\\slash.md", b"a:1-2.md", b"\x1b[2J.md"])
+def test_a_name_that_only_a_person_could_think_of_breaks_nothing(filled, home, open_memory, part, name):
+    with open(os.path.join(os.fsencode(home), b"shelf/projects/demo", part.encode(), name), "wb") as file:
+        file.write(b"harbour of an odd name\n")
+    memory = open_memory()
+    assert "harbour of an odd name" in [hit.text for hit in memory.recall("harbour")]
+    assert [hit.key for hit in memory.recall("odd")] == [name.decode().removesuffix(".md" if part == "notes" else "")]
+    for verb in READS.values():
+        verb(memory)
+    memory.reindex()
+    assert len(memory.recall("odd")) == 1
+
+
+@pytest.mark.parametrize("place", [b"notes/caf\xe9.md", b"files/caf\xe9.md", b"files/caf\xe9/page.md"])
+def test_a_name_that_is_not_utf8_breaks_nothing_and_is_reported(filled, home, open_memory, place):
+    path = os.path.join(os.fsencode(home), b"shelf/projects/demo", place)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(b"harbour of an odd name\n")
+    memory = open_memory()
+    for verb in READS.values():
+        verb(memory)
+    assert len(memory.recall("harbour")) >= 3
+    assert any("caf" in problem.message for problem in memory.check())
+    assert os.path.exists(path)

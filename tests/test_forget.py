@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast import Conflict, NotFound
+from holdfast import Conflict, InvalidKey, NotFound
 
 SECRET = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
 
@@ -126,6 +126,24 @@ def test_restoring_does_not_overwrite_the_note_that_has_the_key_by_now(noted, tr
     with pytest.raises(Conflict):
         noted.restore("k")
     assert truth() == before
+
+
+@pytest.mark.promise("N10")
+def test_a_note_whose_key_was_taken_comes_back_under_another(noted, open_memory, truth):
+    before = noted.history("k")
+    noted.forget("k")
+    noted.store("a new life", key="k")
+    kept = truth()
+    with pytest.raises(InvalidKey):
+        noted.restore("k", under="../k")
+    with pytest.raises(Conflict):
+        noted.restore("k", under="other")
+    assert truth() == kept
+    assert noted.restore("k", under="elsewhere").key == "elsewhere"
+    for caller in (noted, open_memory()):
+        assert caller.history("elsewhere") == before
+        assert caller.get("k").text == "a new life"
+        assert [hit.key for hit in caller.recall(SECRET)] == ["elsewhere"]
 
 
 @pytest.mark.promise("N10")

@@ -8,6 +8,7 @@ find exactly the notes whose visible version has it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -526,7 +527,8 @@ class Model(RuleBasedStateMachine):
         words = [f"w{self.words}", f"w{chance.randint(0, self.words)}"]
         if self.notes:
             versions = self.notes[chance.choice(sorted(self.notes))].versions
-            words.append(chance.choice([versions[0], chance.choice(versions)]).text.split()[0])
+            text = chance.choice([versions[0], chance.choice(versions)]).text
+            words.append(next(word for word in text.split() if re.fullmatch(r"w\d+", word)))
         return words
 
     def moment(self, chance):

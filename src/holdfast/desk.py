@@ -270,7 +270,7 @@ class Desk:
         for _ in range(_ASKED):
             try:
                 answer = question()
-                if not self.sync.behind():
+                if not self.sync.changed_meanwhile() and not self.sync.behind():
                     return answer
             except Lost:
                 self.sync.reset()

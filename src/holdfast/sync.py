@@ -48,6 +48,7 @@ class Sync:
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
         self._listings: dict[str, tuple[float, float]] = {}  # of large scopes: how long index.md may rest, and since when
+        self._deferred: list[str] = []
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self._lock = RLock()  # who hears of a change reads it before another thread answers
@@ -56,6 +57,18 @@ class Sync:
         """Bring the catalogue up to date for these scopes. Empty, or why it may say less than the shelf holds."""
         with self._lock:
             return self._look(scopes)
+
+    def changed_meanwhile(self) -> bool:
+        """Whether a folder that a child is still counting turns out other than the catalogue; then it is read now. Asking
+        the catalogue first and this after lets the two go on side by side."""
+        deferred, self._deferred = self._deferred, []
+        changed = False
+        for scope in deferred:
+            known = self._index.folder(scope, "notes")
+            if known is None or known[1] != self._fingerprint(scope, "notes"):
+                self._reconcile(scope, "notes")
+                changed = True
+        return changed
 
     def behind(self) -> bool:
         """Whether the catalogue is another file than the one that was last brought up to date."""
@@ -156,6 +169,9 @@ class Sync:
         known = self._index.folder(scope, part)
         if not (known and known[1]) and not os.path.isdir(self._path(scope, part)):
             return ""  # nothing there, nothing known
+        if known and part == "notes" and ahead.counting(scope):
+            self._deferred.append(scope)
+            return ""
         watching = self._watched(scope, part)
         if known is None or known[1] != self._fingerprint(scope, part):
             reason = self._reconcile(scope, part)

@@ -37,6 +37,11 @@ def start(home: str, scopes: list[str]) -> None:
     _places[:] = big
 
 
+def counting(scope: str) -> bool:
+    """Whether a child counts this scope's notes right now."""
+    return _pipe is not None and scope in _places
+
+
 def fingerprint(scope: str) -> int | None:
     """The count of a scope's notes, once; None if nobody counted."""
     if _pipe is not None:
