@@ -229,11 +229,11 @@ class Shelf:
                 yield Entry(entry.name, disk.stamp_of(info), stat.S_ISREG(info.st_mode))
 
     def misnamed(self, scope_folder: str) -> list[str]:
-        """Files of a scope whose names are not UTF-8, as a shell can write them: nobody can ask for those."""
+        """Files and folders of a scope whose names are not UTF-8: nobody can ask for those."""
         found = []
         for where, folders, names in os.walk(os.path.join(self.home, "shelf", scope_folder)):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            found += [os.path.join(where, name) for name in names if not name.isascii() and not disk.is_utf8(name)]
+            found += [os.path.join(where, name) for name in [*folders, *names] if not disk.is_utf8(name)]
+            folders[:] = [name for name in folders if not name.startswith(".") and disk.is_utf8(name)]
         return found
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
