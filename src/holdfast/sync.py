@@ -147,7 +147,8 @@ class Sync:
         start = time.monotonic()
         known = self._index.folder(place.folder, "notes")
         rows = self._index.listing(place.folder)
-        self._shelf.write_listing(place, _listing(str(place), rows))
+        if rows or self._shelf.has_listing(place):
+            self._shelf.write_listing(place, _listing(str(place), rows))
         self._index.listed(place.folder, known[1] if known else 0)
         end = time.monotonic()
         if len(rows) > SMALL:

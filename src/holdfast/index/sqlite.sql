@@ -7,7 +7,7 @@ CREATE TABLE folder (
   part        TEXT NOT NULL,               -- notes, files
   fingerprint INTEGER NOT NULL DEFAULT 0,  -- all its docs' stamps, XORed
   listed      REAL NOT NULL DEFAULT 0,     -- when index.md was last made
-  stale       INTEGER NOT NULL DEFAULT 0,  -- whether it says less than the notes do
+  stale       INTEGER NOT NULL DEFAULT 1,  -- whether it may say other than the notes do
   UNIQUE (scope, part)
 );
 CREATE TABLE doc (

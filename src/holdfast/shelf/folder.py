@@ -276,6 +276,14 @@ class Shelf:
                         if not entry.name.startswith("."):
                             yield f"{kind.name}/{entry.name}", good
 
+    def has_listing(self, scope: Scope) -> bool:
+        """Whether this scope has an index.md."""
+        folder = self._open(scope.folder)
+        if folder is None:
+            return False
+        with folder:
+            return disk.stamp(folder, "index.md") is not None
+
     def write_listing(self, scope: Scope, data: bytes) -> None:
         """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed. Its temp file
         is made among the notes, where readers sweep what a dead writer left."""
