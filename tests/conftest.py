@@ -23,7 +23,7 @@ REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.get
 
 
 def pytest_addoption(parser):
-    parser.addoption("--model-examples", type=int, default=15, help="how many lives the model test leads")
+    parser.addoption("--model-examples", type=int, default=6, help="how many lives the model test leads")
 
 
 def _marks(path):
