@@ -23,7 +23,8 @@ REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.get
 
 
 def pytest_addoption(parser):
-    parser.addoption("--model-examples", type=int, default=6, help="how many lives the model test leads")
+    parser.addoption("--model-examples", type=int, default=40, help="how many lives the model test leads")
+    parser.addoption("--model-shrink", action="store_true", help="let the model test look for the shortest life that fails")
 
 
 def _marks(path):

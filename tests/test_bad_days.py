@@ -51,6 +51,13 @@ WRITES = {
     "files.rename": lambda memory: memory.files.rename("page.md", "deep/moved.md"),
 }
 
+CARE = {
+    "reindex": lambda memory: memory.reindex(),
+    "retain": lambda memory: memory.retain(),
+    "mark": lambda memory: memory.mark(),
+    "project": lambda memory: memory.project,
+}
+
 
 def fill(memory):
     memory.store("old harbour words", key="k")
@@ -119,6 +126,52 @@ def test_no_write_is_acknowledged_when_the_home_is_a_file(memory, home, verb):
     home.write_text("precious")
     with pytest.raises(Trouble):
         WRITES[verb](memory)
+
+
+@pytest.mark.parametrize("where", ["a file above it", "a name too long", "a link to itself", "a file for its shelf"])
+def test_a_home_that_cannot_be_opened_breaks_no_verb_untyped(home, tmp_path, where):
+    (tmp_path / "file").write_text("x")
+    place = {"a file above it": tmp_path / "file" / "home", "a name too long": tmp_path / ("x" * 300)}.get(where, home)
+    if where == "a link to itself":
+        home.symlink_to(home)
+    elif where == "a file for its shelf":
+        home.mkdir(mode=0o700)
+        (home / "shelf").write_text("x")
+    for name, verb in (READS | WRITES | CARE).items():
+        try:
+            with Memory(place, project="demo", cwd=tmp_path) as memory:
+                verb(memory)
+        except HoldfastError as error:
+            assert error.message and error.fix, name
+
+
+@pytest.mark.parametrize("call", ["listdir", "open", "rename", "scandir", "stat", "statvfs"])
+def test_whatever_the_system_refuses_a_verb_raises_one_of_our_errors(filled, home, tmp_path, monkeypatch, call):
+    """Each verb, in a home that is copied for it, while one system call fails from its first or its third use on."""
+    real, untyped = getattr(os, call), []
+    for name, verb in (READS | WRITES | CARE).items():
+        for spared in (0, 2):
+            life = tmp_path / "life"
+            shutil.copytree(home, life)
+            left = [spared]
+
+            def refused(*args, left=left, **kwargs):
+                if left[0]:
+                    left[0] -= 1
+                    return real(*args, **kwargs)
+                raise OSError(errno.EIO, "Input/output error")
+
+            try:
+                with monkeypatch.context() as patch:
+                    patch.setattr(os, call, refused)
+                    with Memory(life, project="demo", cwd=tmp_path) as memory:
+                        verb(memory)
+            except HoldfastError as error:
+                assert error.message
+            except OSError as error:
+                untyped.append(f"{name}: {error!r}")
+            shutil.rmtree(life)
+    assert untyped == []
 
 
 def test_a_home_that_vanishes_under_a_caller_is_made_again_by_its_next_write(memory, home):

@@ -185,6 +185,23 @@ def test_get_history_shows_every_version_newest_first(holdfast):
     assert holdfast("get", "k", "--history", "--as-of", "2026-01-01").code == 2
 
 
+@pytest.mark.promise("T1")
+def test_what_is_only_going_to_be_true_is_not_said_to_last_until_now(holdfast, clock):
+    holdfast("store", "now", "--key", "k", "--valid-from", "2026-01-01")
+    holdfast("store", "later", "--key", "k", "--valid-from", "2030-01-01", "--valid-to", "2031-01-01")
+    holdfast("store", "at last", "--key", "k", "--valid-from", "2032-01-01")
+    heads = [line.partition("  ")[0] for line in holdfast("get", "k", "--history").out.splitlines() if "recorded" in line]
+    assert heads == [
+        "from 2032-01-01T00:00:00Z",
+        "2030-01-01T00:00:00Z to 2031-01-01T00:00:00Z",
+        "2026-01-01T00:00:00Z to 2030-01-01T00:00:00Z",
+    ]
+    holdfast("fact", "Harbour", "state", "open", "--on", "2026-01-01")
+    holdfast("fact", "Harbour", "owner", "Ada", "--on", "2030-01-01")
+    rows = {line.split()[1]: line.split()[2:-2] for line in holdfast("facts", "--history").out.splitlines()[1:]}
+    assert rows == {"state": ["2026-01-01", "now"], "owner": ["2030-01-01"]}
+
+
 def test_list_is_an_aligned_table(holdfast):
     holdfast("store", "short", "--key", "a", "--tag", "x")
     holdfast("store", "a text\nof two lines", "--key", "much-longer-key", "--scope", "global")
@@ -287,6 +304,25 @@ def test_import_is_all_or_the_bad_line_is_named(holdfast, line, code, said):
     assert holdfast("list", "--json").json == []
 
 
+def test_import_of_a_folder_or_of_what_cannot_be_read_says_what_to_give(holdfast, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for path in (tmp_path, tmp_path / "loop", "/dev/null/x", "x" * 300):
+        said = holdfast("import", str(path))
+        assert (said.code, said.out) == (2, "")
+        assert f"cannot read {path}: " in said.err and "one JSON object a line" in said.err
+
+
+@pytest.mark.parametrize("words", [("store", "-"), ("file", "create", "a.md", "-"), ("import", "-")])
+def test_more_on_stdin_than_may_be_kept_is_refused_at_once_and_never_held(program, home, words):
+    """The pipe never ends, and there is memory for a tenth of what a full read of a large file would take."""
+    limited = ["sh", "-c", 'ulimit -v 400000; tr "\\0" x </dev/zero | "$@"', "sh", *program.command(*words, "--json")]
+    done = subprocess.run(limited, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["error"]) == (3, "too_large")
+    assert "has more" in said["message"]
+    assert not list(home.rglob("*.md"))
+
+
 def test_import_of_a_missing_file_is_not_found(holdfast):
     assert holdfast("import", "nowhere.jsonl").code == 1
 
@@ -358,6 +394,62 @@ def test_purge_wants_to_be_sure_and_gives_a_receipt(holdfast):
     assert holdfast("get", "k").code == 1
 
 
+def test_purge_asks_only_where_there_is_something_to_be_sure_about(holdfast):
+    assert holdfast("purge", "Not A Key", "--json").json["error"] == "invalid_key"
+    assert holdfast("purge", "k", "--scope", "session", "--json").json["error"] == "no_scope"
+    assert holdfast("purge", "k", "--scope", "moon", "--json").json["error"] == "usage"
+    said = holdfast("purge", "k")
+    assert (said.code, said.out) == (1, "there is no note k; nothing was purged\n")
+    holdfast("store", "text", "--key", "k")
+    holdfast("forget", "k")
+    assert (holdfast("purge", "k").code, holdfast("restore", "k").code, holdfast("purge", "k").code) == (3, 0, 3)
+
+
+def test_clear_looks_at_the_scope_before_it_asks(holdfast):
+    assert holdfast("clear", "--scope", "session", "--json").json["error"] == "no_scope"
+    assert holdfast("clear", "--scope", "moon", "--json").json["error"] == "usage"
+    holdfast("store", "one")
+    assert "(1)?" in holdfast("clear", "--scope", "project").err
+
+
+@pytest.mark.promise("N3")
+@pytest.mark.parametrize("words", [("get",), ("get", "--history"), ("forget",), ("purge",), ("edit",), ("path",)])
+def test_a_file_whose_name_is_no_key_is_refused_with_the_way_to_its_new_name(holdfast, home, words):
+    holdfast("init")
+    notes = home / "shelf/global/notes"
+    notes.mkdir(parents=True)
+    (notes / "My Note.md").write_text("by hand")
+    shown = holdfast("list", "--json").json[0]["key"]
+    said = holdfast(words[0], shown, *words[1:])
+    assert (said.code, "`holdfast doctor` prints the `mv`" in said.err) == (3, True)
+    assert holdfast("store", "text", "--key", shown).err.endswith("or leave it out and one is made\n")
+    (problem,) = holdfast("doctor", "--json").json["problems"]
+    subprocess.run(problem["fix"], shell=True, check=True)
+    (note,) = holdfast("list", "--json").json
+    assert holdfast("get", note["key"]).out == "by hand\n"
+
+
+@pytest.mark.promise("N10")
+def test_what_was_cleared_under_a_name_that_is_no_key_comes_back_under_one_that_is(holdfast, home):
+    holdfast("init")
+    notes = home / "shelf/global/notes"
+    notes.mkdir(parents=True)
+    (notes / "My Note.md").write_text("by hand")
+    holdfast("clear", "--scope", "global", "--yes")
+    (binned,) = holdfast("list", "--trash", "--json").json
+    said = holdfast("restore", binned["key"])
+    assert (said.code, "--as KEY" in said.err) == (3, True)
+    assert holdfast("restore", binned["key"], "--as", "my-note").code == 0
+    assert holdfast("get", "my-note").out == "by hand\n"
+
+
+def test_doctor_prints_a_fix_with_every_space_in_it(holdfast, home):
+    holdfast("store", "one", "--key", "a")
+    odd = home / "shelf/projects/demo/notes/two  spaces.md"
+    odd.write_text("text")
+    assert f"fix: mv -n '{odd}' " in holdfast("doctor").out
+
+
 def test_clear_needs_a_scope_and_a_yes(holdfast):
     holdfast("store", "one")
     holdfast("store", "two")
@@ -422,9 +514,26 @@ def test_search_shows_where_and_read_reads_it(holdfast):
 
 
 @pytest.mark.promise("F2")
-def test_reading_a_missing_file_gives_empty_text_and_no_error(holdfast):
-    said = holdfast("read", "global/notes/none.md", "--json")
-    assert (said.code, said.json["text"], said.json["path"]) == (0, "", "global/notes/none.md")
+@pytest.mark.parametrize(
+    "path", ["global/notes/none.md", "none.md", "projects/demo/files/none.md:3-4", "projects/other/notes/k.md"]
+)
+def test_reading_a_missing_file_gives_empty_text_with_its_path_and_exit_1(holdfast, path):
+    said = holdfast("read", path, "--json")
+    assert (said.code, said.json["text"], said.json["exists"]) == (1, "", False)
+    assert said.json["path"] == path.partition(":")[0]
+    told = holdfast("read", path)
+    assert (told.code, told.out) == (1, "")
+    assert "there is no file" in told.err and "holdfast search" in told.err
+
+
+@pytest.mark.promise("F2")
+def test_reading_nothing_of_a_file_that_is_there_is_an_answer(holdfast):
+    holdfast("file", "create", "empty.md", "")
+    holdfast("file", "create", "short.md", "one line")
+    for path in ("empty.md", "short.md:7-9"):
+        said = holdfast("read", path)
+        assert (said.code, said.out, "no text" in said.err) == (0, "", True)
+        assert holdfast("read", path, "--json").json["exists"] is True
 
 
 @pytest.mark.parametrize("words", [("view", "a.md", "--lines", "x"), ("insert", "a.md", "one", "text")])
@@ -463,7 +572,7 @@ def test_doctor_is_content_with_a_good_home(holdfast, home):
     holdfast("store", "one")
     said = holdfast("doctor")
     assert (said.code, said.out) == (0, f"all is well in {home}\n")
-    assert holdfast("doctor", "--json").json == {"ok": True, "home": str(home), "problems": []}
+    assert holdfast("doctor", "--json").json == {"ok": True, "home": str(home), "disabled": False, "problems": []}
 
 
 @pytest.mark.promise("D1")
@@ -496,6 +605,35 @@ def test_switched_off_it_refuses_to_write_and_reads_nothing(holdfast, home, monk
         assert holdfast(command).err == "memory is disabled\n"
     listed = holdfast("list", "--json")
     assert (listed.json, listed.err) == ([], "memory is disabled\n")
+    assert holdfast("read", "a.md").err == holdfast("read", "a.md", "--json").err == "memory is disabled\n"
+
+
+@pytest.mark.promise("N12")
+def test_switched_off_status_and_doctor_work_and_say_so(holdfast, home, monkeypatch):
+    holdfast("store", "one", "--key", "k")
+    monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    assert "enabled   no: memory is disabled\n" in holdfast("status").out
+    assert "project   not looked up" in holdfast("status", project=None).out
+    assert holdfast("status", "--json").json["enabled"] is False
+    said = holdfast("doctor")
+    assert (said.code, said.out) == (0, f"all is well in {home}\n")
+    assert said.err.startswith("memory is disabled")
+    assert holdfast("doctor", "--json").json["disabled"] is True
+
+
+@pytest.mark.promise("N12")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("init",), ("reindex",), ("clear", "--scope", "session"), ("clear", "--scope", "moon"), ("purge", "Not A Key"),
+        ("store", "-"), ("import", "-"), ("import", "/nowhere"), ("file", "create", "a.md", "-"),
+    ],
+)  # fmt: skip
+def test_switched_off_a_write_is_refused_before_anything_is_asked_or_read(holdfast, home, monkeypatch, words):
+    monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    monkeypatch.setattr(sys, "stdin", None)
+    assert holdfast(*words, "--json").json["error"] == "disabled"
+    assert not home.exists()
 
 
 # --- set up -----------------------------------------------------------------------------------------------------------
@@ -696,8 +834,8 @@ def test_debug_shows_the_traceback_of_our_own_errors_too(holdfast):
 ONE_OF_EACH = [
     ["store", "text", "--key", "k"], ["recall", "text"], ["get", "k"], ["list"], ["edit", "k"], ["import", "-"],
     ["fact", "s", "l", "v"], ["facts"], ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"],
-    ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"], ["read", "global/notes/k.md"],
-    ["file create", "a.md", "text"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
+    ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"],
+    ["file create", "a.md", "text"], ["read", "a.md"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
     ["file insert", "a.md", "0", "text"], ["file rename", "a.md", "b.md"], ["file delete", "b.md"], ["brief"],
     ["status"], ["doctor"], ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
     ["help", "store"], ["demo"],
@@ -803,14 +941,30 @@ def test_closed_streams_are_no_error(program):
     assert program("get", "k").out == "text\n"
 
 
-def test_ctrl_c_ends_it_without_a_traceback(program, tmp_path):
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_ctrl_c_ends_it_without_a_traceback_and_with_json_as_one_document(program, tmp_path, words):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    running = subprocess.Popen(program.command("import", str(pipe)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = subprocess.Popen(program.command("import", str(pipe), *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with open(pipe, "wb"):  # opens when the program has opened its end: it is waiting for us now
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
-    assert (running.returncode, out, err) == (130, b"", b"")
+    assert (running.returncode, err) == (130, b"")
+    if words:
+        assert json.loads(out) == {"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130}
+    else:
+        assert out == b""
+
+
+def test_ctrl_c_while_the_answer_is_given_says_nothing_beside_it(holdfast, monkeypatch):
+    def interrupted(call):
+        call.close()
+        raise KeyboardInterrupt
+
+    holdfast("store", "text", "--key", "k")
+    monkeypatch.setattr("holdfast.doors.cli.call._function", lambda _: lambda call: call.answer({}, print) or interrupted(call))
+    said = holdfast("list", "--json")
+    assert (said.code, said.json) == (130, {})
 
 
 def test_bytes_that_are_no_utf8_are_refused_as_an_argument_and_survive_in_a_file(program, home):

@@ -4,13 +4,42 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import stat
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+from holdfast import Memory
 
 
 def found(memory, code):
     return [problem for problem in memory.check() if problem.code == code]
+
+
+@pytest.fixture
+def pasted(tmp_path, tmp_path_factory):
+    """Runs a fix as a person does who pastes it into a shell: what it needs is there, its editor writes what is right."""
+    programs = tmp_path_factory.mktemp("programs")
+    for name, does in {
+        "holdfast": f'exec {shlex.quote(sys.executable)} -m holdfast "$@"',
+        "sudo": 'exec "$@"',
+        "good-editor": """case "$1" in
+            *config.toml) printf '[memory]\\nenabled = true\\n' >"$1" ;;
+            *) printf -- '---\\nname: mended\\ntype: project\\n---\\nmended words\\n' >"$1" ;;
+        esac""",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{does}\n")
+        (programs / name).chmod(0o755)
+
+    def run(command):
+        env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "EDITOR": "good-editor"}
+        done = subprocess.run(command, shell=True, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+    return run
 
 
 @pytest.fixture
@@ -171,6 +200,208 @@ def test_problems_are_plain_data(sound, note_file):
     assert set(sound.check()[0].as_dict()) == {"code", "message", "fix", "path"}
 
 
+# --- every fix is a command that works as printed (D1) ----------------------------------------------------------------
+
+NOTES, FILES = "shelf/projects/demo/notes", "shelf/projects/demo/files"
+
+
+def _damage(path, data=b"garbage" * 1000):
+    for one in path.parent.glob(path.name + "-*"):
+        one.unlink()
+    path.write_bytes(data)
+
+
+def _mark_badly(home):
+    marker = home.parent / ".holdfast" / "project.json"
+    marker.parent.mkdir()
+    marker.write_text("not a marker")
+
+
+def _file_in_place_of(where):
+    def plant(home):
+        path = home / where
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious")
+
+    return plant
+
+
+def _link_in_place_of(where):
+    def plant(home):
+        _file_in_place_of(where)(home)
+        (home / where).unlink()
+        (home / where).symlink_to(home.parent)
+
+    return plant
+
+
+def _folder_at(where):
+    def plant(home):
+        path = home / where
+        path.unlink(missing_ok=True)
+        path.mkdir(parents=True)
+        (path / "inside.md").write_text("precious")
+
+    return plant
+
+
+def _written(where, data=b"text"):
+    def plant(home):
+        path = Path(os.fsdecode(os.path.join(os.fsencode(home), where if isinstance(where, bytes) else os.fsencode(where))))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    return plant
+
+
+def _huge(where, size):
+    def plant(home):
+        with open(home / where, "wb") as file:
+            file.truncate(size)
+
+    return plant
+
+
+TROUBLES = {
+    "others can read": ("permissions", lambda home: home.chmod(0o755)),
+    "unknown setting": ("unknown_setting", _written("config.toml", b"[memory]\nenabeld = true\n")),
+    "bad marker": ("marker", _mark_badly),
+    "a file for the home": ("home", lambda home: (shutil.rmtree(home), home.write_text("precious"))),
+    "a file for the shelf": ("in_the_way", _file_in_place_of("shelf")),
+    "a link for the shelf": ("in_the_way", _link_in_place_of("shelf")),
+    "a file for the notes": ("in_the_way", _file_in_place_of(NOTES)),
+    "a link for the files": ("in_the_way", _link_in_place_of(FILES)),
+    "a file for the trash": ("in_the_way", _file_in_place_of("shelf/projects/demo/trash")),
+    "a file for the archive": ("in_the_way", _file_in_place_of("shelf/projects/demo/archive")),
+    "a folder for index.md": ("in_the_way", _folder_at("shelf/projects/demo/index.md")),
+    "a file for run": ("in_the_way", _file_in_place_of("run")),
+    "a link for the locks": ("in_the_way", _link_in_place_of("run/locks")),
+    "a folder for a lock": ("in_the_way", _folder_at("run/locks/projects+demo.lock")),
+    "a stray file": ("stray", _written("shelf/projects/stray.txt")),
+    "a stray folder": ("stray", _folder_at("shelf/projects/not an id")),
+    "a stray link": ("stray", _link_in_place_of("shelf/projects/linked")),
+    "a stray pipe": ("stray", lambda home: os.mkfifo(home / "shelf" / "pipe")),
+    "a file for a kind of scope": ("stray", _file_in_place_of("shelf/sessions")),
+    "a stray folder that is not UTF-8": ("stray", lambda home: os.mkdir(os.fsencode(home) + b"/shelf/projects/\xff\nx")),
+    "a note that is not UTF-8": ("misnamed", _written(NOTES.encode() + b"/caf\xe9.md")),
+    "a file that is not UTF-8": ("misnamed", _written(FILES.encode() + b"/deep/caf\xe9\n.txt")),
+    "a folder that is not UTF-8": ("misnamed", lambda home: os.mkdir(os.fsencode(home / FILES) + b"/\xff")),
+    "a name that is no key": ("file", _written(f"{NOTES}/Bad  Key.md")),
+    "a name that is two lines": ("file", _written(f"{NOTES}/bad\nkey.md")),
+    "a name that ends a line": ("file", _written(f"{NOTES}/bad.txt\n")),
+    "a name that hides": ("file", _written(f"{NOTES}/b\u200bad \u202e.md")),
+    "a name with quotes": ("file", _written(f"{NOTES}/$(touch x)'\"`id`.md")),
+    "a link among the notes": ("file", _link_in_place_of(f"{NOTES}/linked.md")),
+    "a pipe among the notes": ("file", lambda home: os.mkfifo(home / NOTES / "pipe.md")),
+    "a pipe whose name is two lines": ("file", lambda home: os.mkfifo(home / NOTES / "pi\npe.md")),
+    "a folder among the notes": ("file", _folder_at(f"{NOTES}/sub")),
+    "a folder whose name is two lines": ("file", _folder_at(f"{NOTES}/s\nub")),
+    "another file among the notes": ("file", _written(f"{NOTES}/note.txt")),
+    "another file that files/ has": ("file", lambda home: [_written(f"{at}/n.txt")(home) for at in (NOTES, FILES)]),
+    "an empty note": ("file", _written(f"{NOTES}/empty.md", b"")),
+    "a blank note": ("file", _written(f"{NOTES}/blank.md", b"---\ntype: user\n---\n\n")),
+    "a note that does not parse": ("file", _written(f"{NOTES}/type.md", b"---\ntype: link, empty\n---\ntext")),
+    "a note in another encoding": ("file", _written(f"{NOTES}/latin.md", b"caf\xe9")),
+    "a note too large": ("file", _huge(f"{NOTES}/huge.md", 1 << 27)),
+    "a file too large": ("file", _huge(f"{FILES}/huge.txt", 1 << 24)),
+    "an entry without a name": ("file", _written(f"{FILES}/entry.md", b"---\ndescription: x\n---\ntext")),
+    "a pipe among the files": ("file", lambda home: os.mkfifo(home / FILES / "pipe")),
+    "a damaged index": ("index_damaged", lambda home: _damage(home / "index.db", b"SQLite format 3\0" + b"x" * 8176)),
+    "a folder for the index": ("index_unwritable", lambda home: (_damage(home / "index.db"), _folder_at("index.db")(home))),
+    "a folder for its log": ("index_unwritable", _folder_at("index.db-wal")),
+    "a damaged ledger": ("ledger", lambda home: _damage(home / "ledger.db")),
+    "a folder for the ledger": ("ledger", lambda home: (_damage(home / "ledger.db"), _folder_at("ledger.db")(home))),
+}
+
+
+def _precious(folder):
+    """How often words that a person wrote stand below a folder."""
+    return sum(
+        path.read_bytes() in (b"precious", b"text") for path in folder.rglob("*") if stat.S_ISREG(path.lstat().st_mode)
+    )
+
+
+@pytest.mark.promise("D1")
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_each_fix_works_as_printed_loses_nothing_and_then_doctor_is_silent(open_memory, home, tmp_path, pasted, trouble):
+    code, plant = TROUBLES[trouble]
+    project = None if code in ("marker", "ledger") else "demo"
+    first = open_memory(project=project)
+    first.store("the harbour opens at six", key="opening")
+    first.store("gone words", key="gone")
+    first.forget("gone")
+    first.files.create("page.md", "# Page\nwords\n")
+    first.recall("harbour")
+    first.close()
+    plant(home)
+    before = _precious(tmp_path)
+    memory = open_memory(project=project)
+    problems = found(memory, code)
+    if code == "index_damaged":
+        assert memory.check() == []  # mended on the way
+    else:
+        assert len(problems) == 1, memory.check()
+    for problem in problems:
+        assert problem.fix.isprintable()
+        pasted(problem.fix)
+    assert _precious(tmp_path) == before
+    memory.close()
+    assert open_memory(project=project).check() == []
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.promise("D1")
+def test_fixes_for_names_that_would_meet_keep_both_notes_and_the_one_that_is_there(sound, note_file, pasted):
+    sound.store("the first words", key="bad-key")
+    for name in ("Bad Key", "bad key", "BAD KEY"):
+        note_file(name).write_text(f"words of {name}")
+    for problem in found(sound, "file"):
+        pasted(problem.fix)
+    assert sound.check() == []
+    texts = {note.text for note in sound.list()}
+    assert texts >= {"the first words", "words of Bad Key", "words of bad key", "words of BAD KEY"}
+
+
+@pytest.mark.promise("D1")
+def test_what_an_agent_can_write_into_a_note_never_makes_the_fix_remove_it(sound, note_file):
+    note_file("odd").write_text("---\ntype: an empty symbolic link, not a valid key\n---\nprecious words\n")
+    (problem,) = found(sound, "file")
+    assert problem.fix == f"${{EDITOR:-vi}} {note_file('odd')}"
+
+
+@pytest.mark.promise("D1")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_the_fix_for_a_home_of_somebody_else_takes_it_over(sound, home, open_memory, pasted):
+    sound.close()
+    os.chown(home, 12345, 12345)
+    (problem,) = found(open_memory(), "owner")
+    pasted(problem.fix)
+    assert open_memory().check() == []
+
+
+@pytest.mark.promise("D1")
+def test_a_home_that_could_never_be_made_is_a_problem(open_memory, tmp_path):
+    (tmp_path / "file").write_text("x")
+    (problem,) = open_memory(home=tmp_path / "file" / "home").check()
+    assert (problem.code, "HOLDFAST_HOME" in problem.fix) == ("home", True)
+
+
+@pytest.mark.promise("D1")
+def test_a_fix_of_ours_names_the_home_unless_it_is_the_one_by_default(home, monkeypatch, tmp_path):
+    with Memory(home, project="demo", cwd=tmp_path) as memory:
+        memory.store("words", key="k")
+    with open(home / "index.db", "r+b") as file:
+        file.truncate(5000)
+    for named, fix in ((None, f"holdfast --home {home} reindex"), (str(home), "holdfast reindex")):
+        if named:
+            monkeypatch.setenv("HOLDFAST_HOME", named)
+        with Memory(home, project="demo", cwd=tmp_path) as memory:
+            monkeypatch.setattr(memory._desk.index, "verify", lambda: "a page is torn")
+            (problem,) = found(memory, "index_damaged")
+        assert problem.fix == fix
+
+
 # --- status (D2) ------------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +441,17 @@ def test_status_says_what_would_be_briefed(sound):
     assert status.briefing_chars == len(brief.text)
     assert status.index_bytes > 0
     assert (status.passages, status.facts) == (4, 1)
+
+
+@pytest.mark.promise("D2")
+def test_status_counts_no_link_pipe_or_folder_as_a_note_or_file(sound, home, tmp_path):
+    before = sound.status().scopes
+    for part in (home / NOTES, home / FILES):
+        (part / "linked.md").symlink_to(tmp_path)
+        os.mkfifo(part / "pipe.md")
+        (part / "folder.md").mkdir()
+    assert sound.status().scopes == before
+    assert (before[0].notes, before[0].files) == (2, 1)
 
 
 @pytest.mark.promise("D2")

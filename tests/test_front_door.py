@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
+import pwd
 import re
 
 import pytest
 
 import holdfast
-from holdfast import AsyncMemory, HoldfastError, Memory, errors
+from holdfast import AsyncMemory, ConfigError, HoldfastError, Memory, config, errors
 
 NAMES = [
     "Answer",
@@ -230,6 +232,30 @@ def test_the_environment_names_the_home(child, tmp_path):
     )
     assert told == str(tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / "shelf").is_dir()
+
+
+def test_an_empty_home_directory_is_none_and_the_password_database_knows_it(tmp_path, monkeypatch):
+    user = pwd.getpwuid(os.getuid()).pw_dir
+    for environment in ({"HOME": ""}, {}, {"HOME": "", "HOLDFAST_HOME": ""}):
+        assert config.find_home(None, environment) == os.path.join(user, ".holdfast")
+    assert config.find_home(None, {"HOME": str(tmp_path)}) == str(tmp_path / ".holdfast")
+
+    def nobody(_):
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for environment in ({"HOME": ""}, {}, {"HOME": "relative"}):
+        with pytest.raises(ConfigError, match="HOLDFAST_HOME"):
+            config.find_home(None, environment)
+
+
+def test_a_relative_home_in_a_folder_that_is_gone_is_an_error_with_a_fix(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigError, match="full path"):
+        Memory("home")
 
 
 def test_making_a_memory_touches_nothing(home, tmp_path):

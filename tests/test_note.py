@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 from hypothesis import example, given
@@ -21,6 +22,7 @@ from holdfast.note import (
     Version,
     as_json,
     digest,
+    is_name,
     key_of,
     new_id,
     tags_of,
@@ -257,3 +259,8 @@ def test_ids_of_the_same_millisecond_differ_and_digests_name_bytes():
     assert len({new_id(5) for _ in range(100)}) > 98
     assert len(digest(b"")) == 32
     assert digest(b"a") != digest(b"b")
+
+
+@given(st.one_of(st.text(max_size=8), st.text("aZ09._-", max_size=130)))
+def test_a_name_is_what_the_rule_says(text):
+    assert is_name(text) == bool(re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", text))

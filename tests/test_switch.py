@@ -23,6 +23,7 @@ WRITES = {
     "clear of no scope": lambda memory: memory.clear("nowhere"),
     "retain": lambda memory: memory.retain(),
     "mark": lambda memory: memory.mark(),
+    "reindex": lambda memory: memory.reindex(),
     "files.create": lambda memory: memory.files.create("a.md", "text"),
     "files.create of a bad path": lambda memory: memory.files.create("../a.md", "text"),
     "files.str_replace": lambda memory: memory.files.str_replace("page.md", "harbour", "b"),
@@ -88,16 +89,57 @@ def test_what_a_single_key_or_file_is_asked_for_says_disabled_too(off):
         assert isinstance(raised.value, Disabled | NotFound)
 
 
+READS = {
+    "recall": lambda memory: memory.recall("harbour"),
+    "list": lambda memory: memory.list(),
+    "facts": lambda memory: memory.facts(),
+    "brief": lambda memory: memory.brief(),
+    "search": lambda memory: memory.search("harbour"),
+    "read": lambda memory: memory.read("page.md"),
+    "trash": lambda memory: memory.trash(),
+    "status": lambda memory: memory.status(),
+    "check": lambda memory: memory.check(),
+}
+
+
 @pytest.mark.promise("N12")
-def test_reads_touch_nothing_on_the_shelf(off, home):
-    before = marks(home / "shelf")
-    off.recall("harbour")
-    off.list()
-    off.facts()
-    off.brief()
-    off.search("harbour")
-    off.status()
-    assert marks(home / "shelf") == before
+@pytest.mark.parametrize("project", ["demo", None], ids=["told", "to find out"])
+@pytest.mark.parametrize("verb", READS)
+def test_reads_touch_nothing_in_the_whole_home(off, home, tmp_path, open_memory, verb, project):
+    (home / "shelf/projects/demo/notes/.holdfast-1-dead.tmp").write_text("half a no")
+    (home / "shelf/projects/demo/notes/hand.md").write_text("written by hand")
+    (home / "index.db").write_bytes(b"damaged")
+    before = marks(home)
+    READS[verb](open_memory(project=project))
+    assert marks(home) == before
+
+
+@pytest.mark.promise("N12", "D2")
+def test_status_says_where_memory_is_and_that_it_is_off(off, home, open_memory):
+    status = off.status()
+    assert (status.enabled, status.home, status.project, status.session) == (False, str(home), "demo", "s1")
+    assert (status.scopes, status.briefed, status.briefing_chars, status.passages) == ((), (), 0, 0)
+    assert status.index_bytes
+    assert open_memory(project=None).status().project is None
+
+
+@pytest.mark.promise("N12", "D1")
+def test_check_still_reports_what_can_be_seen_without_writing(off, home):
+    assert off.check() == []
+    home.chmod(0o755)
+    (home / "shelf" / "stray.txt").write_text("x")
+    (home / "run" / "locks").rename(home / "run" / "elsewhere")
+    assert {problem.code for problem in off.check()} == {"permissions", "stray"}
+    (home / "run" / "locks").write_text("x")
+    assert {problem.code for problem in off.check()} == {"permissions", "in_the_way"}
+
+
+@pytest.mark.promise("N12")
+def test_nothing_of_the_global_tree_is_read_either(open_memory, monkeypatch):
+    open_memory().files.create("secret.md", "harbour", scope="global")
+    monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    piece = open_memory().read("secret.md")
+    assert (piece.text, piece.exists) == ("", False)
 
 
 @pytest.mark.promise("N12")
@@ -136,6 +178,7 @@ def test_a_disabled_memory_without_a_home_makes_none(open_memory, home, monkeypa
     memory.recall("harbour")
     memory.brief()
     memory.status()
+    memory.check()
     with pytest.raises(Disabled):
         memory.store("text")
     assert not home.exists()

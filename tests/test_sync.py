@@ -466,3 +466,13 @@ def test_where_no_more_folders_can_be_watched_changes_are_seen_all_the_same(memo
     (notes / "by-hand.md").write_text("harbour words")
     (files / "page.md").write_text("harbour page")
     assert keys(memory) == ["by-hand", "page.md"]
+
+
+def test_a_note_written_where_a_link_stood_is_a_note(notes, memory, look, tmp_path):
+    memory.store("harbour words", key="other")
+    (notes / "k.md").symlink_to(tmp_path / "nowhere")
+    keys(look)
+    (notes / "k.md").unlink()
+    (notes / "k.md").write_text("lighthouse words\n")
+    assert keys(look, "lighthouse") == ["k"]
+    assert "k" in [note.key for note in look.list()]

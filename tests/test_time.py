@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 
 import pytest
@@ -74,6 +75,25 @@ def test_known_at_answers_with_what_was_recorded_by_then(colours, known_at, told
     else:
         with pytest.raises(NotFound):
             colours.get("door", known_at=known_at)
+
+
+@pytest.mark.promise("N13", "T1")
+@pytest.mark.parametrize("ten", ["2026-03-27T10:00", "2026-03-27 10:00:00", datetime(2026, 3, 27, 10)], ids=repr)
+def test_a_moment_that_names_no_zone_is_utc_wherever_it_is_given_and_wherever_we_are(memory, note_file, monkeypatch, ten):
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    try:
+        assert memory.store("the door", key="door", valid_from=ten).note.valid_from == "2026-03-27T10:00:00Z"
+        assert memory.fact("Door", "state", "open", on=ten).fact.valid_from == "2026-03-27T10:00:00Z"
+        note_file("hand").write_text(f"---\nvalid_from: {ten}\n---\nby hand\n")
+        assert memory.get("hand").valid_from == "2026-03-27T10:00:00Z"
+        assert memory.get("door", as_of=ten).text == "the door"
+        with pytest.raises(NotFound):
+            memory.get("door", as_of="2026-03-27T09:59:59Z")
+        assert memory.store("a day", key="day", valid_from=date(2026, 3, 27)).note.valid_from == "2026-03-27T00:00:00Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.promise("T1")

@@ -26,11 +26,12 @@ class Snippet(Record):
 
 
 class Piece(Record):
-    """Some lines of a file; empty text where there is no file."""
+    """Some lines of a file; empty text where there is no file, and `exists` says so."""
 
     path: str
     start: int
     text: str
+    exists: bool = True
 
 
 def hit_of_file(home: str, found: Found) -> Hit | None:
@@ -60,19 +61,21 @@ def read_piece(home: str, path: str, start: int, lines: int | None, visible: tup
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows."""
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
         raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1")
-    parts = guard.path(path)
+    parts, nothing = guard.path(path), Piece(path, start, "", exists=False)
+    if not visible:
+        return nothing
     depth = 1 if parts[:1] == ("global",) else 2
     scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
     if scope not in visible or part not in (("notes",), ("files",)) or not below:
         if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
-            return Piece(path, start, "")
+            return nothing
         scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
     tree = Tree(home, scope, 0)
     if part == ("files",) and tree.is_folder(below):
-        return Piece(path, start, "")
+        return nothing
     sheet = tree.beside(part[0], below)
     if sheet is None:
-        return Piece(path, start, "")
+        return nothing
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, "\n".join(rows[start - 1 : None if lines is None else start - 1 + lines]))
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 
 from holdfast import house
-from holdfast.errors import DiskTrouble
+from holdfast.errors import DiskTrouble, HoldfastError
+from holdfast.mending import Mending, quoted
 from holdfast.note import Problem, Record
+from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.briefing import Brief
     from holdfast.desk import Desk
 
 _LOW_DISK = 64 * 1024 * 1024
+_PARTS = ("notes", "files", "trash", "archive")  # of a scope
 _SHOWN = 50  # problems of one kind that are listed one by one
 
 
@@ -60,20 +66,38 @@ class Reindexed(Record):
 
 def status(desk: Desk, brief: Brief) -> Status:
     """The steps of `Memory.status`."""
+    if not desk.config.enabled:
+        return _switched_off(desk)
     home, visible = desk.config.home, desk.folders(None)
     there = os.path.isdir(home)
-    degraded = desk.look(tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there else ())])))
-    rows = desk.ask(desk.index.counts) if there else []
+    folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there else ())]))
+    degraded = desk.look(folders)
+    last: dict[str, str] = {}
+    for scope, _, _, _, updated in desk.ask(desk.index.counts) if there else ():
+        last[scope] = max(last.get(scope, ""), updated)
     totals = desk.ask(desk.index.totals) if there else (0, 0, 0, 0)
-    scopes: dict[str, ScopeStatus] = {}
-    for scope, part, count, size, last in rows:
-        old = scopes.get(scope) or ScopeStatus(scope, scope in visible, 0, 0, 0, "")
-        scopes[scope] = old.replace(**{part: count}, bytes=old.bytes + size, last_write=max(old.last_write, last))
+    scopes = [_scope(desk, scope, scope in visible, last[scope]) for scope in folders if scope in last]
     return Status(
-        home, desk.config.enabled, desk.project_ids()[0], desk.session, desk.agent, os.path.join(home, "shelf"),
-        tuple(scopes.values()), _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded,
-        len(brief.text), brief.shown,
+        home, True, desk.project_ids()[0], desk.session, desk.agent, os.path.join(home, "shelf"), tuple(scopes),
+        _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded, len(brief.text), brief.shown,
     )  # fmt: skip
+
+
+def _switched_off(desk: Desk) -> Status:
+    """Where things are and nothing of what is in them. To find out the project would open a database; so it is only told."""
+    home, project = desk.config.home, desk.project_ids()[0] if desk.override else None
+    return Status(
+        home, False, project, desk.session, desk.agent, os.path.join(home, "shelf"), (), _size(home, "index.db"),
+        _size(home, "ledger.db"), 0, 0, "", 0, (),
+    )  # fmt: skip
+
+
+def _scope(desk: Desk, scope: str, visible: bool, last_write: str) -> ScopeStatus:
+    """Counted on the shelf: a link or a pipe is no note."""
+    notes = [entry for entry in desk.shelf.census(scope, "notes") if entry.regular and entry.name.endswith(".md")]
+    files = [entry for entry in Tree(desk.config.home, scope, 0).census() if entry.regular]
+    size = sum([entry.stamp[2] for entry in notes + files])
+    return ScopeStatus(scope, visible, len(notes), len(files), size, last_write)
 
 
 def reindex(desk: Desk) -> Reindexed:
@@ -87,108 +111,63 @@ def reindex(desk: Desk) -> Reindexed:
 
 
 def check(desk: Desk) -> list[Problem]:
-    """Everything that is not as it should be."""
+    """Everything that is not as it should be. Switched off, only what can be seen without writing anything."""
+    enabled, mending = desk.config.enabled, Mending(desk.config.home)
     if not os.path.isdir(desk.config.home):
-        return _no_folder(desk) + _marker(desk)
-    try:
-        house.must_be_ours(desk.config.home)
-    except DiskTrouble as error:
-        return [Problem("owner", error.message, f"sudo chown -R $(id -u) {_quoted(desk.config.home)}", desk.config.home)]
-    problems = _home(desk) + _config(desk)
-    try:
-        broken = desk.index.verify()
-    except DiskTrouble as error:
-        broken = ""
-        problems.append(Problem("index_unwritable", error.message, error.fix, "index.db"))
-    if broken:
-        problems.append(Problem("index_damaged", f"the index was damaged: {broken}", "holdfast reindex", "index.db"))
-        desk.index.start_anew()
-        desk.sync.reset()
+        return _no_folder(desk, mending) + (_marker(desk, mending) if enabled else [])
+    closed = _closed(desk, mending)
+    if closed:
+        return closed
+    problems = _home(desk) + _config(desk, mending) + _disk(desk)
+    in_the_way = _in_the_way(desk, mending)
+    if in_the_way or not enabled:
+        return problems + (in_the_way or _strays(desk, mending))
     scopes = tuple(desk.shelf.scopes())
-    reason = desk.look(scopes)
-    if reason:
-        problems.append(Problem("degraded", reason, "holdfast reindex", "index.db"))
-    problems += _marker(desk) + _strays(desk) + _files(desk, scopes) + _unindexed(desk, scopes)
-    if desk.ledger.problem:
-        fix = "Compare it with a backup; until then usage and aliases are counted anew"
-        problems.append(Problem("ledger", desk.ledger.problem, fix, "ledger.db"))
-    return problems + _disk(desk)
+    problems += _index(desk, mending, scopes) + _marker(desk, mending) + _strays(desk, mending)
+    return problems + _files(desk, mending, scopes) + _unindexed(desk, mending, scopes) + _ledger(desk, mending)
+
+
+# --- the home ---------------------------------------------------------------------------------------------------------
+
+
+def _no_folder(desk: Desk, mending: Mending) -> list[Problem]:
+    """No home yet is no problem, unless none can be made there."""
+    home = desk.config.home
+    try:
+        os.lstat(home)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [Problem("home", f"there can be no home {home}: {error.strerror}", "Set HOLDFAST_HOME to another folder", home)]
+    return [Problem("home", f"the home {home} is not a folder", mending.beside(home), home)]
+
+
+def _closed(desk: Desk, mending: Mending) -> list[Problem]:
+    """A home that is somebody else's, or that its own owner may not enter."""
+    home = desk.config.home
+    try:
+        house.must_be_ours(home)
+    except HoldfastError as error:
+        ours = os.stat(home).st_uid == os.geteuid()
+        fix = mending.opened(home) if ours else f'sudo chown -R "$(id -u)" {quoted(home)}'
+        return [Problem("owner", error.message, fix, home)]
+    return []
 
 
 def _home(desk: Desk) -> list[Problem]:
     mode = os.stat(desk.config.home).st_mode & 0o777
     if mode & 0o077:
         what = f"the home can be read by others (mode {mode:03o})"
-        return [Problem("permissions", what, f"chmod 700 {_quoted(desk.config.home)}", desk.config.home)]
+        return [Problem("permissions", what, f"chmod 700 {quoted(desk.config.home)}", desk.config.home)]
     return []
 
 
-def _no_folder(desk: Desk) -> list[Problem]:
-    home = desk.config.home
-    if not os.path.lexists(home):
-        return []
-    return [Problem("home", f"the home {home} is not a folder", f"mv {_quoted(home)} {_quoted(home + '.old')}", home)]
-
-
-def _marker(desk: Desk) -> list[Problem]:
-    """A marker of this folder that counts for nothing: its notes would seem to be gone."""
-    ignored = desk.ignored_marker()
-    if not ignored:
-        return []
-    what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
-    return [Problem("marker", what, f"rm {_quoted(ignored)} && holdfast init --marker", ignored)]
-
-
-def _config(desk: Desk) -> list[Problem]:
+def _config(desk: Desk, mending: Mending) -> list[Problem]:
+    fix = mending.edited(os.path.join(desk.config.home, "config.toml"))
     return [
-        Problem("unknown_setting", f"config.toml has an unknown setting {name}", "holdfast config", "config.toml")
+        Problem("unknown_setting", f"config.toml has an unknown setting {name}", fix, "config.toml")
         for name in desk.config.unknown
     ]
-
-
-def _strays(desk: Desk) -> list[Problem]:
-    strays = [
-        Problem("stray", f"{path} stands where scopes do and is none", f"rm {_quoted(desk.shelf.full(path))}", path)
-        for path in desk.shelf.strays()
-    ]
-    misnamed = [path for scope in desk.shelf.scopes() for path in desk.shelf.misnamed(scope)]
-    return strays + [
-        Problem("misnamed", f"{path!a}: its name is not UTF-8", "Rename it; until then it is not found", ascii(path))
-        for path in misnamed
-    ]
-
-
-def _files(desk: Desk, scopes: tuple[str, ...]) -> list[Problem]:
-    rows = desk.ask(lambda: desk.index.problems(scopes))
-    problems = [
-        Problem("file", f"{scope}/{part}/{name}: {what}", _fix(desk, scope, part, name, what), f"{scope}/{part}/{name}")
-        for scope, part, name, what in rows[:_SHOWN]
-    ]
-    if len(rows) > _SHOWN:
-        problems.append(Problem("file", f"and {len(rows) - _SHOWN} more files like these", "holdfast doctor"))
-    return problems
-
-
-def _fix(desk: Desk, scope: str, part: str, name: str, what: str) -> str:
-    path = _quoted(os.path.join(desk.config.home, "shelf", scope, part, name))
-    if "valid key" in what:
-        from holdfast.note import key_of
-
-        better = os.path.join(desk.config.home, "shelf", scope, part, key_of(name.removesuffix(".md")) + ".md")
-        return f"mv {path} {_quoted(better)}"
-    return f"rm {path}" if "link" in what or "empty" in what else f"${{EDITOR:-vi}} {path}"
-
-
-def _unindexed(desk: Desk, scopes: tuple[str, ...]) -> list[Problem]:
-    """Entries without an index row, or rows without an entry, after the catalogue had its chance."""
-    problems = []
-    for scope in scopes:
-        here = {entry.name for entry in desk.shelf.census(scope, "notes")}
-        known = set(desk.ask(lambda scope=scope: desk.index.stamps(scope, "notes")))  # type: ignore[misc]
-        if here != known:
-            what = f"{scope}: {len(here - known)} notes without an index row, {len(known - here)} rows without a note"
-            problems.append(Problem("unindexed", what, "holdfast reindex", scope))
-    return problems
 
 
 def _disk(desk: Desk) -> list[Problem]:
@@ -196,6 +175,111 @@ def _disk(desk: Desk) -> list[Problem]:
     free = room.f_bavail * room.f_frsize
     if free < _LOW_DISK:
         return [Problem("disk", f"only {free // 1024} KiB are free on the home's disk", "Free some space", desk.config.home)]
+    return []
+
+
+def _marker(desk: Desk, mending: Mending) -> list[Problem]:
+    """A marker of this folder that counts for nothing: its notes would seem to be gone."""
+    ignored = desk.ignored_marker()
+    if not ignored:
+        return []
+    marked_anew = f"(cd {quoted(os.path.dirname(os.path.dirname(ignored)))} && {mending.holdfast('init --marker')})"
+    what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
+    return [Problem("marker", what, f"{mending.beside(ignored)} && {marked_anew}", ignored)]
+
+
+# --- what stands on the shelf -----------------------------------------------------------------------------------------
+
+
+def _in_the_way(desk: Desk, mending: Mending) -> list[Problem]:
+    """What stands where a folder or a lock of ours belongs: until it is gone, little else works or can be looked at."""
+    home = desk.config.home
+    wrong = _wrong(home, [(path, stat.S_ISDIR) for path in ("run", "run/locks", "shelf")]) or _wrong(home, _inside(desk))
+    return [
+        Problem("in_the_way", f"{path} is a link or something else than it must be", mending.out_of_the_way(full), path)
+        for path, full in wrong
+    ]
+
+
+def _inside(desk: Desk) -> list[tuple[str, Callable[[int], bool]]]:
+    """The places of a home, and what may stand there."""
+    places = [(f"shelf/{scope}/{part}", stat.S_ISDIR) for scope in desk.shelf.scopes() for part in _PARTS]
+    places += [(f"shelf/{scope}/index.md", lambda mode: not stat.S_ISDIR(mode)) for scope in desk.shelf.scopes()]
+    locks = os.path.join(desk.config.home, "run", "locks")
+    return places + [(f"run/locks/{name}", stat.S_ISREG) for name in (os.listdir(locks) if os.path.isdir(locks) else ())]
+
+
+def _wrong(home: str, places: list[tuple[str, Callable[[int], bool]]]) -> list[tuple[str, str]]:
+    """Where something else stands than may."""
+    full = [(path, os.path.join(home, path), may) for path, may in places]
+    return [(path, where) for path, where, may in full if os.path.lexists(where) and not may(os.lstat(where).st_mode)]
+
+
+def _strays(desk: Desk, mending: Mending) -> list[Problem]:
+    strays = [
+        Problem("stray", f"{path} stands where scopes do and is none", mending.out_of_the_way(desk.shelf.full(path)), path)
+        for path in desk.shelf.strays()
+    ]
+    misnamed = [path for scope in desk.shelf.scopes() for path in desk.shelf.misnamed(scope)]
+    return strays + [
+        Problem("misnamed", f"{path!a}: its name is not UTF-8, so it is not found", mending.renamed(path), ascii(path))
+        for path in misnamed
+    ]
+
+
+def _files(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
+    rows = desk.ask(lambda: desk.index.problems(scopes))
+    problems = [
+        Problem("file", f"{scope}/{part}/{name}: {what}", mending.of_file(scope, part, name), f"{scope}/{part}/{name}")
+        for scope, part, name, what in rows[:_SHOWN]
+    ]
+    if len(rows) > _SHOWN:
+        problems.append(Problem("file", f"and {len(rows) - _SHOWN} more files like these", mending.holdfast("doctor")))
+    return problems
+
+
+# --- the databases ----------------------------------------------------------------------------------------------------
+
+
+def _index(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
+    problems, broken = [], ""
+    try:
+        broken = desk.index.verify()
+    except DiskTrouble as error:
+        problems.append(Problem("index_unwritable", error.message, mending.of_database("index.db"), "index.db"))
+    if broken:
+        fix = mending.holdfast("reindex")
+        problems.append(Problem("index_damaged", f"the index was damaged: {broken}", fix, "index.db"))
+        desk.index.start_anew()
+        desk.sync.reset()
+    reason = desk.look(scopes)
+    if desk.index.in_memory and not problems:
+        what = f"the index cannot be kept: {desk.index.in_memory}"
+        problems.append(Problem("index_unwritable", what, mending.of_database("index.db"), "index.db"))
+    elif reason:
+        problems.append(Problem("degraded", reason, mending.holdfast("reindex"), "index.db"))
+    return problems
+
+
+def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
+    """Entries without an index row, or rows without an entry, after the catalogue had its chance."""
+    problems = []
+    for scope in scopes:
+        here = {entry.name for entry in desk.shelf.census(scope, "notes")}
+        known = set(desk.ask(lambda scope=scope: desk.index.stamps(scope, "notes")))  # type: ignore[misc]
+        if here != known:
+            what = f"{scope}: {len(here - known)} notes without an index row, {len(known - here)} rows without a note"
+            problems.append(Problem("unindexed", what, mending.holdfast("reindex"), scope))
+    return problems
+
+
+def _ledger(desk: Desk, mending: Mending) -> list[Problem]:
+    try:
+        desk.ledger.canonical("")  # asked anything, a damaged one sets itself aside
+    except HoldfastError as error:
+        return [Problem("ledger", error.message, error.fix, "ledger.db")]
+    if desk.ledger.problem:
+        return [Problem("ledger", desk.ledger.problem, mending.of_database("ledger.db"), "ledger.db")]
     return []
 
 
@@ -207,9 +291,3 @@ def _size(home: str, name: str) -> int:
         except OSError:
             pass
     return total
-
-
-def _quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)

@@ -87,7 +87,10 @@ def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, 
     root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
     if not root or "\0" in root:
         raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
-    return os.path.abspath(root)
+    try:
+        return os.path.abspath(root)
+    except FileNotFoundError:  # relative, in a folder that was removed
+        raise ConfigError(f"the home {root!r} is in a folder that is gone", "Set HOLDFAST_HOME to a full path") from None
 
 
 def source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
@@ -154,12 +157,20 @@ def _correct(setting: Setting) -> str:
 
 
 def _default_home(env: Mapping[str, str]) -> str:
-    user = env.get("HOME")
-    if not user:
-        user = os.path.expanduser("~")
+    user = env.get("HOME") or _home_of_user()  # an empty HOME is none: taken as it is, it would mean /.holdfast
     if not os.path.isabs(user):
         raise ConfigError("no home directory is known", "Set HOLDFAST_HOME to a folder")
     return os.path.join(user, ".holdfast")
+
+
+def _home_of_user() -> str:
+    """What the password database says; nothing where it does not know this user."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
 
 
 def _read_toml(path: str) -> dict[str, Any]:

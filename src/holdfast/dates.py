@@ -1,8 +1,7 @@
-"""Moments as UTC text: `YYYY-MM-DDTHH:MM:SSZ`, or a plain day. Both sort as they read. Pure but for the clock."""
+"""Moments as UTC text: `YYYY-MM-DDTHH:MM:SSZ`, or a plain day. No zone is UTC; both sort as they read. Pure but for `clock`."""
 
 from __future__ import annotations
 
-import re
 import time
 
 from holdfast.errors import UsageError
@@ -13,9 +12,9 @@ clock = time.time  # tests put another one here
 DAY = r"\d{4}-\d\d-\d\d"
 STAMP = DAY + r"T\d\d:\d\d:\d\dZ"
 _SHAPE = pattern(
-    rf"({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z",
-    re.ASCII | re.IGNORECASE,
+    rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z"
 )
+_DAY = pattern(rf"(?a){DAY}\Z")
 _FIRST, _LAST = -62135596800, 253402300799  # the seconds that four digits of a year can name
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
@@ -32,7 +31,7 @@ def stamp(seconds: float) -> str:
 
 
 def moment(value: object, name: str) -> str:
-    """A day or a moment in any zone, as a UTC stamp; a day means its first second."""
+    """A day or a moment in any zone, as a UTC stamp; no zone means UTC, and a day its first second."""
     return _utc(value, name, "00:00:00")
 
 
@@ -44,7 +43,7 @@ def as_of(value: object, name: str) -> str:
 def day_or_moment(value: object, name: str) -> str:
     """A day stays a day: how facts are dated."""
     text = _text(value)
-    return text if re.fullmatch(DAY, text, re.ASCII) and moment(text, name) else moment(text, name)
+    return text if _DAY.match(text) and moment(text, name) else moment(text, name)
 
 
 def is_moment(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import dates, guard, house, leaf, page
-from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, UsageError
+from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, UsageError, from_os
 from holdfast.index.sqlite import Found, Index, Lost
 from holdfast.leaf import Draft
 from holdfast.ledger.sqlite import Ledger
@@ -42,7 +42,7 @@ class Desk:
         self.agent = guard.name(agent, "agent name") if agent else None
         self.client = guard.one_line(client, "client's name", 100) if client else None
         self.origin = guard.origin(origin)
-        self._override = guard.name(project, "project id") if project else None
+        self.override = guard.name(project, "project id") if project else None
         self._cwd = cwd
         self._project: tuple[str, ...] | None = None
         self._sources: dict[str, Source] = {}
@@ -58,8 +58,9 @@ class Desk:
         if self._project is None:
             from holdfast import identity
 
-            seen = identity.look(self._cwd or ".", self._override, self.config.isolate_worktrees)
-            project = identity.settle(seen, self.ledger, self._has_folder, remember=house.exists(self.config.home))
+            seen = identity.look(self._cwd or ".", self.override, self.config.isolate_worktrees)
+            remember = self.config.enabled and house.exists(self.config.home)
+            project = identity.settle(seen, self.ledger, self._has_folder, remember=remember)
             self._project = (project.id, *project.aliases)
         return self._project
 
@@ -67,8 +68,8 @@ class Desk:
         """The path of a marker in this folder that does not count."""
         from holdfast import identity, marker
 
-        seen = identity.look(self._cwd or ".", self._override, self.config.isolate_worktrees)
-        if self._override or seen.remote or not marker.is_marked(seen.root):
+        seen = identity.look(self._cwd or ".", self.override, self.config.isolate_worktrees)
+        if self.override or seen.remote or not marker.is_marked(seen.root):
             return ""
         honoured = seen.marker is not None and marker.honoured(seen.marker, self.ledger)
         return "" if honoured else os.path.join(seen.root, marker.MARKER_FOLDER, marker.MARKER_FILE)
@@ -137,7 +138,7 @@ class Desk:
 
     def must_be_enabled(self) -> None:
         if not self.config.enabled:
-            raise Disabled("memory is disabled", "Set memory.enabled = true, or unset HOLDFAST_ENABLED")
+            raise Disabled
 
     def draft(
         self, text: object, key: str | None, type: str | None = None, tags: Tags = None, valid_from: When = None,
@@ -339,7 +340,7 @@ class Desk:
 
     def note(self, key: str, kind: str | None) -> tuple[Scope, leaf.Leaf]:
         """The nearest note of that key."""
-        guard.key(key)
+        guard.key_of_note(key)
         for place in self.places(kind) if self.config.enabled else ():
             sheet = self.shelf.read(place, key)
             if sheet is not None:
@@ -348,7 +349,7 @@ class Desk:
 
     def _missing(self, key: str) -> NotFound:
         if not self.config.enabled:
-            return NotFound("memory is disabled", "Set memory.enabled = true, or unset HOLDFAST_ENABLED")
+            return NotFound(Disabled().message, Disabled().fix)
         import difflib
 
         folders = self.folders(None)
@@ -361,6 +362,31 @@ class Desk:
         self.sync.close()
         self.index.close()
         self.ledger.close()
+
+
+def typed_errors(cls: type[T]) -> type[T]:
+    """The class with verbs that raise only our own errors: what the operating system says comes out as one of them."""
+    for name, verb in list(vars(cls).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(verb, property):
+            setattr(cls, name, property(_typed(verb.fget), doc=verb.__doc__))
+        elif callable(verb):
+            setattr(cls, name, _typed(verb))
+    return cls
+
+
+def _typed(verb: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return verb(*args, **kwargs)
+        except OSError as error:
+            raise from_os(error) from error
+
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        setattr(run, name, getattr(verb, name))
+    run.__dict__["__wrapped__"] = verb  # what functools.wraps does, without an import that a cold command pays for
+    return run
 
 
 def usage_id(found: Found) -> str:

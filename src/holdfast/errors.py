@@ -100,6 +100,11 @@ class Disabled(Refused):
 
     code, http_status = "disabled", 403
 
+    def __init__(
+        self, message: str = "memory is disabled", fix: str = "Set memory.enabled = true, or unset HOLDFAST_ENABLED"
+    ) -> None:
+        super().__init__(message, fix)
+
 
 class Contended(HoldfastError):
     """Somebody else was there first."""
@@ -137,15 +142,18 @@ class DiskTrouble(Trouble):
     code, http_status = "disk", 507
 
 
-def from_os(error: OSError, doing: str) -> HoldfastError:
-    """What the operating system said, as one of ours."""
+def from_os(error: OSError, doing: str = "") -> HoldfastError:
+    """What the operating system said, as one of ours; it names the file itself where nobody says what was done."""
     import errno
 
-    what = f"{doing}: {error.strerror or error}"
+    named = error.filename if isinstance(error.filename, str) else "cannot go on"
+    what = f"{doing or named}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskTrouble(what, "Free some space and try again; no file is half-written")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
         return Damaged(what, "A link or special file stands where a memory should be; run `holdfast doctor`")
+    if error.errno == errno.ENAMETOOLONG:
+        return DiskTrouble(what, "Set HOLDFAST_HOME to a shorter path")
     return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")

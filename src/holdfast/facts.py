@@ -5,8 +5,6 @@ The lines are the whole truth about them: this room reads them out of any markdo
 
 from __future__ import annotations
 
-import re
-
 from holdfast.dates import DAY, is_moment
 from holdfast.note import KEY, Fact, Record, key_of
 from holdfast.pattern import pattern
@@ -18,10 +16,9 @@ if TYPE_CHECKING:
 _WHEN = rf"{DAY}(?:T\d\d:\d\d:\d\dZ)?"
 _STATED = rf"(\[({_WHEN})\] ([^:\n]++):[ \t]++"
 _LINE = pattern(
-    rf"([ \t]*[-*+] )(?:{_STATED}(.*[^ \t\r]))|~~{_STATED}(.+))~~ (?:superseded|ended|closed) ({_WHEN}))([ \t\r]*)\Z",
-    re.ASCII,
+    rf"(?a)([ \t]*[-*+] )(?:{_STATED}(.*[^ \t\r]))|~~{_STATED}(.+))~~ (?:superseded|ended|closed) ({_WHEN}))([ \t\r]*)\Z"
 )
-_HINT = pattern(r"^[ \t]*[-*+] (?:~~)?\[\d{4}-", re.MULTILINE)
+_HINT = pattern(r"(?m)^[ \t]*[-*+] (?:~~)?\[\d{4}-")
 _LINK = pattern(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 
 

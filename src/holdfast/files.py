@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import guard
+from holdfast.desk import typed_errors
 from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, UsageError
 from holdfast.note import Scope
 from holdfast.shelf.disk import FILE_BYTES
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.desk import Desk
 
 
-
+@typed_errors
 class Files:
     """`view`, `create`, `str_replace`, `insert`, `delete`, `rename` under `/memories`."""
 

@@ -9,7 +9,7 @@ changes a value to make it fit: it passes unchanged or it is refused with what t
 from __future__ import annotations
 
 from holdfast.errors import InvalidKey, InvalidPath, InvalidText, TooLarge, UsageError
-from holdfast.note import KEY, NAME, ORIGINS, TYPES
+from holdfast.note import KEY, ORIGINS, TYPES, is_name
 from holdfast.pattern import pattern
 
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -51,19 +51,24 @@ def encoded(value: str) -> bytes:
         raise InvalidText(f"not Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
 
 
-def key(value: object) -> str:
+def key(value: object, otherwise: str = "or leave it out and one is made") -> str:
     """An explicit key is right or it is refused; never changed, so that two keys cannot meet."""
     if not isinstance(value, str) or not KEY.match(value):
         raise InvalidKey(
             f"not a valid key: {_show(value)}",
-            "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; or leave it out and one is made",
+            f"A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; {otherwise}",
         )
     return value
 
 
+def key_of_note(value: object) -> str:
+    """The key of a note that should be there: a person may have given its file a name that is none."""
+    return key(value, "for a file that is called otherwise, `holdfast doctor` prints the `mv` that gives it one")
+
+
 def name(value: object, what: str) -> str:
     """The id of a project, agent or session."""
-    if not isinstance(value, str) or not NAME.match(value):
+    if not isinstance(value, str) or not is_name(value):
         raise InvalidKey(
             f"not a valid {what}: {_show(value)}", "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
         )

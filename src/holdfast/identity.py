@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError, InvalidKey
 from holdfast.marker import Marker, honoured, is_marked, read_marker, see
-from holdfast.note import NAME, Record
+from holdfast.note import Record, is_name
 from holdfast.repository import (
     began_here,
     checkout_id,
@@ -60,7 +60,7 @@ def look(cwd: str, override: str | None = None, isolate_worktrees: bool = False)
     """All that a folder says about its project. Reads only; whatever cannot be read counts as absent."""
     here = real(cwd)
     if override is not None:
-        if not NAME.match(override):
+        if not is_name(override):
             raise InvalidKey(
                 f"the project id {override[:140]!r} breaks the rule",
                 "Use 1 to 128 of A-Z a-z 0-9 . _ - and no dot in front",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from holdfast import page
 from holdfast.dates import stamp as utc
 from holdfast.errors import Conflict, NotFound
@@ -12,7 +10,7 @@ from holdfast.page import Head, Page, clean
 from holdfast.pattern import pattern
 
 Stamp = tuple[int, int, int]
-_HEADING = pattern(r"^#{1,6} ", re.MULTILINE)
+_HEADING = pattern(r"(?m)^#{1,6} ")
 _SECTION_LINES = 40
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import Conflict, from_os
-from holdfast.note import NAME, Record, digest
+from holdfast.note import Record, digest, is_name
 from holdfast.repository import read_plain, real, same_folder, slug
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def _marker_of(data: bytes, folder: str) -> Marker | None:
     id, nonce, created = said.get("id"), said.get("nonce"), said.get("created")
     if not (isinstance(id, str) and isinstance(nonce, str) and isinstance(created, str)):
         return None
-    return Marker(id, nonce, folder) if NAME.match(id) and nonce else None
+    return Marker(id, nonce, folder) if is_name(id) and nonce else None
 
 
 def write_marker(root: str, registry: Registry, now: str) -> str:

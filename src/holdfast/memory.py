@@ -6,7 +6,7 @@ import os
 
 from holdfast import config as configuration
 from holdfast import dates
-from holdfast.desk import Desk, usage_id
+from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import Conflict, NotFound, UsageError
 from holdfast.index.sqlite import Asked, note_of_row
 from holdfast.note import MODES, SORTS, TYPES, Answer, Forgotten, Note, Progress, tags_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.note import Binned, Fact, FactSet, Problem, Receipt, Scope, Stored, Version
 
 
+@typed_errors
 class Memory:
     """One caller's memory in one home: its session, its project, its agent, and what is global."""
 
@@ -116,7 +117,7 @@ class Memory:
         from holdfast import guard
 
         self._desk.must_be_enabled()
-        places = self._desk.places_of(guard.key(key), scope)
+        places = self._desk.places_of(guard.key_of_note(key), scope)
         moved = [place for place in places if self._desk.bin(place, [key], "trash")]
         if not moved:
             return Forgotten(False, key)
@@ -130,8 +131,7 @@ class Memory:
 
         desk = self._desk
         desk.must_be_enabled()
-        guard.key(key)
-        name = guard.key(under) if under is not None else key
+        name = guard.key(under if under is not None else key, "bring it back under one: `holdfast restore NAME --as KEY`")
         for place in desk.places(scope):
             binned = desk.shelf.binned(place, key)
             if not binned:
@@ -155,7 +155,7 @@ class Memory:
         from holdfast import erasing, guard
 
         self._desk.must_be_enabled()
-        return erasing.purge(self._desk, self._desk.places_of(guard.key(key), scope, binned=True), key)
+        return erasing.purge(self._desk, self._desk.places_of(guard.key_of_note(key), scope, binned=True), key)
 
     def clear(self, scope: str) -> int:
         """Forget every note of a scope; how many there were."""
@@ -223,9 +223,11 @@ class Memory:
     ) -> List[Note]:
         """The notes this caller may see, newest first, pinned ones before."""
         desk = self._desk
-        folders = desk.folders(scope) if self.config.enabled else ()
         wanted = _one_of(type, TYPES, "type") if type else None
         most = _limit(limit, 10**9) if limit is not None else -1
+        if not self.config.enabled:
+            return []
+        folders = desk.folders(scope)
         desk.look(folders)
         return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most))]
 
@@ -252,7 +254,9 @@ class Memory:
         for name in (subject, label):
             if name is not None:
                 guard.one_line(name, "subject or label")
-        folders = desk.folders(scope) if self.config.enabled else ()
+        if not self.config.enabled:
+            return []
+        folders = desk.folders(scope)
         desk.look(folders)
         return desk.ask(lambda: desk.index.facts(folders, subject, label, None if history else moment))
 
@@ -269,7 +273,7 @@ class Memory:
         return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword").hits]
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
-        """A piece of a file, by the path that `search` and citations show. A missing file reads as empty text."""
+        """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`."""
         from holdfast.browsing import read_piece
 
         return read_piece(self.home, path, start, lines, self._desk.folders(None) if self.config.enabled else ())
@@ -284,13 +288,13 @@ class Memory:
     # --- looking after it ----------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """Where memory for this folder lives, how much there is, and what would be briefed."""
+        """Where memory for this folder lives, how much there is, and what would be briefed. Switched off, only where."""
         from holdfast import checkup
 
         return checkup.status(self._desk, self.brief())
 
     def check(self) -> List[Problem]:
-        """What is wrong with the home, and the command that mends each thing."""
+        """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
         from holdfast import checkup
 
         return checkup.check(self._desk)
@@ -299,6 +303,7 @@ class Memory:
         """Throw the catalogue away and build it from the shelf."""
         from holdfast import checkup
 
+        self._desk.must_be_enabled()
         return checkup.reindex(self._desk)
 
     def mark(self) -> str:
@@ -347,7 +352,8 @@ class Memory:
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         wanted = _one_of(type, TYPES, "type") if type else None
-        asked = Asked(self._desk.folders(scope), wanted, tags_of(tags), moment, known, dates.now())
+        folders = self._desk.folders(scope) if self.config.enabled else ()
+        asked = Asked(folders, wanted, tags_of(tags), moment, known, dates.now())
         return asked, "recent" if mode == "recent" else "keyword"
 
 

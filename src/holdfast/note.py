@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from holdfast.errors import UsageError
 from holdfast.pattern import pattern
@@ -29,10 +28,11 @@ ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SORTS = ("relevance", "recency", "usage")
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
-NAME = pattern(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}\Z")  # ids of projects, agents and sessions; never hidden, never `..`
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
+_WORD = pattern(r"[a-z0-9]+")
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_LETTERS = (_ALPHABET * 8).encode()  # for every byte one of the 32, all equally often
 _KINDS = {folder: kind for kind, folder in _FOLDERS.items()}
 
 
@@ -295,10 +295,17 @@ def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))
 
 
+def is_name(text: str) -> bool:
+    """Whether this may name a project, an agent or a session: letters, digits, `_`, `-` and dots; never hidden or `..`."""
+    letters = text.replace("_", "").replace("-", "").replace(".", "")
+    fits = 0 < len(text) <= 128 and text[0] != "."
+    return fits and (not letters or (letters.isascii() and letters.isalnum()))
+
+
 def key_of(text: str) -> str:
     """A key made from the first six words. The same text gives the same key; a text that is more than a few small words
     of ASCII gets a short hash, so that different texts do not meet."""
-    words = re.findall(r"[a-z0-9]+", _ascii(text.lower()))
+    words = _WORD.findall(_ascii(text.lower()))
     stem = "-".join(words[:6])[:48].strip("-")
     if stem and " ".join(words) == text.lower() and "-".join(words) == stem:
         return stem
@@ -334,9 +341,5 @@ def digest(data: bytes) -> str:
 
 def new_id(milliseconds: int) -> str:
     """An id that sorts by time: ten characters of time, then six of chance."""
-    letters = []
-    for shift in range(45, -1, -5):
-        letters.append(_ALPHABET[(milliseconds >> shift) & 31])
-    chance = int.from_bytes(os.urandom(4), "big")
-    letters.extend(_ALPHABET[(chance >> shift) & 31] for shift in range(25, -1, -5))
-    return "".join(letters)
+    time = "".join([_ALPHABET[(milliseconds >> shift) & 31] for shift in range(45, -1, -5)])
+    return time + os.urandom(6).translate(_LETTERS).decode()

@@ -17,15 +17,13 @@ text can forge history. `render(parse(text)) == text` for every text.
 
 from __future__ import annotations
 
-import functools
-import re
-
 from holdfast.dates import DAY, STAMP
 from holdfast.note import ORIGINS, TYPES, Record, Source, Version, tags_of
 from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
     from typing import Any, TypeVar
 
@@ -35,13 +33,10 @@ HISTORY = "<!-- holdfast:history -->"
 _WHEN = rf"{DAY}(?:T\d\d:\d\d:\d\dZ)?"
 _FENCE = pattern(r"(\ufeff?---[ \t]*\r?\n)((?:.*\n)*?)(---[ \t]*(?:\r?\n|\Z))")
 _FIELD = pattern(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:|[^\s#:-].*?:(?:\s|\Z)")
-_HISTORY = pattern(r"^<!-- holdfast:history -->[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_SECTION = pattern(
-    rf"^## ({_WHEN}) to ({_WHEN})[ \t]*\r?(?:\n|\Z)(?:<!-- holdfast:version (\{{.*\}}) -->\r?(?:\n|\Z))?",
-    re.MULTILINE | re.ASCII,
-)
-_MARKER = pattern(rf"^(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE | re.ASCII)
-_ESCAPED = pattern(rf"^\\(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))", re.MULTILINE | re.ASCII)
+_HISTORY = pattern(r"(?m)^<!-- holdfast:history -->[ \t]*(?:\r?\n|\Z)")
+_SECTION = pattern(rf"(?ma)^## ({_WHEN}) to ({_WHEN})[ \t]*\r?(?:\n|\Z)(?:<!-- holdfast:version (\{{.*\}}) -->\r?(?:\n|\Z))?")
+_MARKER = pattern(rf"(?ma)^(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))")
+_ESCAPED = pattern(rf"(?ma)^\\(?=\\*(?:<!-- holdfast:|## {_WHEN} to {DAY}))")
 _QUOTED = r'"(?:[^"\\]|\\.)*+"'
 _CHAR = r"(?:[^\s\"'\[\]{},#:]|:(?![\s,]|\Z))"
 _WORDS = rf"(?![&*!|>%@`?-]){_CHAR}++(?:[ \t]++{_CHAR}++)*+"
@@ -49,8 +44,8 @@ _PLAIN = pattern(r"[\w./+](?:[\w./@+ -]*[\w./@+-])?\Z")
 _ITEM = pattern(rf"\s*+({_QUOTED}|{_WORDS})\s*+(?:,|\Z)")
 _PAIR = pattern(rf"\s*+([a-z_]++): ({_QUOTED}|\[(?:{_QUOTED}|[^\"\[\]])*+\]|{_WORDS})\s*+(?:,|\Z)")
 _SIMPLE = pattern(r"[^\s\"'\[\]{}#&*!|>%@`,?-][^\"'\[\]{}#\n\r]*\Z")
-_STAMP = pattern(STAMP + r"\Z", re.ASCII)
-_REAL = pattern(r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\Z", re.ASCII)
+_STAMP = pattern(rf"(?a){STAMP}\Z")
+_REAL = pattern(r"(?a)(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\Z")
 _ID = pattern(r"[\w.-]{1,64}\Z")
 _ODD = pattern("[<>\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _BEHIND = pattern(rf"(?:{_QUOTED}|'[^']*'|[^\"'#]|(?<![ \t])#)*+#")  # a comment behind a value
@@ -87,13 +82,21 @@ def parse(text: str) -> Page:
     opening = closing = ""
     fields: tuple[tuple[str, str], ...] = ()
     rest = text
-    if text.startswith(("---", "\ufeff---")) and (fence := _FENCE.match(text)):
-        opening, inside, closing = fence.groups()
+    if text.startswith(("---", "\ufeff---")) and (fence := _fence(text)):
+        opening, inside, closing, rest = fence
         fields = _fields(inside)
-        rest = text[fence.end() :]
     mark = _HISTORY.search(rest) if HISTORY in rest else None
     cut = mark.start() if mark else len(rest)
     return Page(opening, fields, closing, rest[:cut], rest[cut:])
+
+
+def _fence(text: str) -> tuple[str, str, str, str] | None:
+    """The frontmatter's opening line, fields and closing line, and the text after them; at once if it is as we write it."""
+    end = text.find("\n---", 3) + 1
+    if end and text.startswith("---\n") and text[end + 3 : end + 4] == "\n":
+        return "---\n", text[4:end], "---\n", text[end + 4 :]
+    fence = _FENCE.match(text)
+    return (fence[1], fence[2], fence[3], text[fence.end() :]) if fence else None
 
 
 def render(page: Page) -> str:
@@ -241,7 +244,6 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> t
     return tuple(kept)
 
 
-@functools.lru_cache(64)
 def _source_line(source: Source) -> str:
     return _flow({name: value for name in Source._fields if (value := getattr(source, name))})
 
@@ -283,8 +285,10 @@ def _is_comment(line: str) -> bool:
 def _fields(inside: str) -> tuple[tuple[str, str], ...]:
     fields: list[tuple[str, list[str]]] = []
     for line in inside.split("\n")[:-1]:
-        match = _FIELD.match(line)
-        if match or not fields:
+        name = line.partition(":")[0]
+        if name.isidentifier() and name.isascii() and name != line:
+            fields.append((name, []))
+        elif (match := _FIELD.match(line)) or not fields:
             fields.append((match[1] or "" if match else "", []))
         fields[-1][1].append(line + "\n")
     return tuple([(name, "".join(lines)) for name, lines in fields])

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from typing import Any
 
 _METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")
 
 
 class _Waiting:
-    def __init__(self, text: str, flags: int) -> None:
-        self._made_of = text, flags
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(name)
-        compiled = re.compile(*self._made_of)
+        import re  # which takes a third of Python's own start
+
+        compiled = re.compile(self._text)
         for method in _METHODS:
             self.__dict__[method] = getattr(compiled, method)
         return self.__dict__[name]
 
 
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Stands for `re.compile(text, flags)`."""
-    waiting: Any = _Waiting(text, flags)
+def pattern(text: str) -> re.Pattern[str]:
+    """Stands for `re.compile(text)`; flags stand in the text, as in `(?m)`."""
+    waiting: Any = _Waiting(text)
     return waiting  # type: ignore[no-any-return]

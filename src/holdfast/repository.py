@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from holdfast.note import Record, digest
+from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _SAME_HOSTS = {
     "altssh.gitlab.com:443": "gitlab.com",
     "altssh.bitbucket.org:443": "bitbucket.org",
 }
+_FETCHER = pattern(r"(?:[A-Za-z0-9]+::)+")
+_PORT = pattern(r"(\[.*\]|[^:]*):(\d*)\Z")
 _SCHEME_MARKS = {ord(mark): None for mark in "+.-"}
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 
@@ -179,7 +181,7 @@ def _unquoted(value: str) -> str:
 
 def normalise(url: str, base: str) -> tuple[str, str] | None:
     """One spelling of where a repository lives, without protocol, user and credentials; and its name."""
-    fetcher = re.match(r"(?:[A-Za-z0-9]+::)+", url) if "::" in url else None
+    fetcher = _FETCHER.match(url) if "::" in url else None
     if fetcher:  # another program fetches it; only a url in what follows can be understood
         return normalise(url[fetcher.end() :], base) if "://" in url else (url, "remote")
     scheme, separator, rest = url.partition("://")
@@ -196,7 +198,7 @@ def normalise(url: str, base: str) -> tuple[str, str] | None:
 
 def _at_host(authority: str, path: str, schemes: list[str]) -> tuple[str, str] | None:
     host = authority.rpartition("@")[2].lower()
-    parts = re.fullmatch(r"(\[.*\]|[^:]*):(\d*)", host) if ":" in host else None
+    parts = _PORT.match(host) if ":" in host else None
     if parts and parts[2] in ("", *(_PORTS.get(scheme) for scheme in schemes)):
         host = parts[1]
     host = _SAME_HOSTS.get(host, host).strip("[].")

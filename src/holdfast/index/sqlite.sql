@@ -117,10 +117,10 @@ VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :n
   :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem);
 
 -- name: change_doc
-UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, note_id = :note_id, title = :title,
-  type = :type, tags = :tags, created = :created, updated = :updated, source = :source, valid_from = :valid_from,
-  valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line, last_line = :last_line, versions = :versions,
-  problem = :problem
+UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
+  note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
+  valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
+  last_line = :last_line, versions = :versions, problem = :problem
 WHERE id = :doc;
 
 -- name: drop_doc

@@ -1,4 +1,4 @@
-"""Counts big folders in a child while the parent still imports: the two halves of a cold recall side by side.
+"""Counts big folders in children while the parent still imports: the halves of a cold recall side by side.
 
 Only for a program that runs one command, has one thread and has opened nothing yet; `doors.cli` is one. Whoever asks for
 a count that is not there counts for himself.
@@ -9,67 +9,77 @@ from __future__ import annotations
 import os
 
 _BIG = 96 * 1024  # bytes of the folder itself: some two thousand notes; fewer are counted sooner than a child starts
-_pipe: tuple[int, int] | None = None
+_HALVES = 2  # children, each with its share of the files: more would only wait for each other on a small machine
+_children: list[tuple[int, int]] = []  # where each tells its counts, and its process
 _places: list[str] = []
 _counts: dict[str, int] = {}
 
 
 def start(home: str, scopes: list[str]) -> None:
     """Begin to count the notes of those scopes that are big."""
-    global _pipe
     big = [scope for scope in scopes if _size(f"{home}/shelf/{scope}/notes") >= _BIG]
-    if not big or _pipe is not None or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
+    if not big or _children or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
         return
+    _places[:] = big
+    for share in range(_HALVES):
+        if not _fork(home, share):
+            return
+
+
+def counting(scope: str) -> bool:
+    """Whether children count this scope's notes right now."""
+    return bool(_children) and scope in _places
+
+
+def fingerprint(scope: str) -> int | None:
+    """The count of a scope's notes, once; None if nobody counted."""
+    if _children:
+        _receive()
+    return _counts.pop(scope, None)
+
+
+def _fork(home: str, share: int) -> bool:
+    """One more child; without it (too many files or processes) the parent counts for himself."""
     try:
         reader, writer = os.pipe()
     except OSError:
-        return  # too many open files: then the parent counts for himself
+        return False
     try:
         child = os.fork()
     except OSError:
         os.close(reader)
         os.close(writer)
-        return
+        return False
     if child == 0:
-        _count(home, big, writer)
+        _count(home, share, writer)
     os.close(writer)
-    _pipe = reader, child
-    _places[:] = big
-
-
-def counting(scope: str) -> bool:
-    """Whether a child counts this scope's notes right now."""
-    return _pipe is not None and scope in _places
-
-
-def fingerprint(scope: str) -> int | None:
-    """The count of a scope's notes, once; None if nobody counted."""
-    if _pipe is not None:
-        _receive()
-    return _counts.pop(scope, None)
+    _children.append((reader, child))
+    return True
 
 
 def _receive() -> None:
-    global _pipe
-    if _pipe is None:
-        return
-    reader, child = _pipe
-    _pipe = None
-    with open(reader, "rb") as answers:
-        data = answers.read()
-    os.waitpid(child, 0)
-    if len(data) == 8 * len(_places):
-        for number, place in enumerate(_places):
-            _counts[place] = int.from_bytes(data[8 * number : 8 * number + 8], "big", signed=True)
+    """What the children counted; if one did not, nothing."""
+    counts = [0] * len(_places)
+    whole = len(_children) == _HALVES
+    for reader, child in _children:
+        with open(reader, "rb") as answers:
+            data = answers.read()
+        os.waitpid(child, 0)
+        whole = whole and len(data) == 8 * len(_places)
+        for number in range(len(data) // 8):
+            counts[number] ^= int.from_bytes(data[8 * number : 8 * number + 8], "big", signed=True)
+    _children.clear()
+    if whole:
+        _counts.update(zip(_places, counts, strict=True))
 
 
-def _count(home: str, scopes: list[str], writer: int) -> None:
+def _count(home: str, share: int, writer: int) -> None:
     """The child: count, tell, and leave without a word to anybody else."""
     try:
         counts = []
-        for scope in scopes:
+        for scope in _places:
             folder = os.open(f"{home}/shelf/{scope}/notes", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            total, odd = count(folder)
+            total, odd = count(folder, share, _HALVES)
             counts.append(total)
             if odd:  # temp files to sweep, names to look at twice: the parent does that
                 os._exit(1)
@@ -78,11 +88,14 @@ def _count(home: str, scopes: list[str], writer: int) -> None:
         os._exit(0)
 
 
-def count(folder: int) -> tuple[int, list[str]]:
-    """The stamps of a folder's files, XORed as `leaf.mix_of` mixes a note's; and the names that need a second look."""
+def count(folder: int, share: int = 0, shares: int = 1) -> tuple[int, list[str]]:
+    """The stamps of a folder's files, XORed as `leaf.mix_of` mixes a note's; and the names that need a second look. Of
+    several shares, only the files whose inode falls into this one."""
     total, odd = 0, []
     with os.scandir(folder) as entries:
         for entry in entries:
+            if shares > 1 and entry.inode() % shares != share:
+                continue
             name = entry.name
             if not (name[0].isalnum() and name.isascii()):
                 odd.append(name)

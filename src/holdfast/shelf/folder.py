@@ -12,7 +12,7 @@ import stat
 from holdfast.dates import stamp as utc
 from holdfast.errors import from_os
 from holdfast.house import Lock
-from holdfast.note import NAME, Binned, Record
+from holdfast.note import Binned, Record, is_name
 from holdfast.pattern import pattern
 from holdfast.shelf import ahead, disk
 from holdfast.shelf.disk import Folder, Sheet, Stamp
@@ -272,7 +272,7 @@ class Shelf:
                     continue
                 with inner, os.scandir(inner.fd) as entries:
                     for entry in sorted(entries, key=lambda entry: entry.name):
-                        good = entry.is_dir(follow_symlinks=False) and bool(NAME.match(entry.name))
+                        good = entry.is_dir(follow_symlinks=False) and is_name(entry.name)
                         if not entry.name.startswith("."):
                             yield f"{kind.name}/{entry.name}", good
 

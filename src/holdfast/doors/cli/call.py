@@ -7,12 +7,12 @@ import sys
 
 from holdfast.doors.cli.screen import Screen, visible
 from holdfast.doors.cli.words import json_wanted, read
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, TooLarge, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any, BinaryIO, TypeVar
 
     from holdfast.config import Config
     from holdfast.doors.cli.words import Words
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from holdfast.note import Record
 
     T = TypeVar("T")
-
-_MOST_STDIN = 16 * 1024 * 1024  # more than any cap allows: the gate then says how much is too much
 
 
 class Call:
@@ -72,21 +70,22 @@ class Call:
         """Those of the options that were given, as keyword arguments: what was not keeps the verb's own default."""
         return {name: self[name] for name in names if self[name] is not None}
 
-    def text(self, name: str) -> str | bytes:
+    def text(self, name: str, most: int, what: str) -> str | bytes:
         """An argument, or stdin where it says `-`. One newline at the end is the pipe's, not the text's."""
         given: str = self[name]
-        if given != "-":
+        if given != "-" or not self.memory.config.enabled:  # switched off, it is refused without waiting for a pipe
             return given
-        if sys.stdin is None:
-            raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
-        return sys.stdin.buffer.read(_MOST_STDIN).removesuffix(b"\n")
+        text = stdin().read(most + 2).removesuffix(b"\n")  # no more than tells that it is too much
+        if len(text) > most:
+            raise TooLarge(f"{what} may have {most:,} bytes, and stdin has more", "Split it, or keep a summary of it")
+        return text
 
     def answer(self, what: T, tell: Callable[[Screen, T], None], code: int = 0) -> int:
         """Give the answer, as JSON or as `tell` tells it to people."""
         if self.screen.json:
             self.screen.document(plain(what))
-            if self.screen.disabled and isinstance(what, list):
-                sys.stderr.write("memory is disabled\n")  # a bare list has no field to say so
+            if self.screen.disabled and not _says_so(what):
+                sys.stderr.write("memory is disabled\n")
         else:
             tell(self.screen, what)
         return code
@@ -94,6 +93,11 @@ class Call:
     def close(self) -> None:
         if self._memory is not None:
             self._memory.close()
+
+
+def _says_so(what: Any) -> bool:
+    """Whether an answer has a field that tells that memory is switched off; a bare list has none."""
+    return "disabled" in what if isinstance(what, dict) else hasattr(what, "disabled") or hasattr(what, "enabled")
 
 
 def plain(what: Any) -> Any:
@@ -116,7 +120,7 @@ def run(typed: list[str]) -> int:
     except HoldfastError as error:
         code = _failed(screen, error, typed)
     except KeyboardInterrupt:
-        code = 130
+        code = _interrupted(screen)
     except BrokenPipeError:
         code = _unheard()
     except Exception as error:
@@ -182,12 +186,20 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
     return error.exit_code
 
 
+def _interrupted(screen: Screen) -> int:
+    """Ctrl-C. A program that reads JSON is told so, unless the answer is on its way already."""
+    if screen.json and not screen.answered:
+        screen.document({"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130})
+        _flush_quietly()
+    return 130
+
+
 def _unexpected(error: Exception) -> HoldfastError:
     """Something nobody foresaw, as one of ours; `--debug` shows the rest."""
     from holdfast.errors import Trouble, from_os
 
     if isinstance(error, OSError) and error.errno is not None:
-        known = from_os(error, error.filename if isinstance(error.filename, str) else "cannot go on")
+        known = from_os(error)
         known.__cause__ = error
         return known
     trouble = Trouble(f"{type(error).__name__}: {error}", "Run it again with --debug to see where")
@@ -213,18 +225,28 @@ def _unheard() -> int:
     return 0
 
 
-def confirmed(call: Call, question: str) -> None:
+def must_ask(call: Call) -> bool:
+    """Whether a person must be asked first: not after `--yes`; and switched off, the verb refuses by itself."""
+    return not call["yes"] and call.memory.config.enabled
+
+
+def confirm(call: Call, question: str) -> None:
     """Ask before what cannot be undone; where nobody can be asked, `--yes` must have been given."""
     from holdfast.errors import Refused
 
-    if call["yes"]:
-        return
     if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(f"not without being sure: {question}", "Say --yes")
     sys.stderr.write(f"{visible(question)} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("nothing was done", "Answer y, or say --yes")
+
+
+def stdin() -> BinaryIO:
+    """What is piped in."""
+    if sys.stdin is None:
+        raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
+    return sys.stdin.buffer
 
 
 def only_one(call: Call, *names: str) -> None:

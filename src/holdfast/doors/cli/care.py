@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.doors.cli.screen import one_line, plural, size
+from holdfast.doors.cli.screen import one_line, plural, size, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def status(call: Call) -> int:
 
 def doctor(call: Call) -> int:
     problems = call.memory.check()
-    report = {"ok": not problems, "home": call.memory.home, "problems": problems}
+    disabled = not call.memory.config.enabled
+    report = {"ok": not problems, "home": call.memory.home, "disabled": disabled, "problems": problems}
     return call.answer(report, _tell_report, 1 if problems else 0)
 
 
@@ -55,8 +56,9 @@ def _tell_brief(screen: Screen, brief: Brief) -> None:
 
 def _tell_status(screen: Screen, status: Status) -> None:
     rows = [
-        ("home", status.home), ("project", status.project or "none"), ("session", status.session or "none"),
-        ("agent", status.agent or "none"), ("enabled", "yes" if status.enabled else "no"),
+        ("home", status.home), ("project", status.project or "not looked up while memory is disabled"),
+        ("session", status.session or "none"), ("agent", status.agent or "none"),
+        ("enabled", "yes" if status.enabled else "no: memory is disabled"),
         ("index", f"{size(status.index_bytes)}, {plural(status.passages, 'passage')}, {plural(status.facts, 'fact')}"),
         ("ledger", size(status.ledger_bytes)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),
@@ -77,7 +79,9 @@ def _scope_row(one: ScopeStatus) -> tuple[str, ...]:
 def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         screen.say(f"{screen.paint('problem', 'red')} {one_line(problem.message)}")
-        screen.say(f"    {screen.paint('fix:', 'dim')} {one_line(problem.fix)}")
+        screen.say(f"    {screen.paint('fix:', 'dim')} {visible(problem.fix)}")  # to be pasted: every space counts
+    if report["disabled"]:
+        screen.aside("memory is disabled: only what can be seen without writing anything was looked at", "yellow")
     if report["ok"]:
         screen.say(f"{screen.paint('all is well', 'green')} in {report['home']}")
     else:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.doors.cli.call import confirmed
-from holdfast.errors import UsageError
+from holdfast.doors.cli.call import confirm, must_ask
+from holdfast.errors import NotFound, Trouble, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def restore(call: Call) -> int:
 
 
 def purge(call: Call) -> int:
-    confirmed(call, f"Purge {call['key']!r} for good, with its whole history?")
+    if must_ask(call) and _is_there(call):
+        confirm(call, f"Purge {call['key']!r} for good, with its whole history?")
     receipt = call.memory.purge(call["key"], scope=call["scope"])
     return call.answer(receipt, _tell_receipt, 0 if receipt.deleted else 1)
 
@@ -31,9 +32,23 @@ def clear(call: Call) -> int:
     scope = call["scope"]
     if not scope:
         raise UsageError("which scope should be cleared?", "Say it with --scope")
-    confirmed(call, f"Forget every note of the scope {scope}?")
+    if must_ask(call):
+        count = len(call.memory.list(scope=scope))  # refuses a scope that is none before anybody is asked
+        confirm(call, f"Forget every note of the scope {scope} ({count:,})?")
     cleared = {"scope": scope, "forgotten": call.memory.clear(scope)}
     return call.answer(cleared, _tell_cleared)
+
+
+def _is_there(call: Call) -> bool:
+    """Whether there is anything to be sure about. A key or a scope that means nothing is refused before anybody is asked."""
+    key, scope = call["key"], call["scope"]
+    try:
+        call.memory.get(key, scope=scope)
+    except NotFound:
+        return any(one.key == key for one in call.memory.trash(scope=scope))
+    except Trouble:
+        return True
+    return True
 
 
 def _tell_forgotten(screen: Screen, forgotten: Forgotten) -> None:

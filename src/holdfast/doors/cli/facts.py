@@ -37,5 +37,13 @@ def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
     if not facts:
         screen.nothing("nothing is stated")
         return
-    rows = [(one.subject, one.label, one.valid_from, one.valid_to or "now", one.scope.kind, one.value) for one in facts]
+    from holdfast import dates
+
+    now = dates.now()
+    rows = [(one.subject, one.label, one.valid_from, _end(one, now), one.scope.kind, one.value) for one in facts]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
+
+
+def _end(fact: Fact, now: str) -> str:
+    """Until when; what is only going to be true has not lasted until now."""
+    return fact.valid_to or ("" if fact.valid_from > now else "now")

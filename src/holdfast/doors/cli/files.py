@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import UsageError
+from holdfast.shelf.disk import FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ def search(call: Call) -> int:
 
 def read(call: Call) -> int:
     path, start, lines = _cited(call["path"])
-    return call.answer(call.memory.read(path, start, lines), _tell_piece)
+    piece = call.memory.read(path, start, lines)
+    return call.answer(piece, _tell_piece, 0 if piece.exists else 1)
 
 
 def view(call: Call) -> int:
@@ -62,7 +64,7 @@ def _done(call: Call, action: str, path: str) -> int:
 
 def _text(call: Call) -> str:
     """A file's text; what is read from stdin ends as files end."""
-    text = call.text("text")
+    text = call.text("text", FILE_BYTES, "a file")
     if isinstance(text, str):
         return text
     from holdfast.guard import text as passed
@@ -101,5 +103,7 @@ def _tell_snippets(screen: Screen, found: list[Snippet]) -> None:
 def _tell_piece(screen: Screen, piece: Piece) -> None:
     if piece.text:
         screen.text(piece.text)
+    elif piece.exists:
+        screen.nothing(f"there is no text at these lines of {piece.path}")
     else:
-        screen.nothing(f"nothing there: {piece.path}")
+        screen.nothing(f"there is no file {piece.path}; `holdfast search` shows the paths of what it finds")

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-from holdfast.errors import NotFound, Refused
+from holdfast.doors.cli.call import stdin
+from holdfast.errors import NotFound, Refused, TooLarge, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
 
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
     from holdfast.note import Progress
+
+_FIX = "Give the path of a file with one JSON object a line, or - for stdin"
+_ESCAPED = 6  # bytes that one byte of a text may take in JSON
+_BESIDE = 64 * 1024  # for all the other fields of a line
 
 
 def import_(call: Call) -> int:
     from holdfast.doors.cli.progress import Bar
     from holdfast.note import Progress
 
-    notes = list(_notes(_lines(call["file"])))
+    config = call.memory.config
+    most = _ESCAPED * config.note_bytes + _BESIDE
+    notes = list(_notes(call["file"], most)) if config.enabled else []  # switched off, nothing is waited for
     progress = Progress() if call.screen.json else Bar()
     progress.start("importing", len(notes))
     try:
@@ -35,25 +39,33 @@ def import_(call: Call) -> int:
     return call.answer(imported, _tell_imported)
 
 
-def _lines(path: str) -> Iterable[bytes]:
-    if path == "-":
-        return sys.stdin.buffer
-    if not os.path.exists(path):
-        raise NotFound(f"no file {path}", "Give the path of a file with one JSON object a line, or - for stdin")
-    with open(path, "rb") as file:
-        return file.readlines()
+def _notes(path: str, most: int) -> Iterator[dict[str, Any]]:
+    try:
+        if path == "-":
+            yield from _read(stdin(), most)
+            return
+        with open(path, "rb") as file:
+            yield from _read(file, most)
+    except FileNotFoundError:
+        raise NotFound(f"no file {path}", _FIX) from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}", _FIX) from None
 
 
-def _notes(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+def _read(lines: BinaryIO, most: int) -> Iterator[dict[str, Any]]:
+    """The note of each line; of one that is too long, no more than tells so."""
     import json
 
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), 1):
+        if len(line) > most:
+            raise TooLarge(f"line {number} has more than {most:,} bytes", "One note a line; nothing was imported")
         if not line.strip():
             continue
         try:
             note = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise Refused(f"line {number} is not JSON: {error}", "One object a line; nothing was imported") from None
+            what = getattr(error, "msg", error)  # JSON's own count of lines would only mislead
+            raise Refused(f"line {number} is not JSON: {what}", "One object a line; nothing was imported") from None
         if not isinstance(note, dict):
             raise Refused(f"line {number} is not a JSON object", 'Write {"text": "..."}; nothing was imported')
         yield note

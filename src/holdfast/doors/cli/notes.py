@@ -17,7 +17,7 @@ def store(call: Call) -> int:
     only_one(call, "pin", "unpin")
     pinned = True if call["pin"] else False if call["unpin"] else None
     stored = call.memory.store(
-        call.text("text"), tags=call["tag"], pinned=pinned,
+        call.text("text", call.memory.config.note_bytes, "a note"), tags=call["tag"], pinned=pinned,
         **call.given("key", "scope", "type", "valid_from", "valid_to", "origin", "expected"),
     )  # fmt: skip
     return call.answer(stored, tell_stored)
@@ -104,15 +104,24 @@ def _tell_note(screen: Screen, note: Note) -> None:
 
 
 def _tell_history(screen: Screen, versions: list[Version]) -> None:
+    from holdfast import dates
     from holdfast.doors.cli.screen import one_line
 
+    now = dates.now()
     for place, version in enumerate(versions):
         if place:
             screen.say()
-        span = f"{version.valid_from} to {version.until or 'now'}"
+        span = _span(version.valid_from, version.until, now)
         said = [version.type, *_marked(version.tags), f"recorded {version.recorded}", *_by(version.source)]
         screen.say(f"{screen.paint(span, 'bold')}  {screen.paint(one_line('  '.join(said)), 'dim')}")
         screen.indented(version.text)
+
+
+def _span(start: str, end: str | None, now: str) -> str:
+    """From when to when; what is only going to be true has not lasted until now."""
+    if end:
+        return f"{start} to {end}"
+    return f"from {start}" if start > now else f"{start} to now"
 
 
 def _marked(tags: tuple[str, ...]) -> list[str]:

@@ -36,15 +36,19 @@ class Bar(Progress):
 
     def end(self) -> None:
         if self._shown and self._terminal:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            _write("\r\x1b[K")
 
     def _draw(self) -> None:
         self._shown = True
         counted = f"{self._what}: {self._done:,} of {self._total:,}"
-        if self._terminal:
-            full = _BAR * min(self._done, self._total) // max(self._total, 1)
-            sys.stderr.write(f"\r\x1b[K{'█' * full}{'░' * (_BAR - full)} {counted}")
-        else:
-            sys.stderr.write(f"{counted}\n")
+        full = _BAR * min(self._done, self._total) // max(self._total, 1)
+        _write(f"\r\x1b[K{'█' * full}{'░' * (_BAR - full)} {counted}" if self._terminal else f"{counted}\n")
+
+
+def _write(text: str) -> None:
+    """Tell whoever watches; that nobody does is no reason to stop the work."""
+    try:
+        sys.stderr.write(text)
         sys.stderr.flush()
+    except OSError:
+        pass

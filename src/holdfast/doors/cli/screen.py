@@ -26,6 +26,7 @@ class Screen:
     def __init__(self, json: bool = False, plain: bool = False) -> None:
         self.json = json
         self._plain = plain
+        self.answered = False  # whether the one JSON document has been said
         self.disabled = False  # whether memory is switched off, which is why there is nothing to show
         self.terminal = _is_terminal(sys.stdout)
         self.width = _width() if self.terminal else 0
@@ -66,6 +67,7 @@ class Screen:
 
     def document(self, data: Any) -> None:
         """The answer as JSON. Harmless on a terminal, too: what it might obey is escaped."""
+        self.answered = True
         import json
         import re
 

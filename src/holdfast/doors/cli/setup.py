@@ -16,9 +16,12 @@ PARTS = ("notes", "files")  # of a scope
 
 
 def init(call: Call) -> int:
+    from holdfast.errors import Disabled
     from holdfast.shelf.disk import open_folder
 
     memory = call.memory
+    if not memory.config.enabled:
+        raise Disabled
     shelf = open_folder(memory.home, ("shelf",), create=True)
     assert shelf is not None  # it was to be made
     with shelf:
