@@ -1,10 +1,10 @@
 # The two commands: `make run` and `make test`. Each sets up what is missing first.
 PY = .venv/bin/python
 
-.PHONY: help setup run test lint bench battery docs clean
+.PHONY: help setup run test lint bench bench-peers battery docs clean
 
 help:  ## what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 setup:  ## make .venv with everything needed to develop
 	@scripts/setup
@@ -18,10 +18,13 @@ lint: setup  ## ruff, mypy --strict, import contracts
 	@.venv/bin/lint-imports --no-cache
 
 test: lint  ## everything: lint, then all tests in parallel
-	@$(PY) -m pytest -n auto --dist worksteal
+	@$(PY) -m pytest -n auto --dist loadgroup
 
 bench: setup  ## speed, as ratios to floors measured in the same run
 	@.venv/bin/holdfast bench speed
+
+bench-peers:  ## other memories on the same data: make bench-peers DATA="cases.jsonl.gz ..."
+	@scripts/bench-peers $(or $(DATA),tests/data/slice.jsonl)
 
 battery: setup  ## kill, starve and crowd it: 0 acknowledged writes lost
 	@$(PY) -m battery

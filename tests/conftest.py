@@ -40,6 +40,7 @@ def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
     """HOME is a folder of the test's own, no setting leaks in, and the real ~/.holdfast stays as it was."""
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # what is about meaning asks for models; the rest is quicker without
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
     before = {path: _marks(path) for path in REAL_HOMES}
     yield

@@ -30,6 +30,14 @@ def test_each_verb_can_be_awaited_and_answers_as_memory_does(home, open_memory):
         assert len(await memory.list()) == 3
         assert (await memory.fact("Harbour", "state", "open", on="2026-01-01")).action == "created"
         assert [fact.value for fact in await memory.facts("Harbour")] == ["open"]
+        assert (await memory.fact("Harbour", "town", "[[Lisbon]]", on="2026-01-01")).action == "created"
+        assert [one.name for one in (await memory.graph("Lisbon")).entities] == ["Lisbon", "Harbour"]
+        assert [edge.label for edge in await memory.path("Lisbon", "Harbour")] == ["town"]
+        assert (await memory.log([{"id": "t", "role": "user", "text": "said once"}], session="s")).added == 1
+        (home.parent / "chat.jsonl").write_text('{"role": "user", "content": "said twice"}\n')
+        assert [one.added for one in await memory.import_history(home.parent / "chat.jsonl")] == [1]
+        assert [turn.text for turn in await memory.expand("t")] == ["said once"]
+        assert await memory.embed() == {}
         assert (await memory.forget("k")).deleted
         assert (await memory.restore("k")).versions == 2
         assert (await memory.purge("k")).deleted

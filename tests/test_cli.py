@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Memory
+from holdfast import Memory, Trouble
 from holdfast.doors.cli import main
 from holdfast.doors.cli.table import COMMANDS, EVERYWHERE, EXIT_CODES
 
@@ -137,7 +137,7 @@ def test_recall_answers_programs_with_every_field_and_the_mode_that_ran(holdfast
     holdfast("store", "Use pytest", "--key", "testing")
     said = holdfast("recall", "pytest", "--json")
     assert said.err == ""
-    assert (said.json["mode"], said.json["degraded"]) == ("keyword", True)
+    assert (said.json["mode"], said.json["degraded"]) == ("keyword", False)
     hit = said.json["hits"][0]
     assert set(hit) >= {"scope", "key", "type", "tags", "text", "score", "citation", "valid_from", "valid_to", "source"}
 
@@ -152,7 +152,53 @@ def test_recall_takes_words_without_quotes_and_all_filters(holdfast):
 
 def test_recall_says_when_it_did_less_than_was_asked(holdfast):
     holdfast("store", "something")
-    assert "no embedder" in holdfast("recall", "something").err
+    assert "no embedder" in holdfast("recall", "something", "--mode", "hybrid").err
+    assert holdfast("recall", "something").err == ""
+
+
+def test_a_cold_recall_loads_no_model_unless_it_is_asked_to(program, home):
+    with Memory(home, project="demo") as memory:
+        memory.store("the harbour opens at six", key="k")
+    loud = {"HOLDFAST_EMBEDDER": "static", "PYTHONVERBOSE": "1"}
+    cold, warm = program("recall", "harbour", env=loud), program("recall", "harbour", "--mode", "hybrid", env=loud)
+    assert "the harbour opens at six" in cold.out and "the harbour opens at six" in warm.out
+    assert "import 'numpy'" not in cold.err and "import 'holdfast.embed" not in cold.err
+    assert "import 'numpy'" in warm.err
+
+
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        ((), "keyword"), (("--explain",), "hybrid"), (("--now", "2026-01-01"), "hybrid"),
+        (("--explain", "--mode", "semantic"), "semantic"), (("--explain", "--mode", "keyword"), "keyword"),
+    ],
+)  # fmt: skip
+def test_recall_looks_by_words_unless_more_is_wanted(holdfast, monkeypatch, words, mode):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    holdfast("store", "the harbour opens at six", "--key", "k")
+    answer = holdfast("recall", "harbour", *words, "--json").json
+    assert (answer["mode"], [hit["key"] for hit in answer["hits"]]) == (mode, ["k"])
+
+
+def test_explain_draws_each_signal_and_they_add_up_to_the_score(holdfast, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    holdfast("store", "the harbour opens at six", "--key", "k")
+    (hit,) = holdfast("recall", "harbour", "opens", "--explain", "--json").json["hits"]
+    assert hit["why"]["bmd"][0] > 0
+    rows = [line.split() for line in holdfast("recall", "harbour", "opens", "--explain").out.splitlines()[3:]]
+    assert rows[0] == ["SIGNAL", "VALUE", "ADDED"]
+    assert ["words", "in", "the", "text"] in [row[:4] for row in rows]
+    assert rows[-1] == ["score", f"{hit['score']:.4g}"]
+    assert sum(float(row[-1]) for row in rows[1:-1]) == pytest.approx(hit["score"], abs=0.005)
+    plain = holdfast("recall", "harbour", "--explain", "--mode", "keyword").out.splitlines()
+    assert plain[-1].split()[0] == "score"
+
+
+def test_every_signal_of_the_ranking_has_words_for_people():
+    from holdfast.doors.cli.explain import MEANS
+    from holdfast.scoring import WEIGHTS
+
+    assert {name for legs in WEIGHTS.values() for weights in legs.values() for name in weights} <= set(MEANS)
 
 
 def test_recall_that_finds_nothing_is_an_answer(holdfast):
@@ -354,6 +400,169 @@ def test_many_facts_stand_beside_each_other(holdfast):
 def test_no_facts_is_an_answer(holdfast):
     said = holdfast("facts")
     assert (said.code, said.out, said.err) == (0, "", "nothing is stated\n")
+
+
+FACTS = (
+    ("Telegram", "owner", "[[Bob]]", "--on", "2026-01-05"), ("Telegram", "owner", "[[Ada]]", "--on", "2026-03-27"),
+    ("Ada Lovelace", "alias", "Ada", "--on", "2026-01-01"), ("Ada Lovelace", "team", "[[Platform]]", "--on", "2026-02-01"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def linked(holdfast):
+    for words in FACTS:
+        holdfast("fact", *words)
+    return holdfast
+
+
+@pytest.mark.promise("T4")
+def test_graph_draws_what_is_linked_now_or_as_of_a_day(linked):
+    assert linked("graph", "telegram", "--depth", "2").out.splitlines() == [
+        "Telegram",
+        "└── owner → Ada Lovelace (also Ada) (since 2026-03-27)",
+        "    └── team → Platform (since 2026-02-01)",
+    ]
+    before = linked("graph", "Telegram", "--as-of", "2026-02-01").out.splitlines()
+    assert before == ["Telegram", "└── owner → Bob (2026-01-05 to 2026-03-27)"]
+    around = linked("graph", "Ada", "--json").json["entities"]
+    assert [one["name"] for one in around] == ["Ada Lovelace", "Platform", "Telegram"]
+    assert linked("graph", "Ada", "--format", "mermaid").out.startswith("graph LR\n")
+    assert linked("graph", "Ada", "--format", "dot").out.startswith("digraph facts {\n")
+
+
+@pytest.mark.promise("T4")
+def test_graph_finds_the_way_between_two(linked):
+    assert linked("graph", "Platform", "--to", "telegram").out.splitlines() == [
+        "Platform", "└── team ← Ada Lovelace (since 2026-02-01)", "    └── owner ← Telegram (since 2026-03-27)"
+    ]  # fmt: skip
+    assert [edge["label"] for edge in linked("graph", "Ada", "--to", "telegram", "--json").json] == ["owner"]
+    said = linked("graph", "Platform", "--to", "Bob")
+    assert (said.code, said.out, said.err) == (0, "", "no way leads from Platform to Bob\n")
+    assert linked("graph", "Platform", "--to", "Bob", "--json").json == []
+
+
+def test_graph_of_what_nobody_mentions_is_an_answer_and_a_wrong_word_is_not(linked):
+    said = linked("graph", "Zeppelin")
+    assert (said.code, said.out, said.err) == (0, "", "nothing is known about Zeppelin\n")
+    assert linked("graph", "Zeppelin", "--json").json["entities"] == []
+    for words in (("--format", "svg"), ("--depth", "2", "--to", "Ada"), ("--format", "dot", "--json"), ("--depth", "-1")):
+        assert linked("graph", "Telegram", *words).code == 2
+
+
+# --- history ----------------------------------------------------------------------------------------------------------
+
+TURNS = [
+    {"role": "user", "text": "My dog Biscuit hates the vacuum", "time": "2026-03-01T10:00:00Z", "id": "t1"},
+    {"role": "assistant", "text": "Leave the vacuum out for a while", "time": "2026-03-01T10:00:10Z", "id": "t2"},
+    {"speaker": "Ada", "text": "We moved to Lisbon", "time": "2026-03-01T10:01:00Z", "id": "t3"},
+]  # fmt: skip
+LINES = "".join(json.dumps(turn) + "\n" for turn in TURNS).encode()
+
+
+@pytest.mark.promise("H1")
+def test_log_keeps_each_turn_once(holdfast, tmp_path):
+    (tmp_path / "turns.jsonl").write_bytes(LINES)
+    said = holdfast("log", "turns.jsonl", "--session", "s1", "--client", "cc")
+    assert said.out == "3 turns added, 0 known already in projects/demo/transcripts/cc/s1.jsonl\n"
+    again = holdfast("log", "-", "--session", "s1", "--client", "cc", "--json", stdin=LINES)
+    assert (again.json["added"], again.json["known"]) == (0, 3)
+    assert holdfast("log", "-", stdin=LINES).code == 3
+    odd = holdfast("log", "-", "--session", "a name: with spaces", "--json", stdin=LINES).json
+    assert (odd["session"], odd["added"]) == ("a name: with spaces", 3)
+
+
+@pytest.mark.promise("H1")
+def test_a_line_that_is_no_turn_is_named_and_says_what_is_kept(holdfast):
+    for line, code in ((b"not json", 3), (b"[]", 3), (b'{"role": "moon", "text": "x"}', 2), (b"x" * 7_000_000, 3)):
+        said = holdfast("log", "-", "--session", "s1", stdin=LINES + line + b"\n")
+        assert (said.code, said.out) == (code, "")
+        assert " 4" in said.err and "none is ever added twice" in said.err
+    assert holdfast("log", "nowhere.jsonl", "--session", "s1").code == 1
+
+
+@pytest.mark.promise("H1")
+def test_import_history_takes_files_and_folders(holdfast, tmp_path):
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "one.jsonl").write_bytes(LINES)
+    (tmp_path / "two.jsonl").write_bytes(LINES + b"{broken\n")
+    said = holdfast("import-history", "some", "two.jsonl")
+    assert said.out.splitlines()[0].split() == ["SESSION", "CLIENT", "ADDED", "KNOWN", "PATH"]
+    assert said.out.splitlines()[-1] == "6 turns added, 0 known already in 2 sessions"
+    assert said.err == "1 line could not be read\n"
+    again = holdfast("import-history", "two.jsonl", "--client", "chat", "--json").json
+    assert [(one["session"], one["client"], one["added"], one["known"]) for one in again] == [("two", "chat", 0, 3)]
+    (tmp_path / "empty").mkdir()
+    nothing = holdfast("import-history", "empty")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "no transcript found\n")
+    assert holdfast("import-history", "nowhere").code == 1
+
+
+@pytest.mark.promise("H2")
+def test_recall_shows_turns_by_session_and_only_them_if_asked(holdfast):
+    holdfast("log", "-", "--session", "s1", "--client", "cc", stdin=LINES)
+    holdfast("store", "The vacuum is in the cellar", "--key", "vacuum")
+    said = holdfast("recall", "vacuum", "--kind", "turn")
+    assert said.out.splitlines() == [
+        "session s1  project",
+        "  user  2026-03-01T10:00:00Z",
+        "    My dog Biscuit hates the vacuum",
+        "    projects/demo/transcripts/cc/s1.jsonl:2-2",
+        "  assistant  2026-03-01T10:00:10Z",
+        "    Leave the vacuum out for a while",
+        "    projects/demo/transcripts/cc/s1.jsonl:3-3",
+    ]
+    assert {hit["kind"] for hit in holdfast("recall", "vacuum", "--json").json["hits"]} == {"note", "turn"}
+    assert holdfast("recall", "vacuum").out.count("session s1") == 1
+    assert [hit["key"] for hit in holdfast("recall", "vacuum", "--kind", "note", "--json").json["hits"]] == ["vacuum"]
+    assert holdfast("recall", "vacuum", "--kind", "moon").code == 2
+
+
+@pytest.mark.promise("H2")
+def test_expand_reads_a_conversation_around_a_turn(holdfast):
+    holdfast("log", "-", "--session", "s1", "--client", "cc", stdin=LINES)
+    said = holdfast("expand", "t2", "--before", "0", "--after", "1")
+    assert said.out.splitlines() == [
+        "session s1  projects/demo/transcripts/cc/s1.jsonl:3-4",
+        "",
+        "> assistant  2026-03-01T10:00:10Z",
+        "    Leave the vacuum out for a while",
+        "",
+        "  Ada  2026-03-01T10:01:00Z",
+        "    We moved to Lisbon",
+    ]
+    cited = holdfast("expand", "projects/demo/transcripts/cc/s1.jsonl:3-3")
+    assert cited.out.count("> ") == 1 and "Biscuit" in cited.out
+    assert [turn["id"] for turn in holdfast("expand", "t2", "--session", "s1", "--json").json] == ["t1", "t2", "t3"]
+    assert holdfast("expand", "nothing").code == 1
+    assert holdfast("expand", "t2", "--before", "-1").code == 2
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------------
+
+
+def test_embed_says_what_is_left(holdfast, monkeypatch):
+    holdfast("store", "the harbour opens at six", "--key", "k")
+    assert "no embedder is set" in holdfast("embed").err
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    assert "embedder  static, 1 passage without vectors yet\n" in holdfast("status").out
+    assert holdfast("embed").out == "every passage has its vectors\n"
+    assert holdfast("embed", "--json").json == {"embedder": "static", "left": {"static": 0}, "unusable": 0}
+    assert "embedder  static\n" in holdfast("status").out
+
+
+def test_embed_with_a_model_that_cannot_be_used_says_so(holdfast, monkeypatch):
+    from holdfast.embed import minilm
+
+    def broken(*_):
+        raise Trouble("the model is gone", "Put it back")
+
+    monkeypatch.setattr(minilm, "_session", broken)
+    monkeypatch.setattr(minilm.MiniLM, "passages", lambda self, texts: broken())
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static,minilm")
+    holdfast("store", "the harbour opens at six", "--key", "k")
+    said = holdfast("embed")
+    assert said.code == 1
+    assert "1 model could not be used" in said.err
 
 
 # --- forgetting -------------------------------------------------------------------------------------------------------
@@ -626,7 +835,8 @@ def test_switched_off_status_and_doctor_work_and_say_so(holdfast, home, monkeypa
     "words",
     [
         ("init",), ("reindex",), ("clear", "--scope", "session"), ("clear", "--scope", "moon"), ("purge", "Not A Key"),
-        ("store", "-"), ("import", "-"), ("import", "/nowhere"), ("file", "create", "a.md", "-"),
+        ("store", "-"), ("import", "-"), ("import", "/nowhere"), ("file", "create", "a.md", "-"), ("embed",),
+        ("log", "-", "--session", "s"), ("log", "/nowhere", "--session", "s"), ("import-history", "/nowhere"),
     ],
 )  # fmt: skip
 def test_switched_off_a_write_is_refused_before_anything_is_asked_or_read(holdfast, home, monkeypatch, words):
@@ -663,6 +873,20 @@ def test_config_lists_every_setting_with_its_source(holdfast, home, monkeypatch)
     assert listed["agent.name"] == ("bob", "HOLDFAST_AGENT")
     assert listed["lock.seconds"] == (30, "default")
     assert "most entries of one scope" in holdfast("config").out
+
+
+def test_config_never_shows_the_key_of_an_endpoint(holdfast, home, monkeypatch):
+    told = [holdfast("config", "search.key", "sesame-open", *words) for words in ((), ("--json",))]
+    told += [holdfast("config", *words) for words in ((), ("--json",), ("search.key",), ("search.key", "--json"))]
+    monkeypatch.setenv("HOLDFAST_EMBED_KEY", "sesame-close")
+    told += [holdfast("config", *words) for words in ((), ("--json",), ("search.key",))]
+    told += [holdfast("status", "--json"), holdfast("doctor", "--json")]
+    assert {said.code for said in told} == {0}
+    assert not [said for said in told if "sesame" in said.out + said.err]
+    assert told[0].out == "********\n"
+    assert "sesame-open" in (home / "config.toml").read_text()
+    monkeypatch.delenv("HOLDFAST_EMBED_KEY")
+    assert holdfast("config", "search.key", "--unset", "--json").json["value"] is None
 
 
 def test_config_changes_one_value_and_keeps_a_persons_comments(holdfast, home):
@@ -833,7 +1057,9 @@ def test_debug_shows_the_traceback_of_our_own_errors_too(holdfast):
 
 ONE_OF_EACH = [
     ["store", "text", "--key", "k"], ["recall", "text"], ["get", "k"], ["list"], ["edit", "k"], ["import", "-"],
-    ["fact", "s", "l", "v"], ["facts"], ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"],
+    ["fact", "s", "l", "v"], ["facts"], ["graph", "s"], ["log", "-", "--session", "s1"], ["import-history", "."],
+    ["expand", "projects/demo/transcripts/unknown/s1.jsonl:2"], ["embed"],
+    ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"],
     ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"],
     ["file create", "a.md", "text"], ["read", "a.md"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
     ["file insert", "a.md", "0", "text"], ["file rename", "a.md", "b.md"], ["file delete", "b.md"], ["brief"],
@@ -844,7 +1070,7 @@ ONE_OF_EACH = [
 
 def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     monkeypatch.setenv("EDITOR", "true")
-    assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {"bench"}
+    assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {"bench", "resident"}
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
         assert said.code == (2 if words == ["demo"] else 0), (words, said.out)
@@ -876,7 +1102,7 @@ def test_help_names_every_command_option_and_exit_code(holdfast):
     assert max(map(len, said.out.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench"}))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench", "resident"}))
 def test_each_command_has_help_with_its_options_and_an_example_that_parses(holdfast, name):
     import shlex
 

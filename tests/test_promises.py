@@ -17,6 +17,7 @@ TITLES = {
     "product": "The product",
     "notes": "Notes",
     "time-and-facts": "Time and facts",
+    "history": "History",
     "files": "Files",
     "briefing": "Briefing",
     "identity": "Whose memory it is",
@@ -24,8 +25,8 @@ TITLES = {
     "care": "Doctor and status",
 }
 DUE = {
-    *(f"promise-{number}" for number in range(1, 9)), *(f"N{number}" for number in range(1, 14)), "T1", "T2", "T3",
-    "F1", "F2", "F3", "F4", "F5", "P1", "P2", "P3", "D1", "D2", "S1", "B1", "B3", "B4",
+    *(f"promise-{number}" for number in range(1, 9)), *(f"N{number}" for number in range(1, 14)), "T1", "T2", "T3", "T4",
+    "H1", "H2", "H3", "F1", "F2", "F3", "F4", "F5", "P1", "P2", "P3", "D1", "D2", "S1", "B1", "B3", "B4",
 }  # fmt: skip
 
 

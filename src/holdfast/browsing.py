@@ -10,7 +10,7 @@ from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.index.sqlite import Found
+    from holdfast.index.rows import Found
 
 _OVERVIEWS = ("MEMORY.md", "index.md")
 _SNIPPET = 300
@@ -48,6 +48,24 @@ def hit_of_file(home: str, found: Found) -> Hit | None:
         "file", Scope.of_folder(found.scope), found.key, None, (), "\n".join(rows[first - 1 : last]),
         float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
     )  # fmt: skip
+
+
+def hit_of_turn(home: str, found: Found) -> Hit | None:
+    """A turn, as it stands in its session's file."""
+    from holdfast import turns
+    from holdfast.shelf.roll import Place, Rolls
+
+    roll = Rolls(home, found.scope, 0).roll(found.name)
+    first = found.lines[0]
+    for line in roll.lines(Place(found.offset or 0, first - 1)):
+        said = turns.parse(line.data)
+        if said is None or said.id != found.turn:
+            return None
+        return Hit(
+            "turn", Scope.of_folder(found.scope), said.id or "", None, (), said.text, float(f"{found.score:.4g}"),
+            f"{roll.path}:{first}-{first}", None, None, found.recorded, found.source, found.key, found.speaker,
+        )  # fmt: skip
+    return None
 
 
 def snippet(hit: Hit) -> Snippet:

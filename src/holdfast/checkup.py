@@ -6,10 +6,14 @@ import os
 import stat
 import time
 
-from holdfast import house
+from holdfast import dates, house
+from holdfast.embed import presence
 from holdfast.errors import DiskTrouble, HoldfastError
+from holdfast.index.sqlite import Asked
+from holdfast.index.vectors import Model
 from holdfast.mending import Mending, quoted
 from holdfast.note import Problem, Record
+from holdfast.shelf.roll import Rolls
 from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
     from holdfast.desk import Desk
 
 _LOW_DISK = 64 * 1024 * 1024
-_PARTS = ("notes", "files", "trash", "archive")  # of a scope
+_PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
+_MANY = 64  # passages without vectors that a recall makes up for by itself; beyond, its answers are degraded
 _SHOWN = 50  # problems of one kind that are listed one by one
 
 
@@ -33,6 +38,7 @@ class ScopeStatus(Record):
     files: int
     bytes: int
     last_write: str
+    sessions: int = 0
 
 
 class Status(Record):
@@ -52,6 +58,11 @@ class Status(Record):
     degraded: str
     briefing_chars: int
     briefed: tuple[str, ...]
+    sessions: int = 0
+    turns: int = 0
+    embedder: str = "none"
+    unusable: str = ""  # what keeps the embedder from being loaded
+    waiting: int = 0  # passages that lack vectors
 
 
 class Reindexed(Record):
@@ -73,13 +84,16 @@ def status(desk: Desk, brief: Brief) -> Status:
     folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there else ())]))
     degraded = desk.look(folders)
     last: dict[str, str] = {}
-    for scope, _, _, _, updated in desk.ask(desk.index.counts) if there else ():
-        last[scope] = max(last.get(scope, ""), updated)
+    for scope, part, _, _, updated in desk.ask(desk.index.counts) if there else ():
+        written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
+        last[scope] = max(last.get(scope, ""), written)
     totals = desk.ask(desk.index.totals) if there else (0, 0, 0, 0)
     scopes = [_scope(desk, scope, scope in visible, last[scope]) for scope in folders if scope in last]
     return Status(
         home, True, desk.project_ids()[0], desk.session, desk.agent, os.path.join(home, "shelf"), tuple(scopes),
         _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded, len(brief.text), brief.shown,
+        sum([one.sessions for one in scopes]), _turns(desk, folders) if there else 0, desk.config.embedder,
+        "; ".join([what for what, _ in presence.missing(desk.config.embedder)]), _waiting(desk) if there else 0,
     )  # fmt: skip
 
 
@@ -88,7 +102,7 @@ def _switched_off(desk: Desk) -> Status:
     home, project = desk.config.home, desk.project_ids()[0] if desk.override else None
     return Status(
         home, False, project, desk.session, desk.agent, os.path.join(home, "shelf"), (), _size(home, "index.db"),
-        _size(home, "ledger.db"), 0, 0, "", 0, (),
+        _size(home, "ledger.db"), 0, 0, "", 0, (), embedder=desk.config.embedder,
     )  # fmt: skip
 
 
@@ -96,8 +110,25 @@ def _scope(desk: Desk, scope: str, visible: bool, last_write: str) -> ScopeStatu
     """Counted on the shelf: a link or a pipe is no note."""
     notes = [entry for entry in desk.shelf.census(scope, "notes") if entry.regular and entry.name.endswith(".md")]
     files = [entry for entry in Tree(desk.config.home, scope, 0).census() if entry.regular]
-    size = sum([entry.stamp[2] for entry in notes + files])
-    return ScopeStatus(scope, visible, len(notes), len(files), size, last_write)
+    said = [entry for entry in Rolls(desk.config.home, scope, 0).census() if entry.regular]
+    size = sum([entry.stamp[2] for entry in notes + files + said])
+    last = max([last_write, *[dates.stamp(entry.stamp[1] / 1e9) for entry in said]])
+    return ScopeStatus(scope, visible, len(notes), len(files), size, last, len(said))
+
+
+def _turns(desk: Desk, folders: tuple[str, ...]) -> int:
+    return sum([passages for _, passages, _ in desk.ask(lambda: desk.index.folders_of(Asked(folders, "transcripts")))])
+
+
+def _waiting(desk: Desk) -> int:
+    """How many passages lack vectors of a model that is set: those of the one that has seen the fewest."""
+    try:
+        names = presence.names(desk.config.embedder)
+    except HoldfastError:
+        return 0  # what is wrong with the setting is told elsewhere
+    seen = {model.name: model for model in desk.ask(desk.index.vectors.models)}
+    unseen = [seen.get(name) or Model(0, name, 0, 0) for name in names]
+    return max([desk.ask(lambda one=one: desk.index.vectors.count_waiting(one)) for one in unseen], default=0)  # type: ignore[misc]
 
 
 def reindex(desk: Desk) -> Reindexed:
@@ -124,7 +155,8 @@ def check(desk: Desk) -> list[Problem]:
         return problems + (in_the_way or _strays(desk, mending))
     scopes = tuple(desk.shelf.scopes())
     problems += _index(desk, mending, scopes) + _marker(desk, mending) + _strays(desk, mending)
-    return problems + _files(desk, mending, scopes) + _unindexed(desk, mending, scopes) + _ledger(desk, mending)
+    problems += _files(desk, mending, scopes) + _unindexed(desk, mending, scopes) + _ledger(desk, mending)
+    return problems + _embedder(desk, mending)
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------
@@ -265,12 +297,26 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
     """Entries without an index row, or rows without an entry, after the catalogue had its chance."""
     problems = []
     for scope in scopes:
-        here = {entry.name for entry in desk.shelf.census(scope, "notes")}
-        known = set(desk.ask(lambda scope=scope: desk.index.stamps(scope, "notes")))  # type: ignore[misc]
-        if here != known:
-            what = f"{scope}: {len(here - known)} notes without an index row, {len(known - here)} rows without a note"
-            problems.append(Problem("unindexed", what, mending.holdfast("reindex"), scope))
+        notes = {entry.name for entry in desk.shelf.census(scope, "notes")}
+        said = {entry.name for entry in Rolls(desk.config.home, scope, 0).census()}
+        for part, kind, here in (("notes", "note", notes), ("transcripts", "transcript", said)):
+            known = set(desk.ask(lambda scope=scope, part=part: desk.index.stamps(scope, part)))  # type: ignore[misc]
+            if here != known:
+                what = f"{scope}: {len(here - known)} {kind}s without an index row, {len(known - here)} rows without a {kind}"
+                problems.append(Problem("unindexed", what, mending.holdfast("reindex"), scope))
     return problems
+
+
+def _embedder(desk: Desk, mending: Mending) -> list[Problem]:
+    """Search by meaning that cannot work, or that lags behind."""
+    missing = presence.missing(desk.config.embedder)
+    if missing:
+        return [Problem("embedder", what, fix or mending.holdfast("config search.embedder default")) for what, fix in missing]
+    waiting = _waiting(desk)
+    if waiting > _MANY:
+        what = f"{waiting:,} passages have no vectors yet, so search by meaning may miss them"
+        return [Problem("waiting", what, mending.holdfast("embed"))]
+    return []
 
 
 def _ledger(desk: Desk, mending: Mending) -> list[Problem]:

@@ -44,7 +44,13 @@ class Config(Record):
     brief_scope_chars: int = 1000
     brief_total_chars: int = 3000
     lock_seconds: int = 30
+    embedder: str = "default"
+    embed_key: str | None = None
     unknown: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Never the key."""
+        return super().__repr__() if self.embed_key is None else repr(self.replace(embed_key=None))
 
 
 SETTINGS = (
@@ -62,6 +68,8 @@ SETTINGS = (
     Setting("brief.scope_chars", "brief_scope_chars", int, "most characters of one scope in a briefing", "", 100, 9000),
     Setting("brief.total_chars", "brief_total_chars", int, "most characters of a whole briefing", "", 750, 9000),
     Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
+    Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", "HOLDFAST_EMBEDDER"),
+    Setting("search.key", "embed_key", str, "the key of an embedding endpoint", "HOLDFAST_EMBED_KEY"),
 )
 
 

@@ -6,7 +6,8 @@ import os
 
 from holdfast import dates, guard, house, leaf, page
 from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, UsageError, from_os
-from holdfast.index.sqlite import Found, Index, Lost
+from holdfast.index.rows import Found, Sought
+from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Draft
 from holdfast.ledger.sqlite import Ledger
 from holdfast.note import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.config import Config
+    from holdfast.index.sqlite import Asked
     from holdfast.leaf import Stamp
+    from holdfast.seeking import Seeker
 
     T = TypeVar("T")
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
@@ -46,6 +49,8 @@ class Desk:
         self._cwd = cwd
         self._project: tuple[str, ...] | None = None
         self._sources: dict[str, Source] = {}
+        self._seeker: Seeker | None = None
+        self.progress = progress
         self.shelf = Shelf(config.home, config.lock_seconds)
         self.index = Index(config.home, config.lock_seconds)
         self.ledger = Ledger(config.home, config.lock_seconds)
@@ -288,7 +293,27 @@ class Desk:
         finally:
             self.index.close()
 
-    def hits(self, ranked: list[Found], limit: int) -> list[Hit]:
+    def sought(self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool) -> Sought:
+        """What a search finds, in the order of how well it answers."""
+        if mode == "keyword":
+            return Sought(self.index.search(query, asked, limit), mode)
+        if asked.as_of:
+            reason = "older versions have no vectors: keyword search ran"
+            return Sought(self.index.search(query, asked, limit), "keyword", reason)
+        return self.seeker().search(query, asked, limit, now, mode, explain, self.progress)
+
+    def seeker(self) -> Seeker:
+        """Hybrid search, with the models that the settings name."""
+        if self._seeker is None:
+            from holdfast import embed
+            from holdfast.seeking import Seeker
+
+            chosen = embed.chosen(self.config.embedder, key=self.config.embed_key)
+            others = [one for one in chosen if not one.name.startswith("static-")]
+            self._seeker = Seeker(self.index, (*embed.chosen("static"), *others) if chosen else ())
+        return self._seeker
+
+    def hits(self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]]) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
@@ -297,17 +322,17 @@ class Desk:
                 break
             hit = self._hit(found)
             if hit is not None:
-                hits.append(hit)
+                hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
         self._count(counted)
         return hits
 
     def _hit(self, found: Found) -> Hit | None:
         try:
-            if found.part == "files":
-                from holdfast.browsing import hit_of_file
+            if found.part != "notes":
+                from holdfast.browsing import hit_of_file, hit_of_turn
 
-                return hit_of_file(self.config.home, found)
+                return (hit_of_turn if found.turn else hit_of_file)(self.config.home, found)
             sheet = self.shelf.read_name(found.scope, found.part, found.name)
         except HoldfastError:
             return None
@@ -359,6 +384,9 @@ class Desk:
         return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
 
     def close(self) -> None:
+        if self._seeker is not None:
+            self._seeker.embedding.stop()
+            self._seeker = None
         self.sync.close()
         self.index.close()
         self.ledger.close()

@@ -39,6 +39,9 @@ class Passage(Record):
     valid_to: str | None = None
     closed: str | None = None
     replaced: str | None = None
+    turn: str | None = None
+    speaker: str | None = None
+    offset: int | None = None
 
 
 class Doc(Record):

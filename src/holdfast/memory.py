@@ -9,7 +9,7 @@ from holdfast import dates
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import Conflict, NotFound, UsageError
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, SORTS, TYPES, Answer, Forgotten, Note, Progress, tags_of
+from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Forgotten, Note, Progress, tags_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from holdfast.checkup import Reindexed, Status
     from holdfast.desk import Tags, When
     from holdfast.files import Files
+    from holdfast.graph import Edge, Graph
     from holdfast.leaf import Draft
-    from holdfast.note import Binned, Fact, FactSet, Problem, Receipt, Scope, Stored, Version
+    from holdfast.note import Binned, Fact, FactSet, Logged, Problem, Receipt, Scope, Stored, Turn, Version
 
 
 @typed_errors
@@ -112,6 +113,28 @@ class Memory:
         self._desk.must_be_enabled()
         return stating.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin)
 
+    def log(
+        self,
+        turns: Iterable[Mapping[str, Any]],
+        *,
+        session: str | None = None,
+        client: str | None = None,
+        scope: str = "project",
+    ) -> Logged:
+        """Keep what was said in a session, word for word. Each turn is a mapping with `text` (or `content`), a `role` or a
+        `speaker`, and if you like a `time` and an `id`; one that is kept already is not added again."""
+        from holdfast import history
+
+        return history.log(self._desk, turns, session, client, scope)
+
+    def import_history(
+        self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
+    ) -> List[Logged]:
+        """Keep the turns of another program's transcript, or of all in a folder; what is kept already is not added again."""
+        from holdfast import history
+
+        return history.import_history(self._desk, path, client, scope, self._desk.progress)
+
     def forget(self, key: str, *, scope: str | None = None) -> Forgotten:
         """Put a note in the trash: gone from every answer at once, restorable for 30 days."""
         from holdfast import guard
@@ -188,25 +211,30 @@ class Memory:
         known_at: When = None,
         mode: str = "hybrid",
         sort: str = "relevance",
+        kind: str | None = None,
+        now: When = None,
+        explain: bool = False,
     ) -> Answer:
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was
-        known (`known_at`). The answer says which mode really ran, and why if it is less than was asked for."""
+        known (`known_at`); of one `kind` (note, file, turn) or of all. A question that names a time ("last week") means it
+        as of `now`. The answer says which mode really ran, and why if it is less than was asked for; with `explain` each
+        hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
-        asked, ran = self._asked(query, scope, type, tags, limit, as_of, known_at, mode, sort)
+        asked, ran = self._asked(query, scope, kind, type, tags, limit, as_of, known_at, mode, sort)
+        present = dates.moment(now, "now") if now is not None else None
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
-        reason = desk.look(asked.scopes)
+        reason, why = desk.look(asked.scopes), {}
         if ran == "recent":
             found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
         else:
-            found = desk.ask(lambda: desk.index.search(query, asked, limit))
+            sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
+            found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
         usage = desk.usage(found) if sort == "usage" else {}
         ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
-        hits = desk.hits(ranked, limit)
-        if mode in ("hybrid", "semantic"):
-            reason = reason or "no embedder is set up: keyword search ran"
+        hits = desk.hits(ranked, limit, why)
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
@@ -265,6 +293,31 @@ class Memory:
         from holdfast import telling
 
         return telling.brief(self._desk)
+
+    def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
+        """What was said around a turn, which is named by its citation or its id."""
+        from holdfast import history
+
+        return history.expand(self._desk, of, before, after, session)
+
+    def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
+        """What is known about an entity and its neighbours: facts with [[links]], now or as of a day."""
+        from holdfast import graph
+
+        return graph.graph(self.facts(as_of=as_of, scope=scope), entity, depth)
+
+    def path(self, start: str, end: str, *, as_of: When = None, scope: str | None = None) -> List[Edge]:
+        """The shortest way from one entity to another, now or as of a day; empty if there is none."""
+        from holdfast import graph
+
+        return graph.path(self.facts(as_of=as_of, scope=scope), start, end)
+
+    def embed(self) -> dict[str, int]:
+        """Give every passage its vectors now, instead of a few with each recall; by model, how many still lack them."""
+        desk = self._desk
+        desk.must_be_enabled()
+        desk.look(tuple(desk.shelf.scopes()))
+        return desk.ask(lambda: desk.seeker().embedding.catch_up(desk.progress, everything=True))
 
     def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
         """Pieces of notes and files that match: path, lines, score, snippet."""
@@ -340,8 +393,8 @@ class Memory:
         self.close()
 
     def _asked(
-        self, query: object, scope: str | None, type: str | None, tags: Tags, limit: object, as_of: When, known_at: When,
-        mode: str, sort: str,
+        self, query: object, scope: str | None, kind: str | None, type: str | None, tags: Tags, limit: object, as_of: When,
+        known_at: When, mode: str, sort: str,
     ) -> tuple[Asked, str]:  # fmt: skip
         """The question, checked before any work, and the mode that will run."""
         _one_of(mode, MODES, "mode")
@@ -353,8 +406,9 @@ class Memory:
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         wanted = _one_of(type, TYPES, "type") if type else None
         folders = self._desk.folders(scope) if self.config.enabled else ()
-        asked = Asked(folders, wanted, tags_of(tags), moment, known, dates.now())
-        return asked, "recent" if mode == "recent" else "keyword"
+        part = PARTS[_one_of(kind, tuple(PARTS), "kind")] if kind else None
+        asked = Asked(folders, part, wanted, tags_of(tags), moment, known, dates.now())
+        return asked, mode
 
 
 def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:

@@ -27,12 +27,14 @@ TYPES = ("user", "feedback", "project", "reference")
 ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SORTS = ("relevance", "recency", "usage")
+PARTS = {"note": "notes", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
 _WORD = pattern(r"[a-z0-9]+")
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_LETTERS = (_ALPHABET * 8).encode()  # for every byte one of the 32, all equally often
+_TIME_SHIFTS, _CHANCE_SHIFTS = range(45, -1, -5), range(25, -1, -5)
+_last = 0, 0  # the time and the chance of the id made last
 _KINDS = {folder: kind for kind, folder in _FOLDERS.items()}
 
 
@@ -225,7 +227,7 @@ class Receipt(Record):
 class Hit(Record):
     """A passage that answers, with where it stands and why it may be believed."""
 
-    kind: str  # note, past, file
+    kind: str  # note, past, file, turn
     scope: Scope
     key: str
     type: str | None
@@ -237,6 +239,9 @@ class Hit(Record):
     valid_to: str | None
     updated: str
     source: Source | None
+    session: str | None = None
+    speaker: str | None = None
+    why: dict[str, list[float]] | None = None
 
 
 class Answer(Record):
@@ -257,6 +262,15 @@ class Answer(Record):
     def __getitem__(self, place: int) -> Hit:
         return self.hits[place]
 
+    @property
+    def sessions(self) -> dict[str, tuple[Hit, ...]]:
+        """The turns among the hits by their session, the session of the best first."""
+        found: dict[str, list[Hit]] = {}
+        for hit in self.hits:
+            if hit.session is not None:
+                found.setdefault(hit.session, []).append(hit)
+        return {session: tuple(hits) for session, hits in found.items()}
+
 
 class Binned(Record):
     """A note in the trash or in the archive, and since when."""
@@ -275,6 +289,31 @@ class Problem(Record):
     message: str
     fix: str
     path: str = ""
+
+
+class Turn(Record):
+    """One thing that was said in a session, word for word. `number` counts the lines of its file after the header."""
+
+    id: str
+    role: str  # user, assistant, system, tool
+    speaker: str | None
+    time: str | None
+    text: str
+    session: str
+    client: str
+    number: int
+    citation: str
+
+
+class Logged(Record):
+    """What keeping a session did: how many turns are new, how many were there already, how many could not be read."""
+
+    session: str
+    client: str
+    added: int
+    known: int
+    path: str
+    broken: int = 0
 
 
 class Progress:
@@ -341,5 +380,11 @@ def digest(data: bytes) -> str:
 
 def new_id(milliseconds: int) -> str:
     """An id that sorts by time: ten characters of time, then six of chance."""
-    time = "".join([_ALPHABET[(milliseconds >> shift) & 31] for shift in range(45, -1, -5)])
-    return time + os.urandom(6).translate(_LETTERS).decode()
+    global _last
+    chance = int.from_bytes(os.urandom(4), "big") & 0x1FFFFFFF  # half of what fits: it can be counted up from
+    if _last[0] == milliseconds:
+        chance = _last[1] + 1  # within a millisecond ids count up, so that they sort in the order they were made
+    _last = milliseconds, chance
+    return "".join([_ALPHABET[(milliseconds >> shift) & 31] for shift in _TIME_SHIFTS]) + "".join(
+        [_ALPHABET[(chance >> shift) & 31] for shift in _CHANCE_SHIFTS]
+    )

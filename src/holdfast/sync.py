@@ -18,6 +18,7 @@ from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, 
 from holdfast.note import Progress, Scope
 from holdfast.shelf import ahead
 from holdfast.shelf.folder import Entry, Shelf
+from holdfast.shelf.roll import Rolls
 from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.shelf.disk import Watch
 
-PARTS = ("notes", "files")
+PARTS = ("notes", "files", "transcripts")
 _BATCH = 500
 SMALL = 200  # notes up to which index.md is made anew with every change of its scope,
 _MIDDLE = 2000  # and up to which with every call that reads it;
@@ -189,7 +190,7 @@ class Sync:
             counted = ahead.fingerprint(scope)
             return self._shelf.fingerprint(scope, part) if counted is None else counted
         total = 0
-        for entry in self._tree(scope).census():
+        for entry in self._census(scope, part):
             total ^= mix_of(entry.stamp, entry.name)
         return total
 
@@ -222,7 +223,10 @@ class Sync:
             return
         self._progress.start(f"indexing {scope}/{part}", len(changed))
         try:
-            for start in range(0, len(changed), _BATCH):
+            for entry in changed if part == "transcripts" else ():
+                self._session(scope, entry)
+                self._progress.step()
+            for start in range(0, 0 if part == "transcripts" else len(changed), _BATCH):
                 batch = changed[start : start + _BATCH]
                 docs = [doc for entry in batch if (doc := self._describe(scope, part, entry))]
                 self._index.put([(doc, None) for doc in docs], self._still_there(scope, part, docs))
@@ -251,6 +255,19 @@ class Sync:
             return unread_doc(scope, part, entry.name, sheet.stamp, "")
         return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
 
+    def _session(self, scope: str, entry: Entry) -> None:
+        """Catalogue a session's file; of one that only grew, the turns that are new."""
+        from holdfast import sessions
+
+        part = "transcripts"
+        if not entry.regular:
+            doc = unread_doc(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
+            self._index.put([(doc, None)], lambda _: True)
+            return
+        roll, mark = self._rolls(scope).roll(entry.name), self._index.mark(scope, part, entry.name)
+        for doc in sessions.docs(scope, roll, entry.stamp, mark):
+            self._index.put([(doc, None)], lambda _: True)  # lines are only ever added: what was read stays so
+
     def _still_there(self, scope: str, part: str, docs: list[Doc]) -> Callable[[Doc], bool]:
         """Whether a file is still the one described; looked up once, when the catalogue asks within its transaction."""
         stamps: dict[str, Stamp | None] = {}
@@ -269,10 +286,17 @@ class Sync:
     def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
         if part == "notes":
             return self._shelf.stamp(scope, part, name)
+        if part == "transcripts":
+            return self._rolls(scope).roll(name).stamp()
         return self._tree(scope).stamp(tuple(name.split("/")))
 
     def _census(self, scope: str, part: str) -> list[Entry]:
+        if part == "transcripts":
+            return list(self._rolls(scope).census())
         return list(self._shelf.census(scope, part) if part == "notes" else self._tree(scope).census())
+
+    def _rolls(self, scope: str) -> Rolls:
+        return Rolls(self._shelf.home, scope, self._lock_seconds)
 
     def _tree(self, scope: str) -> Tree:
         return Tree(self._shelf.home, scope, self._lock_seconds)
@@ -293,7 +317,7 @@ class Sync:
             return
         for path, names in self._watch.changes().items():
             scope, part, below = self._place(path)
-            if names is None or part == "files" or len(names) > _MANY:
+            if names is None or part != "notes" or len(names) > _MANY:
                 self._clean.discard((scope, part))
             elif (scope, part) in self._clean:
                 self._heard(scope, part, [below + name for name in names])
@@ -327,7 +351,7 @@ class Sync:
             return False
         if part == "notes":
             return self._watch.add(self._path(scope, part))
-        folders = self._tree(scope).folders()
+        folders = self._rolls(scope).folders() if part == "transcripts" else self._tree(scope).folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:

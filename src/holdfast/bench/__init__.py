@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 def main(argv: list[str]) -> int:
-    """`holdfast bench speed`: arguments as typed after `bench`."""
-    from holdfast.bench.speed import run
+    """`holdfast bench speed` or `holdfast bench retrieval`: arguments as typed after `bench`."""
+    if argv[:1] == ["retrieval"]:
+        from holdfast.bench import retrieval
 
-    return run(argv)
+        return retrieval.run(argv[1:])
+    from holdfast.bench import speed
+
+    return speed.run(argv)

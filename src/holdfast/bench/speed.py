@@ -11,16 +11,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.bench import floors
+from holdfast.bench import floors, scale
 from holdfast.memory import Memory
 from holdfast.note import Record
 
 _ROUNDS = 15
-_USAGE = """usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--seed N]
+_USAGE = """usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--passages 1000,10000,100000] [--seed N]
 
   --quick   1,000 and 10,000 notes only: less than a minute; otherwise some minutes
   --json    one JSON document on stdout
   --sizes   how many notes, each in a home of its own
+  --passages  how many turns for hybrid recall, each in a home of its own; a million takes a quarter of an hour
   --seed    another seed, other texts"""
 
 
@@ -59,7 +60,7 @@ def run(argv: list[str]) -> int:
     if options is None:
         print(_USAGE)
         return 0
-    quiet, sizes, seed = options
+    quiet, sizes, passages, seed = options
     floors.compiled()
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         say = (lambda _: None) if quiet else (lambda text: print(f"  … {text}", file=sys.stderr, flush=True))
@@ -67,13 +68,14 @@ def run(argv: list[str]) -> int:
         main_size = max((size for size in sizes if size <= 10_000), default=sizes[0])
         ratios = _ratios(Path(folder), homes[main_size], say)
         grown = [_size(home, say) for home in homes.values()]
-    _show(ratios, grown, main_size, quiet)
+        scaled = [scale.measure(Path(folder), size, seed, say) for size in passages]
+    _show(ratios, grown, scaled, quiet)
     return 0
 
 
-def _options(argv: list[str]) -> tuple[bool, list[int], int] | None:
+def _options(argv: list[str]) -> tuple[bool, list[int], list[int], int] | None:
     words = list(argv[1:] if argv[:1] == ["speed"] else argv)
-    quiet, sizes, seed = False, [1_000, 10_000, 100_000], 1
+    quiet, sizes, passages, seed = False, [1_000, 10_000, 100_000], [1_000, 10_000, 100_000], 1
     while words:
         word = words.pop(0)
         if word in ("-h", "--help"):
@@ -81,14 +83,16 @@ def _options(argv: list[str]) -> tuple[bool, list[int], int] | None:
         if word == "--json":
             quiet = True
         elif word == "--quick":
-            sizes = [1_000, 10_000]
+            sizes, passages = [1_000, 10_000], [1_000, 10_000]
         elif word == "--sizes" and words:
             sizes = sorted({int(size) for size in words.pop(0).split(",")})
+        elif word == "--passages" and words:
+            passages = sorted({int(size) for size in words.pop(0).split(",") if size})
         elif word == "--seed" and words:
             seed = int(words.pop(0))
         else:
             raise ValueError(f"unknown argument {word!r}")
-    return quiet, sizes, seed
+    return quiet, sizes, passages, seed
 
 
 class _Home(Record):
@@ -219,9 +223,10 @@ def _against(name: str, ours: list[float], theirs: list[float], most: float) -> 
     return Ratio(name, mine, floor, mine / floor, f"≤ {most:g}", mine / floor <= most)
 
 
-def _show(ratios: list[Ratio], grown: list[Size], main_size: int, as_json: bool) -> None:
+def _show(ratios: list[Ratio], grown: list[Size], scaled: list[scale.Scale], as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"ratios": [r.as_dict() for r in ratios], "sizes": [s.as_dict() for s in grown]}, indent=2))
+        told: dict[str, list[Record]] = {"ratios": [*ratios], "sizes": [*grown], "passages": [*scaled]}
+        print(json.dumps({name: [row.as_dict() for row in rows] for name, rows in told.items()}, indent=2))
         return
     print(f"\n{'against its floor':<52}{'ours':>11}{'floor':>11}{'ratio':>9}  target")
     for row in ratios:
@@ -235,3 +240,5 @@ def _show(ratios: list[Ratio], grown: list[Size], main_size: int, as_json: bool)
             f"{size.recall_p95_ms:>7.2f} ms{size.cold_recall_ms:>6.0f} ms{size.cold_peak_mb:>5.0f} MB"
             f"{size.index_bytes_per_note:>10,} B{size.rebuild_per_s:>11,.0f}"
         )
+    if scaled:
+        scale.show(scaled)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from zlib import crc32
 
-from holdfast import sql
+from holdfast import sql, words
 from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
-from holdfast.leaf import Doc, Passage, Stamp, mix_of
+from holdfast.index.changing import Change, unsigned
+from holdfast.index.rows import PLACE, Found
+from holdfast.index.vectors import Shelved
 from holdfast.note import Fact, Note, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -15,45 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    import apsw
+    from holdfast.leaf import Doc, Stamp
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 1  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 2  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 
 
 Lost = Renewed  # the catalogue was not usable and has been started anew; fill it and ask again
 
 
-class Found(Record):
-    """A passage that matched, and where it stands."""
-
-    passage: int
-    seq: int
-    past: bool
-    lines: tuple[int, int]
-    type: str | None
-    tags: tuple[str, ...]
-    source: Source
-    recorded: str
-    valid_from: str | None
-    valid_to: str | None
-    doc: int
-    kind: str
-    name: str
-    key: str
-    note_id: str
-    versions: int
-    scope: str
-    part: str
-    score: float
-
-
 class Asked(Record):
     """What a search is for, and on which clock."""
 
     scopes: tuple[str, ...]
+    part: str | None = None
     type: str | None = None
     tags: tuple[str, ...] = ()
     as_of: str | None = None
@@ -67,6 +47,7 @@ class Index:
     def __init__(self, home: str, busy_seconds: float) -> None:
         self._database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
         self._one, self._all, self._writing = self._database.row, self._database.rows, self._database.transaction
+        self.vectors = Shelved(self._database, SQL)
 
     def generation(self) -> int:
         """Which file this is, counted from the first that was opened."""
@@ -92,13 +73,19 @@ class Index:
         if known is None:
             return {}
         rows = self._all("doc_stamps", folder=known[0])
-        return {name: ((_unsigned(ino), ctime, size), digest) for name, ino, ctime, size, digest in rows}
+        return {name: ((unsigned(ino), ctime, size), digest) for name, ino, ctime, size, digest in rows}
+
+    def mark(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
+        """The inode and the digest of one catalogued file."""
+        known = self.folder(scope, part)
+        row = self._one("doc_stamp", folder=known[0], name=name) if known else None
+        return (unsigned(row[1]), row[5]) if row else None
 
     def stamp(self, scope: str, part: str, name: str) -> Stamp | None:
         """The stamp of one catalogued file."""
         known = self.folder(scope, part)
         row = self._one("doc_stamp", folder=known[0], name=name) if known else None
-        return (_unsigned(row[1]), row[2], row[3]) if row else None
+        return (unsigned(row[1]), row[2], row[3]) if row else None
 
     # --- changing it ---------------------------------------------------------------------------------------------
 
@@ -107,26 +94,18 @@ class Index:
         then only what is new is added. `still` says whether the file on the shelf is the one described: when another
         writer was faster, that writer's description counts, not ours."""
         with self._writing() as db:
-            new = _Additions(db)
+            change = Change(db, SQL)
             for doc, replaced in docs:
                 if still(doc):
-                    self._put(db, new, doc, replaced)
-            new.save()
+                    change.put(doc, replaced)
+            change.save()
 
     def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
         """Take files out that are no longer on the shelf; how many were in."""
-        count = 0
         with self._writing() as db:
-            folders = _Folders(db)
-            folder = folders.id(scope, part)
-            for name in names:
-                row = _row(db, "doc_stamp", folder=folder, name=name)
-                if row and gone(name):
-                    _empty(db, row[0])
-                    db.execute(SQL["drop_doc"], {"doc": row[0]})
-                    folders.mix(folder, row[4])
-                    count += 1
-            folders.save()
+            change = Change(db, SQL)
+            count = sum([change.drop(scope, part, name, gone) for name in names])
+            change.save()
         return count
 
     def add_folder(self, scope: str, part: str) -> None:
@@ -134,74 +113,93 @@ class Index:
         with self._writing() as db:
             db.execute(SQL["add_folder"], {"scope": scope, "part": part})
 
-    def _put(self, db: apsw.Connection, new: _Additions, doc: Doc, replaced: Stamp | None) -> None:
-        folder = new.folders.id(doc.scope, doc.part)
-        row = None if new.folders.was_empty(folder) else _row(db, "doc_stamp", folder=folder, name=doc.name)
-        mix = mix_of(doc.stamp, doc.name if doc.part == "files" else "")
-        if row is None:
-            new.folders.mix(folder, mix)
-            new.add(new.doc(_doc_fields(doc, folder, mix)), doc.passages, doc.facts)
-            return
-        id, known = row[0], (_unsigned(row[1]), row[2], row[3])
-        if known == doc.stamp and row[5] == doc.digest:
-            return
-        follows = replaced is not None and known == replaced and row[6] + 1 == doc.versions
-        if not follows and len(doc.passages) < doc.versions and doc.kind == "note":
-            return  # the one before is not catalogued: leave it to the next look at the folder
-        _empty(db, id, current_only=follows)
-        db.execute(SQL["change_doc"], {**_doc_fields(doc, folder, mix), "doc": id})
-        new.folders.mix(folder, row[4] ^ mix)
-        new.add(id, doc.passages[:2] if follows else doc.passages, doc.facts)
-
     # --- asking it -----------------------------------------------------------------------------------------------
 
     def search(self, query: str, asked: Asked, limit: int) -> list[Found]:
-        """The passages that match any word, best first; at least `limit` of them if there are so many."""
-        match = terms(query)
-        if not match:
-            return []
+        """Keyword search: the passages that have any of the words, best first; at least `limit` if there are so many."""
+        if asked.as_of:  # older versions may have words that nothing current has
+            terms = list(words.asked(query))
+        else:
+            terms = words.rarest(*words.looked_for(query, self.frequencies, self.beginning))
         pool = max(limit * 4, 40)
         while True:
-            scores = dict(self._all("match_now", query=match, pool=pool))
-            full = len(scores) >= pool
-            if asked.as_of:
-                old = dict(self._all("match_past", query=match, pool=pool))
-                full = full or len(old) >= pool
-                scores.update(old)
-            found = self._passages(scores, asked)
-            if len(found) >= limit or not full:
+            scores = self.matches(terms, asked, pool)
+            found = self.passages(scores, asked)
+            if len(found) >= limit or len(scores) < pool:
                 return found
             pool *= 8
+
+    def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
+        """The passages of the places asked about that have any of these words, the best with the lowest number."""
+        folders = self.folders_of(asked)
+        if not terms or not folders:
+            return {}
+        match = "{names text} : (" + " OR ".join([f'"{term}"' for term in terms]) + ")"
+        if asked.as_of or sum([folder[1] for folder in folders]) < self._one("current")[0]:  # else there is nothing elsewhere
+            match = f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND {match}"
+        scores = dict(self._all("match_now", query=match, pool=most))
+        if asked.as_of:
+            scores.update(self._all("match_past", query=match, pool=most))
+        return scores
+
+    def folders_of(self, asked: Asked) -> list[tuple[int, int, int]]:
+        """The folders a question is about: id, how many passages, how many words in them."""
+        return self._all("folders_of", scopes=listed(asked.scopes), part=asked.part)
+
+    def pieces(self, ids: list[int]) -> list[tuple[int, int, str]]:
+        """The pieces of these passages: passage, marks, tokens."""
+        return self._all("pieces", ids=_numbers(ids))
+
+    def texts(self, ids: list[int]) -> list[tuple[int, str, str, str | None]]:
+        """What these passages say: id, what each is called, its text, who said it."""
+        return self._all("texts_of", ids=_numbers(ids))
+
+    def beside(self, ids: list[int]) -> list[int]:
+        """The turns just before and after these, and these."""
+        return [row[0] for row in self._all("beside", ids=_numbers(ids))]
+
+    def who_of(self, names: list[str]) -> list[str]:
+        """Those of these names that somebody who speaks in a session has."""
+        return [row[0] for row in self._all("who_of", names=listed(names))]
+
+    def frequencies(self, terms: list[str]) -> dict[str, int]:
+        """In how many passages each of these words stands; one that stands in none is not told."""
+        return dict(self._all("frequency", terms=listed(terms)))
+
+    def beginning(self, start: str) -> list[str]:
+        """The commonest words that begin so."""
+        rows = self._all("beginning", first=start, last=start[:-1] + chr(ord(start[-1]) + 1))
+        return [term for term, _ in rows]
 
     def recent(self, asked: Asked, limit: int) -> list[Found]:
         """The newest passages."""
         if asked.as_of:
-            rows = self._all("recent_at", scopes=_list(asked.scopes), known_at=asked.known_at or _ANY_TIME)
+            rows = self._all("recent_at", scopes=listed(asked.scopes), part=asked.part, known_at=asked.known_at or _ANY_TIME)
         else:
             rows = self._all(
-                "recent", scopes=_list(asked.scopes), type=asked.type, tags=_list(_folded(asked.tags)),
+                "recent", scopes=listed(asked.scopes), part=asked.part, type=asked.type, tags=listed(folded_tags(asked.tags)),
                 now=asked.now, pool=limit,
             )  # fmt: skip
-        return self._passages({row[0]: -0.0 for row in rows}, asked)
+        return self.passages({row[0]: -0.0 for row in rows}, asked)
 
     def notes(
         self, scopes: tuple[str, ...], type: str | None = None, tags: tuple[str, ...] = (),
         before: str | None = None, most: int = -1, now: str = "",
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`."""
-        wanted = _list(_folded(tags))
-        return self._all("notes", scopes=_list(scopes), type=type, tags=wanted, before=before, most=most, now=now)
+        wanted = listed(folded_tags(tags))
+        return self._all("notes", scopes=listed(scopes), type=type, tags=wanted, before=before, most=most, now=now)
 
     def count(self, scopes: tuple[str, ...], now: str = "") -> int:
         """How many notes some scopes have that are not over."""
-        return int(self._one("count_notes", scopes=_list(scopes), now=now)[0])
+        return int(self._one("count_notes", scopes=listed(scopes), now=now)[0])
 
     def facts(
         self, scopes: tuple[str, ...], about: str | None, label: str | None, as_of: str | None
     ) -> list[Fact]:
         """The facts of some scopes, by subject, label and date."""
         rows = self._all(
-            "facts", scopes=_list(scopes), about=fold(about) if about else None, key=note_key(about) if about else None,
+            "facts", scopes=listed(scopes), about=fold(about) if about else None, key=note_key(about) if about else None,
             named=fold(label) if label else None, as_of=as_of,
         )  # fmt: skip
         return [
@@ -242,7 +240,7 @@ class Index:
 
     def problems(self, scopes: tuple[str, ...]) -> list[tuple[str, str, str, str]]:
         """Files that are not as they should be."""
-        return self._all("problems", scopes=_list(scopes))
+        return self._all("problems", scopes=listed(scopes))
 
     def has_note(self, scope: str, name: str) -> bool:
         row = self._one("rows_of_note", scope=scope, name=name)
@@ -259,22 +257,30 @@ class Index:
                 for row in db.execute(SQL["verify_pages"]):
                     if row[0] != "ok":
                         return str(row[0])
+                for text, sum_ in db.execute(SQL["texts"]):
+                    if crc32(str(text).encode("utf-8", "surrogatepass")) != sum_:
+                        return "a text is not what was written"
                 db.execute(SQL["verify_now"])
                 db.execute(SQL["verify_past"])
         except Lost as error:
             return str(error)
         return ""
 
-    def _passages(self, scores: dict[int, float], asked: Asked) -> list[Found]:
-        if not scores:
+    def passages(self, scores: dict[int, float], asked: Asked) -> list[Found]:
+        """Those of these passages that the question may see; what has the lowest number comes first."""
+        found = [found_of(row, -scores[row[0]]) for row in self.rows(scores, asked)]
+        return sorted(found, key=lambda one: -one.score)
+
+    def rows(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+        """Those of these passages that the question may see, each a row for `found_of`."""
+        wanted = _numbers(ids)
+        if wanted == "[]":
             return []
         name = "passages_at" if asked.as_of else "passages"
-        rows = self._all(
-            name, ids="[" + ",".join(map(str, scores)) + "]", scopes=_list(asked.scopes), type=asked.type,
-            tags=_list(_folded(asked.tags)), now=asked.now, as_of=asked.as_of, known_at=asked.known_at or _ANY_TIME,
+        return self._all(
+            name, ids=wanted, scopes=listed(asked.scopes), type=asked.type,
+            tags=listed(folded_tags(asked.tags)), now=asked.now, as_of=asked.as_of, known_at=asked.known_at or _ANY_TIME,
         )  # fmt: skip
-        found = [_found(row, -scores[row[0]]) for row in rows]
-        return sorted(found, key=lambda one: -one.score)
 
     # --- the file ------------------------------------------------------------------------------------------------
 
@@ -297,183 +303,17 @@ class Index:
         self._database.close()
 
 
-class _Folders:
-    """The folders one transaction touches: looked up once, their fingerprints written once."""
-
-    def __init__(self, db: apsw.Connection) -> None:
-        self._db = db
-        self._ids: dict[tuple[str, str], int] = {}
-        self._mixes: dict[int, int] = {}
-        self._empty: dict[int, bool] = {}
-
-    def id(self, scope: str, part: str) -> int:
-        known = self._ids.get((scope, part))
-        if known is None:
-            row = _row(self._db, "folder_of", scope=scope, part=part)
-            if row is None:
-                self._db.execute(SQL["add_folder"], {"scope": scope, "part": part})
-                row = _row(self._db, "folder_of", scope=scope, part=part)
-            known = self._ids[scope, part] = int(row[0])
-        return known
-
-    def was_empty(self, folder: int) -> bool:
-        """Whether nothing of it was catalogued before this transaction."""
-        if folder not in self._empty:
-            self._empty[folder] = _row(self._db, "any_doc", folder=folder) is None
-        return self._empty[folder]
-
-    def mix(self, folder: int, mix: int) -> None:
-        self._mixes[folder] = self._mixes.get(folder, 0) ^ mix
-
-    def save(self) -> None:
-        for folder, mix in self._mixes.items():
-            self._db.execute(SQL["mix_in"], {"folder": folder, "mix": mix})
+def _numbers(ids: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, ids)) + "]"
 
 
-class _Additions:
-    """Rows of one transaction, numbered here and added together: far cheaper than one by one."""
-
-    def __init__(self, db: apsw.Connection) -> None:
-        self._db = db
-        self.folders = _Folders(db)
-        self._doc, self._passage = _row(db, "last_ids")
-        self._docs: list[dict[str, Any]] = []
-        self._passages: list[dict[str, Any]] = []
-        self._facts: list[dict[str, Any]] = []
-
-    def doc(self, fields: dict[str, Any]) -> int:
-        """A file that was not catalogued before; its id."""
-        self._doc += 1
-        fields["id"] = self._doc
-        self._docs.append(fields)
-        return int(self._doc)
-
-    def add(self, doc: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
-        for passage in passages:
-            self._passage += 1
-            self._passages.append(_passage_fields(self._passage, doc, passage))
-        self._facts.extend([_fact_fields(doc, fact) for fact in facts])
-
-    def save(self) -> None:
-        self._db.executemany(SQL["add_doc"], self._docs)
-        self._db.executemany(SQL["add_passage"], self._passages)
-        self._db.executemany(SQL["add_now"], [row for row in self._passages if not row["past"]])
-        self._db.executemany(SQL["add_past"], [row for row in self._passages if row["past"]])
-        self._db.executemany(SQL["add_fact"], self._facts)
-        self.folders.save()
-
-
-def terms(query: str) -> str:
-    """Any of the query's words, each quoted: nothing in it is syntax."""
-    words: dict[str, None] = {}
-    word = ""
-    for char in query + " ":
-        strange = not char.isascii() and not char.isspace() and not "\ud800" <= char <= "\udfff"
-        if char.isalnum() or char == "_" or strange:
-            word += char
-        elif word:
-            words[word] = None
-            word = ""
-    return " OR ".join([f'"{word}"' for word in list(words)[:64] if '"' not in word and "\0" not in word])
-
-
-def _row(db: apsw.Connection, statement: str, /, **values: Any) -> Any:
-    return db.execute(SQL[statement], values).fetchone()
-
-
-def _empty(db: apsw.Connection, doc: int, current_only: bool = False) -> None:
-    db.execute(SQL["drop_now"], {"doc": doc})
-    if not current_only:
-        db.execute(SQL["drop_past"], {"doc": doc})
-    db.execute(SQL["drop_current" if current_only else "drop_passages"], {"doc": doc})
-    db.execute(SQL["drop_facts"], {"doc": doc})
-
-
-def _passage_fields(id: int, doc: int, passage: Passage) -> dict[str, Any]:
-    return {
-        "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,
-        "first_line": passage.lines[0], "last_line": passage.lines[1], "type": passage.type, "tags": _tags(passage.tags),
-        "source": _source(passage.source), "recorded": passage.recorded, "valid_from": passage.valid_from,
-        "valid_to": passage.valid_to, "closed": passage.closed, "replaced": passage.replaced,
-    }  # fmt: skip
-
-
-def _doc_fields(doc: Doc, folder: int, mix: int) -> dict[str, Any]:
-    return {
-        "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
-        "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
-        "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
-        "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
-        "versions": doc.versions,
-        "problem": doc.problem, **_stamp(doc.stamp),
-    }  # fmt: skip
-
-
-def _fact_fields(doc: int, fact: Fact) -> dict[str, Any]:
-    return {
-        "doc": doc, "subject": fact.subject, "label": fact.label, "value": fact.value, "about": fold(fact.subject),
-        "named": fold(fact.label), "valid_from": fact.valid_from, "valid_to": fact.valid_to,
-        "retired_by": fact.retired_by, "links": "\n".join(fact.links), "line": fact.line,
-    }  # fmt: skip
-
-
-def _found(row: tuple[Any, ...], score: float) -> Found:
+def found_of(row: tuple[Any, ...], score: float) -> Found:
     (id, seq, past, first, last, type, tags, source, recorded, start, end, doc, kind, name, key, note_id, versions, scope,
-     part) = row  # fmt: skip
+     part, turn, speaker, offset, words) = row  # fmt: skip
     return Found(
         id, seq, bool(past), (first, last), type, tags_from(tags), source_from(source), recorded, start, end, doc, kind,
-        name, key, note_id, versions, scope, part, score,
+        name, key, note_id, versions, scope, part, turn, speaker, offset, words, score,
     )  # fmt: skip
-
-
-def _stamp(stamp: Stamp) -> dict[str, int]:
-    return {"ino": stamp[0] if stamp[0] < 1 << 63 else stamp[0] - (1 << 64), "ctime": stamp[1], "size": stamp[2]}
-
-
-def _unsigned(ino: int) -> int:
-    return ino if ino >= 0 else ino + (1 << 64)
-
-
-def _tags(tags: tuple[str, ...]) -> str:
-    if not tags:
-        return "\n"
-    return "".join([f"\n{tag}" for tag in tags]) + "\n" + "".join([f"{low}\n" for low in _folded(tags)])
-
-
-def tags_from(kept: str) -> tuple[str, ...]:
-    """The tags as written: the first half of what is kept, the second is folded for filters."""
-    every = kept.strip("\n").split("\n")
-    return tuple(every[: len(every) // 2])
-
-
-def _folded(tags: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple([tag.casefold() for tag in tags])
-
-
-def _source(source: Source | None) -> str:
-    return "\n".join([source.origin, source.agent or "", source.client or "", source.session or ""]) if source else ""
-
-
-def source_from(kept: str) -> Source:
-    if not kept:
-        return Source("user")
-    origin, agent, client, session = kept.split("\n")
-    return Source(origin, agent or None, client or None, session or None)
-
-
-def _list(values: Iterable[str]) -> str:
-    """A JSON list of strings, without importing json for a handful of plain ones."""
-    parts = []
-    for value in values:
-        plain = value.isascii() and value.isprintable() and '"' not in value and "\\" not in value
-        if not plain:
-            import json
-
-            return json.dumps(list(values))
-        parts.append(f'"{value}"')
-    return "[" + ",".join(parts) + "]"
-
-
 
 
 def note_of_row(row: tuple[Any, ...]) -> Note:
@@ -484,3 +324,33 @@ def note_of_row(row: tuple[Any, ...]) -> Note:
         Scope.of_folder(scope), key, id, text, type, tags_from(tags), created, updated, source_from(source), start, end,
         bool(pinned), f"{scope}/notes/{name}", (first, last), version, versions,
     )  # fmt: skip
+
+
+def tags_from(kept: str) -> tuple[str, ...]:
+    """The tags as written: the first half of what is kept, the second is folded for filters."""
+    every = kept.strip("\n").split("\n")
+    return tuple(every[: len(every) // 2])
+
+
+def source_from(kept: str) -> Source:
+    if not kept:
+        return Source("user")
+    origin, agent, client, session = kept.split("\n")
+    return Source(origin, agent or None, client or None, session or None)
+
+
+def folded_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([tag.casefold() for tag in tags])
+
+
+def listed(values: Iterable[str]) -> str:
+    """A JSON list of strings, without importing json for a handful of plain ones."""
+    parts = []
+    for value in values:
+        plain = value.isascii() and value.isprintable() and '"' not in value and "\\" not in value
+        if not plain:
+            import json
+
+            return json.dumps(list(values))
+        parts.append(f'"{value}"')
+    return "[" + ",".join(parts) + "]"

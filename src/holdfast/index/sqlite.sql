@@ -4,10 +4,12 @@
 CREATE TABLE folder (
   id          INTEGER PRIMARY KEY,
   scope       TEXT NOT NULL,               -- projects/abc
-  part        TEXT NOT NULL,               -- notes, files
+  part        TEXT NOT NULL,               -- notes, files, transcripts
   fingerprint INTEGER NOT NULL DEFAULT 0,  -- all its docs' stamps, XORed
   listed      REAL NOT NULL DEFAULT 0,     -- when index.md was last made
   stale       INTEGER NOT NULL DEFAULT 1,  -- whether it may say other than the notes do
+  passages    INTEGER NOT NULL DEFAULT 0,  -- that are current,
+  words       INTEGER NOT NULL DEFAULT 0,  -- and the words in them
   UNIQUE (scope, part)
 );
 CREATE TABLE doc (
@@ -19,7 +21,7 @@ CREATE TABLE doc (
   size       INTEGER NOT NULL,
   mix        INTEGER NOT NULL,             -- this doc's share of the folder's fingerprint
   digest     TEXT NOT NULL,
-  kind       TEXT NOT NULL,                -- note, file
+  kind       TEXT NOT NULL,                -- note, file, session
   key        TEXT NOT NULL,
   note_id    TEXT NOT NULL,
   title      TEXT NOT NULL,
@@ -40,9 +42,9 @@ CREATE TABLE doc (
 );
 CREATE INDEX doc_updated ON doc (updated);
 CREATE TABLE passage (
-  id         INTEGER PRIMARY KEY,
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
   doc        INTEGER NOT NULL,
-  seq        INTEGER NOT NULL,             -- of a note: the version, oldest 0; of a file: the section
+  seq        INTEGER NOT NULL,             -- of a note: the version, oldest 0; of a file: the section; of a session: the turn
   past       INTEGER NOT NULL,
   names      TEXT NOT NULL,                -- key, title, tags, path: what it is called
   text       TEXT NOT NULL,
@@ -55,8 +57,15 @@ CREATE TABLE passage (
   valid_from TEXT,
   valid_to   TEXT,
   closed     TEXT,                         -- the end that a later version put to it
-  replaced   TEXT                          -- when that later version was recorded
+  replaced   TEXT,                         -- when that later version was recorded
+  words      INTEGER NOT NULL,             -- how many the catalogue keeps of it
+  sum        INTEGER NOT NULL,             -- of the text, to tell if it is still what was written
+  turn       TEXT,                         -- of a turn: its id,
+  speaker    TEXT,                         -- who said it: a name, or user, assistant, system, tool
+  offset     INTEGER                       -- and where its line begins
 );
+CREATE INDEX passage_turn ON passage (turn) WHERE turn IS NOT NULL;
+CREATE INDEX passage_speaker ON passage (speaker COLLATE NOCASE) WHERE speaker IS NOT NULL;
 CREATE UNIQUE INDEX passage_doc ON passage (doc, seq);
 CREATE TABLE fact (
   id         INTEGER PRIMARY KEY,
@@ -75,12 +84,45 @@ CREATE TABLE fact (
 CREATE INDEX fact_doc ON fact (doc);
 CREATE INDEX fact_about ON fact (about);
 CREATE INDEX fact_named ON fact (named);
-CREATE VIEW now_passage AS SELECT id, names, text FROM passage WHERE past = 0;
-CREATE VIEW past_passage AS SELECT id, names, text FROM passage WHERE past = 1;
-CREATE VIRTUAL TABLE now USING fts5 (names, text, content='now_passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
-CREATE VIRTUAL TABLE past USING fts5 (names, text, content='past_passage', content_rowid='id', tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE now USING fts5 (place, names, text, content='', contentless_delete=1,
+  tokenize="ascii tokenchars '_'");
+CREATE VIRTUAL TABLE past USING fts5 (place, names, text, content='', contentless_delete=1,
+  tokenize="ascii tokenchars '_'");
+CREATE VIRTUAL TABLE now_word USING fts5vocab ('now', 'row');
 INSERT INTO now (now, rank) VALUES ('secure-delete', 1);
 INSERT INTO past (past, rank) VALUES ('secure-delete', 1);
+INSERT INTO now (now, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)');
+INSERT INTO past (past, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)');
+CREATE TABLE model (
+  id   INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,
+  dim  INTEGER NOT NULL,
+  done INTEGER NOT NULL DEFAULT 0          -- every passage up to this one has its vectors
+);
+CREATE TABLE block (
+  id      INTEGER PRIMARY KEY AUTOINCREMENT,
+  model   INTEGER NOT NULL,
+  folder  INTEGER NOT NULL,
+  used    INTEGER NOT NULL DEFAULT 0,      -- slots
+  stamp   INTEGER NOT NULL DEFAULT 0,      -- another number, other contents
+  ids     BLOB NOT NULL,                   -- of each slot the passage, 0 if it was taken out,
+  signs   BLOB NOT NULL,                   -- the signs of its numbers,
+  numbers BLOB NOT NULL                    -- and the numbers, a byte each
+);
+CREATE INDEX block_folder ON block (model, folder);
+CREATE TABLE place (
+  passage INTEGER NOT NULL,
+  block   INTEGER NOT NULL,
+  slot    INTEGER NOT NULL,
+  PRIMARY KEY (passage, block, slot)
+) WITHOUT ROWID;
+CREATE TABLE piece (
+  passage INTEGER NOT NULL,
+  number  INTEGER NOT NULL,
+  marks   INTEGER NOT NULL,                -- what kind of piece it is: see pieces.py
+  tokens  TEXT NOT NULL,
+  PRIMARY KEY (passage, number)
+) WITHOUT ROWID;
 
 -- name: folder_of
 SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
@@ -89,7 +131,9 @@ SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
 INSERT INTO folder (scope, part) VALUES (:scope, :part) ON CONFLICT DO NOTHING;
 
 -- name: mix_in
-UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), stale = 1 WHERE id = :folder;
+UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), stale = 1, passages = passages + :passages,
+  words = words + :words
+WHERE id = :folder;
 
 -- name: listing_state
 SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most))
@@ -105,7 +149,7 @@ SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :fold
 SELECT 1 FROM doc WHERE folder = :folder LIMIT 1;
 
 -- name: last_ids
-SELECT coalesce((SELECT max(id) FROM doc), 0), coalesce((SELECT max(id) FROM passage), 0);
+SELECT coalesce((SELECT max(id) FROM doc), 0), coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'passage'), 0);
 
 -- name: doc_stamps
 SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
@@ -128,21 +172,30 @@ DELETE FROM doc WHERE id = :doc;
 
 -- name: add_passage
 INSERT INTO passage (id, doc, seq, past, names, text, first_line, last_line, type, tags, source, recorded, valid_from,
-  valid_to, closed, replaced)
+  valid_to, closed, replaced, words, sum, turn, speaker, offset)
 VALUES (:id, :doc, :seq, :past, :names, :text, :first_line, :last_line, :type, :tags, :source, :recorded, :valid_from,
-  :valid_to, :closed, :replaced);
+  :valid_to, :closed, :replaced, :words, :sum, :turn, :speaker, :offset);
 
 -- name: add_now
-INSERT INTO now (rowid, names, text) VALUES (:id, :names, :text);
+INSERT INTO now (rowid, place, names, text) VALUES (:id, :place, :called, :said);
 
 -- name: add_past
-INSERT INTO past (rowid, names, text) VALUES (:id, :names, :text);
+INSERT INTO past (rowid, place, names, text) VALUES (:id, :place, :called, :said);
 
 -- name: drop_now
-INSERT INTO now (now, rowid, names, text) SELECT 'delete', id, names, text FROM passage WHERE doc = :doc AND past = 0;
+DELETE FROM now WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
 
 -- name: drop_past
-INSERT INTO past (past, rowid, names, text) SELECT 'delete', id, names, text FROM passage WHERE doc = :doc AND past = 1;
+DELETE FROM past WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 1);
+
+-- name: sizes
+SELECT count(*), coalesce(sum(words), 0) FROM passage WHERE doc = :doc AND past = 0;
+
+-- name: embedded
+SELECT DISTINCT p.id FROM passage p JOIN place v ON v.passage = p.id WHERE p.doc = :doc AND p.past = 0;
+
+-- name: drop_pieces
+DELETE FROM piece WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
 
 -- name: drop_passages
 DELETE FROM passage WHERE doc = :doc;
@@ -165,7 +218,8 @@ SELECT rowid, rank FROM past WHERE past MATCH :query ORDER BY rank LIMIT :pool;
 
 -- name: passages
 SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
-  CASE WHEN p.past THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions, f.scope, f.part
+  CASE WHEN p.past THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions, f.scope, f.part,
+  p.turn, p.speaker, p.offset, p.words
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
@@ -175,7 +229,7 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
 -- name: passages_at
 SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
   CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions,
-  f.scope, f.part
+  f.scope, f.part, p.turn, p.speaker, p.offset, p.words
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
@@ -183,22 +237,22 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND p.recorded <= :known_at
   AND (p.valid_from IS NULL OR p.valid_from <= :as_of)
   AND coalesce(CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END, '9') > :as_of
-  AND (d.kind = 'file' OR NOT EXISTS (
+  AND (d.kind <> 'note' OR NOT EXISTS (
     SELECT 1 FROM passage n WHERE n.doc = p.doc AND n.seq > p.seq AND n.recorded <= :known_at
       AND (n.valid_from IS NULL OR n.valid_from <= :as_of)
       AND coalesce(CASE WHEN n.replaced <= :known_at THEN n.closed ELSE n.valid_to END, '9') > :as_of));
 
 -- name: recent
 SELECT p.id FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part)
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now)
-ORDER BY d.updated DESC, d.note_id DESC, f.scope, d.key, p.seq LIMIT :pool;
+ORDER BY d.updated DESC, d.note_id DESC, f.scope, d.key, CASE d.kind WHEN 'session' THEN -p.seq ELSE p.seq END LIMIT :pool;
 
 -- name: recent_at
 SELECT p.id FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND p.recorded <= :known_at
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part) AND p.recorded <= :known_at
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
@@ -263,8 +317,105 @@ SELECT 1 FROM passage WHERE instr(text, :piece) OR instr(names, :piece) LIMIT 1;
 -- name: verify_pages
 PRAGMA integrity_check;
 
+-- name: texts
+SELECT text, sum FROM passage;
+
 -- name: verify_now
 INSERT INTO now (now, rank) VALUES ('integrity-check', 1);
 
 -- name: verify_past
 INSERT INTO past (past, rank) VALUES ('integrity-check', 1);
+
+-- name: folders_of
+SELECT id, passages, words FROM folder
+WHERE scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR part = :part);
+
+-- name: current
+SELECT coalesce(sum(passages), 0) FROM folder;
+
+-- name: frequency
+SELECT term, doc FROM now_word WHERE term IN (SELECT value FROM json_each(:terms));
+
+-- name: beginning
+SELECT term, doc FROM now_word WHERE term >= :first AND term < :last ORDER BY doc DESC LIMIT 20;
+
+-- name: models
+SELECT id, name, dim, done FROM model ORDER BY id;
+
+-- name: add_model
+INSERT INTO model (name, dim) VALUES (:name, :dim) ON CONFLICT DO NOTHING;
+
+-- name: drop_model
+DELETE FROM model WHERE id = :model;
+
+-- name: drop_blocks
+DELETE FROM block WHERE model = :model;
+
+-- name: drop_model_places
+DELETE FROM place WHERE block IN (SELECT id FROM block WHERE model = :model);
+
+-- name: model_done
+UPDATE model SET done = :done WHERE id = :model AND done = :before;
+
+-- name: waiting
+SELECT p.id, d.folder, p.names, p.text, p.speaker, d.id FROM passage p JOIN doc d ON d.id = p.doc
+WHERE p.id > :done AND p.past = 0 ORDER BY p.id LIMIT :most;
+
+-- name: count_waiting
+SELECT count(*), coalesce(max(id), 0) FROM passage WHERE id > :done AND past = 0;
+
+-- name: open_block
+SELECT id, used FROM block WHERE model = :model AND folder = :folder AND used < :slots ORDER BY id DESC LIMIT 1;
+
+-- name: add_block
+INSERT INTO block (model, folder, ids, signs, numbers)
+VALUES (:model, :folder, zeroblob(:ids), zeroblob(:signs), zeroblob(:numbers));
+
+-- name: grow_block
+UPDATE block SET used = :used, stamp = stamp + 1 WHERE id = :block;
+
+-- name: touch_block
+UPDATE block SET stamp = stamp + 1 WHERE id = :block;
+
+-- name: add_place
+INSERT INTO place (passage, block, slot) VALUES (:passage, :block, :slot);
+
+-- name: places
+SELECT v.block, v.slot, m.dim FROM place v JOIN block b ON b.id = v.block JOIN model m ON m.id = b.model
+WHERE v.passage = :passage;
+
+-- name: drop_places
+DELETE FROM place WHERE passage = :passage;
+
+-- name: stamps_of_blocks
+SELECT id, stamp, used FROM block WHERE model = :model AND folder = :folder ORDER BY id;
+
+-- name: read_block
+SELECT ids, signs, numbers FROM block WHERE id = :block;
+
+-- name: add_piece
+INSERT OR REPLACE INTO piece (passage, number, marks, tokens) VALUES (:passage, :number, :marks, :tokens);
+
+-- name: pieces
+SELECT passage, marks, tokens FROM piece WHERE passage IN (SELECT value FROM json_each(:ids)) ORDER BY passage, number;
+
+-- name: texts_of
+SELECT id, names, text, speaker FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: beside
+SELECT n.id FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN passage n ON n.doc = p.doc
+WHERE p.turn IS NOT NULL AND p.speaker NOT IN ('user', 'assistant', 'system', 'tool')
+  AND n.seq BETWEEN p.seq - 1 AND p.seq + 1 AND n.past = 0;
+
+-- name: still
+SELECT id FROM passage WHERE id > :after AND id <= :last AND past = 0;
+
+-- name: speakers
+SELECT DISTINCT speaker FROM passage WHERE doc = :doc AND speaker IS NOT NULL;
+
+-- name: who_of
+SELECT DISTINCT speaker FROM passage
+WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_each(:names));
+
+-- name: years
+SELECT min(substr(recorded, 1, 4)), max(substr(recorded, 1, 4)) FROM passage WHERE id IN (SELECT value FROM json_each(:ids));

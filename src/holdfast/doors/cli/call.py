@@ -48,11 +48,19 @@ class Call:
             from holdfast.memory import Memory
 
             self._memory = Memory(
-                config=settings, project=self["project"], session=self["session"], agent=self["agent"],
+                config=settings, project=self["project"], session=self._session(), agent=self["agent"],
                 client=self["client"], origin="user", progress=None if self.screen.json else Bar(),
             )  # fmt: skip
             self.screen.disabled = not self._memory.config.enabled
         return self._memory
+
+    def _session(self) -> str | None:
+        """The caller's session. Where the command means a transcript's, that may have a name which no caller's could have."""
+        from holdfast.note import is_name
+
+        named: str | None = self["session"]
+        of_transcript = self.words.command and any(option.name == "--session" for option in self.words.command.options)
+        return None if named and of_transcript and not is_name(named) else named
 
     def _count_ahead(self, settings: Config) -> None:
         """Let a child count big folders while this process loads the rest. A wrong guess of the project only loses that."""

@@ -1,4 +1,4 @@
-"""brief, status, doctor, reindex, retain, bench."""
+"""brief, status, doctor, reindex, retain, embed, bench."""
 
 from __future__ import annotations
 
@@ -40,6 +40,27 @@ def retain(call: Call) -> int:
     return call.answer({"dry_run": dry, "archived": notes}, _tell_retained)
 
 
+def embed(call: Call) -> int:
+    from holdfast.embed import presence
+
+    left = call.memory.embed()
+    setting = call.memory.config.embedder
+    idle = len(presence.names(setting)) - len(left)
+    return call.answer({"embedder": setting, "left": left, "unusable": idle}, _tell_embedded, 1 if idle else 0)
+
+
+def resident(call: Call) -> int:
+    """Until it is stopped."""
+    from holdfast.memory import Memory
+    from holdfast.resident import Resident
+
+    config = call.memory.config
+    call.memory.close()
+    staying = Resident(config.home, lambda **who: Memory(config=config.replace(project=None, session=None, agent=None), **who))
+    staying.serve(lambda path: call.screen.aside(f"answering for {config.home}; stop with Ctrl-C"))
+    return 0
+
+
 def bench(call: Call) -> int:
     from holdfast.bench import main
 
@@ -61,19 +82,29 @@ def _tell_status(screen: Screen, status: Status) -> None:
         ("enabled", "yes" if status.enabled else "no: memory is disabled"),
         ("index", f"{size(status.index_bytes)}, {plural(status.passages, 'passage')}, {plural(status.facts, 'fact')}"),
         ("ledger", size(status.ledger_bytes)),
+        ("history", f"{plural(status.sessions, 'session')}, {plural(status.turns, 'turn')}"),
+        ("embedder", _embedder(status)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),
     ]  # fmt: skip
     for name, value in [*rows, ("degraded", status.degraded)] if status.degraded else rows:
         screen.say(f"{screen.paint(f'{name:<9}', 'dim')} {one_line(value)}")
     if status.scopes:
         screen.say()
-        head = ("SCOPE", "YOURS", "NOTES", "FILES", "SIZE", "LAST WRITE")
-        screen.table(head, [_scope_row(one) for one in status.scopes], ("cyan", "", "", "", "", "dim"))
+        head = ("SCOPE", "YOURS", "NOTES", "FILES", "SESSIONS", "SIZE", "LAST WRITE")
+        screen.table(head, [_scope_row(one) for one in status.scopes], ("cyan", "", "", "", "", "", "dim"))
+
+
+def _embedder(status: Status) -> str:
+    """Which one is set, what keeps it from working, and what it has not seen yet."""
+    if status.unusable:
+        return f"{status.embedder}: {status.unusable}"
+    waiting = plural(status.waiting, "passage")
+    return f"{status.embedder}, {waiting} without vectors yet" if status.waiting else status.embedder
 
 
 def _scope_row(one: ScopeStatus) -> tuple[str, ...]:
     yours = "yes" if one.visible else "no"
-    return one.scope, yours, f"{one.notes:,}", f"{one.files:,}", size(one.bytes), one.last_write
+    return one.scope, yours, f"{one.notes:,}", f"{one.files:,}", f"{one.sessions:,}", size(one.bytes), one.last_write
 
 
 def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
@@ -93,6 +124,17 @@ def _tell_reindexed(screen: Screen, done: Reindexed) -> None:
         f"indexed {plural(done.notes, 'note')} and {plural(done.files, 'file')}: "
         f"{plural(done.passages, 'passage')}, {plural(done.facts, 'fact')}, in {done.seconds:.2f} s"
     )
+
+
+def _tell_embedded(screen: Screen, done: dict[str, Any]) -> None:
+    if done["embedder"] == "none":
+        screen.nothing("no embedder is set, so there are no vectors to make: `holdfast config search.embedder default`")
+        return
+    left = max(done["left"].values(), default=0)
+    screen.say(f"{plural(left, 'passage')} still without vectors" if left else "every passage has its vectors")
+    if done["unusable"]:
+        what = plural(done["unusable"], "model")
+        screen.aside(f"{what} could not be used: `holdfast doctor` and `holdfast recall ... --mode hybrid` say why", "yellow")
 
 
 def _tell_retained(screen: Screen, retained: dict[str, Any]) -> None:

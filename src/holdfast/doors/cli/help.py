@@ -82,8 +82,9 @@ def choices(option: Option) -> tuple[str, ...]:
     """The words an option may be given, from where the rule itself stands."""
     from holdfast import note
 
-    found: tuple[str, ...] = getattr(note, option.choices) if option.choices else ()
-    return found
+    if not isinstance(option.choices, str):
+        return option.choices
+    return tuple(getattr(note, option.choices)) if option.choices else ()
 
 
 def sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""import: many notes from lines of JSON."""
+"""import: many notes from lines of JSON; and how a file of such lines is read."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def import_(call: Call) -> int:
     from holdfast.note import Progress
 
     config = call.memory.config
-    most = _ESCAPED * config.note_bytes + _BESIDE
-    notes = list(_notes(call["file"], most)) if config.enabled else []  # switched off, nothing is waited for
+    read = objects(call["file"], line_bytes(config.note_bytes), "nothing was imported")
+    notes = list(read) if config.enabled else []  # switched off, nothing is waited for
     progress = Progress() if call.screen.json else Bar()
     progress.start("importing", len(notes))
     try:
@@ -39,36 +39,42 @@ def import_(call: Call) -> int:
     return call.answer(imported, _tell_imported)
 
 
-def _notes(path: str, most: int) -> Iterator[dict[str, Any]]:
+def line_bytes(text_bytes: int) -> int:
+    """How long a line may be whose text may have so many bytes."""
+    return _ESCAPED * text_bytes + _BESIDE
+
+
+def objects(path: str, most: int, otherwise: str) -> Iterator[dict[str, Any]]:
+    """The JSON object of each line, as they are read; `otherwise` says what becomes of the rest if one is none."""
     try:
         if path == "-":
-            yield from _read(stdin(), most)
+            yield from _read(stdin(), most, otherwise)
             return
         with open(path, "rb") as file:
-            yield from _read(file, most)
+            yield from _read(file, most, otherwise)
     except FileNotFoundError:
         raise NotFound(f"no file {path}", _FIX) from None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}", _FIX) from None
 
 
-def _read(lines: BinaryIO, most: int) -> Iterator[dict[str, Any]]:
-    """The note of each line; of one that is too long, no more than tells so."""
+def _read(lines: BinaryIO, most: int, otherwise: str) -> Iterator[dict[str, Any]]:
+    """Of a line that is too long, no more than tells so."""
     import json
 
     for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), 1):
         if len(line) > most:
-            raise TooLarge(f"line {number} has more than {most:,} bytes", "One note a line; nothing was imported")
+            raise TooLarge(f"line {number} has more than {most:,} bytes", f"One object a line; {otherwise}")
         if not line.strip():
             continue
         try:
-            note = json.loads(line)
+            row = json.loads(line)
         except (ValueError, RecursionError) as error:
             what = getattr(error, "msg", error)  # JSON's own count of lines would only mislead
-            raise Refused(f"line {number} is not JSON: {what}", "One object a line; nothing was imported") from None
-        if not isinstance(note, dict):
-            raise Refused(f"line {number} is not a JSON object", 'Write {"text": "..."}; nothing was imported')
-        yield note
+            raise Refused(f"line {number} is not JSON: {what}", f"One object a line; {otherwise}") from None
+        if not isinstance(row, dict):
+            raise Refused(f"line {number} is not a JSON object", f'Write {{"text": "..."}}; {otherwise}')
+        yield row
 
 
 def _counted(notes: list[dict[str, Any]], progress: Progress) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,8 @@ from holdfast.doors.cli.call import only_one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
     from holdfast.note import Answer, Binned, Hit, Note, Source, Stored, Version
@@ -24,11 +26,33 @@ def store(call: Call) -> int:
 
 
 def recall(call: Call) -> int:
-    answer = call.memory.recall(
-        call["query"] or "", tags=call["tag"],
-        **call.given("scope", "type", "limit", "as_of", "known_at", "mode", "sort"),
-    )  # fmt: skip
-    return call.answer(answer, tell_answer)
+    asked = {"tags": call["tag"], "explain": bool(call["explain"])}
+    asked |= call.given("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
+    answer = _from_resident(call, asked)
+    if answer is None:
+        answer = call.memory.recall(call["query"] or "", mode=_mode(call), **asked)
+    return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, bool(call["explain"])))
+
+
+def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
+    """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
+    memory, mode = call.memory, call["mode"] or "hybrid"
+    if mode not in ("hybrid", "semantic") or not memory.config.enabled:
+        return None
+    from holdfast import resident
+
+    if not resident.is_there(memory.home):
+        return None
+    who = {"project": memory.project, "session": memory.session, "agent": memory.agent}
+    return resident.ask(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
+
+
+def _mode(call: Call) -> str:
+    """As asked; else by words, for this process lives too short to load models that were not asked for."""
+    if call["mode"] is not None:
+        mode: str = call["mode"]
+        return mode
+    return "hybrid" if call["explain"] or call["now"] else "keyword"
 
 
 def get(call: Call) -> int:
@@ -54,15 +78,27 @@ def tell_stored(screen: Screen, stored: Stored) -> None:
     screen.say(f"{screen.paint(stored.action, style)} {screen.paint(note.key, 'bold')} in {note.scope}")
 
 
-def tell_answer(screen: Screen, answer: Answer) -> None:
-    for place, hit in enumerate(answer.hits):
+def tell_answer(screen: Screen, answer: Answer, explain: bool = False) -> None:
+    for place, hits in enumerate(_grouped(answer)):
         if place:
             screen.say()
-        _tell_hit(screen, hit)
+        if hits[0].session is None:
+            _tell_hit(screen, hits[0], explain)
+        else:
+            _tell_session(screen, hits, explain)
     if answer.degraded:
         screen.aside(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
         screen.nothing("nothing found")
+
+
+def _grouped(answer: Answer) -> list[list[Hit]]:
+    """Each hit alone, but turns with the others of their session, where its best one stands."""
+    groups: dict[object, list[Hit]] = {}
+    for place, hit in enumerate(answer.hits):
+        group = place if hit.session is None else hit.citation.rpartition(":")[0]
+        groups.setdefault(group, []).append(hit)
+    return list(groups.values())
 
 
 def tell_notes(screen: Screen, notes: list[Note]) -> None:
@@ -79,7 +115,18 @@ def _gist(note: Note) -> str:
     return f"{'* ' if note.pinned else ''}{note.text[:400]}"
 
 
-def _tell_hit(screen: Screen, hit: Hit) -> None:
+def _tell_session(screen: Screen, hits: list[Hit], explain: bool) -> None:
+    from holdfast.doors.cli.screen import one_line
+
+    name = screen.paint(one_line(f"session {hits[0].session}"), "bold")
+    screen.say(f"{name}  {screen.paint(hits[0].scope.kind, 'dim')}")
+    for hit in hits:
+        who, when = one_line(hit.speaker or "somebody"), one_line(hit.updated)
+        screen.say(f"  {who}  {screen.paint(when, 'dim')}".rstrip())
+        _tell_text(screen, hit, explain)
+
+
+def _tell_hit(screen: Screen, hit: Hit, explain: bool) -> None:
     from holdfast.doors.cli.screen import one_line
 
     name = screen.paint(one_line(hit.key), "bold")
@@ -87,8 +134,18 @@ def _tell_hit(screen: Screen, hit: Hit) -> None:
     since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
     said = [hit.scope.kind, hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source)]
     screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
+    _tell_text(screen, hit, explain)
+
+
+def _tell_text(screen: Screen, hit: Hit, explain: bool) -> None:
+    from holdfast.doors.cli.screen import one_line
+
     screen.indented(hit.text, _LINES)
     screen.say("    " + screen.paint(one_line(hit.citation), "cyan"))
+    if explain:
+        from holdfast.doors.cli.explain import tell_why
+
+        tell_why(screen, hit)
 
 
 def _tell_note(screen: Screen, note: Note) -> None:

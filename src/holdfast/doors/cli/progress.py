@@ -28,6 +28,8 @@ class Bar(Progress):
         self._next = time.monotonic() + (_PATIENCE if self._terminal else _LINES)
 
     def step(self, count: int = 1) -> None:
+        if not self._what:
+            return  # work too small to have been announced
         self._done += count
         now = time.monotonic()
         if now >= self._next:
@@ -37,6 +39,7 @@ class Bar(Progress):
     def end(self) -> None:
         if self._shown and self._terminal:
             _write("\r\x1b[K")
+        self._what = ""
 
     def _draw(self) -> None:
         self._shown = True

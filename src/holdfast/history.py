@@ -1,0 +1,338 @@
+"""Sessions word for word: turns are kept, transcripts of other programs brought in, and what stands around a turn read (H1-H3).
+
+A turn is kept once, whoever brings it and however often. Turns come as a stream and go to disk in batches, so memory
+stays small; each batch is on disk before the next is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+
+from holdfast import dates, guard, turns
+from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFound, UsageError
+from holdfast.note import Logged, Progress, Turn
+from holdfast.pattern import pattern
+from holdfast.reading import chat
+from holdfast.reading.detect import dialect, unknown
+from holdfast.reading.pieces import Tools, text_of
+from holdfast.reading.source import Source
+from holdfast.shelf.roll import Place, Roll, Rolls
+from holdfast.turns import Header, Known, Said, Tally
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from holdfast.desk import Desk
+    from holdfast.shelf.roll import Line
+
+MOST_AROUND = 1000  # turns before and after
+_UNKNOWN = "unknown"  # the client of a caller that names none
+_BATCH = 4 * 1024 * 1024  # characters that wait to be written
+_BATCH_TURNS = 5000
+_OPEN = 64  # sessions of one import that are held open
+_CITATION = pattern(r"(?P<scope>.+?)/transcripts/(?P<name>[^/]+/[^/]+\.jsonl):(?P<first>\d{1,12})(?:-(?P<last>\d{1,12}))?\Z")
+
+
+# --- keeping ----------------------------------------------------------------------------------------------------------
+
+
+def log(desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, scope: str) -> Logged:
+    """The steps of `Memory.log`."""
+    desk.must_be_enabled()
+    if session is None and desk.session is None:
+        fix = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
+        raise NoScope("no session is known whose turns these are", fix)
+    name = _name(session if session is not None else desk.session, "session id")
+    keeper = _Keeper(desk, scope, _name(client or desk.client or _UNKNOWN, "client's name"))
+    tools = Tools()
+    for number, one in enumerate(given, 1):
+        for said in _gated(one, number, tools):
+            keeper.add(name, said)
+    return keeper.done(name)
+
+
+def import_history(
+    desk: Desk, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None
+) -> list[Logged]:
+    """The steps of `Memory.import_history`: a file, or every transcript in a folder."""
+    desk.must_be_enabled()
+    who = _name(client, "client's name") if client is not None else None
+    place = os.fspath(path)
+    if not os.path.isdir(place):
+        return _imported(desk, place, who, scope, progress or Progress(), must=True)
+    return [
+        one for file in _files(place) for one in _imported(desk, file, who, scope, progress or Progress(), must=False)
+    ]
+
+
+def _files(folder: str) -> Iterator[str]:
+    for where, folders, names in os.walk(folder):
+        folders.sort()
+        yield from [os.path.join(where, name) for name in sorted(names) if name.endswith((".jsonl", ".json"))]
+
+
+def _imported(desk: Desk, path: str, client: str | None, scope: str, progress: Progress, must: bool) -> list[Logged]:
+    with Source(path) as source:
+        try:
+            reader = dialect(source, client)
+        except HoldfastError:
+            if must:
+                raise
+            return []
+        if reader is None:
+            if must:
+                raise unknown(source)
+            return []
+        source.progress = progress
+        keeper = _Keeper(desk, scope, client or reader.CLIENT)
+        progress.start(f"reading {source.name}", source.size)
+        try:
+            for said in reader.turns(source.rows(), source.stem):
+                text = turns.stripped(said.text)
+                keeper.add(said.session or source.stem, said.replace(text=text) if text != said.text else said)
+        except HoldfastError:
+            keeper.flush()
+            raise
+        finally:
+            progress.end()
+        return keeper.all(source.stem, source.broken)
+
+
+def _gated(given: object, number: int, tools: Tools) -> Iterator[Said]:
+    """The turns of one mapping, if they may be kept; nothing where it says nothing."""
+    try:
+        if not isinstance(given, Mapping):
+            raise UsageError(f"a turn is a mapping, not {type(given).__name__}", 'Such as {"role": "user", "text": "..."}')
+        said = _gate(given)
+    except HoldfastError as error:
+        error.message = f"turn {number}: {error.message}"
+        error.fix = f"{error.fix}; turns before it may be kept, and none is ever added twice".lstrip("; ")
+        raise
+    if said is not None:
+        yield said
+    yield from chat.calls(dict(given), None, tools)
+
+
+def _gate(given: Mapping[str, Any]) -> Said | None:
+    speaker = given.get("speaker") or given.get("name") or None
+    if speaker is not None:
+        speaker = guard.one_line(speaker, "speaker", 200)
+    role = turns.role_of(given.get("role"), speaker)
+    if role is None:
+        raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(turns.ROLES)}")
+    text = given.get("text") if given.get("text") is not None else given.get("content")
+    text = text_of(text) if isinstance(text, list | dict) else text
+    if text is None or (isinstance(text, str) and not turns.stripped(text).strip()):
+        return None
+    if isinstance(text, str):
+        text = turns.stripped(text)
+        text = turns.cut(text, turns.TOOL_BYTES) if role == "tool" else text
+    text = guard.text(text, turns.TURN_BYTES, "a turn")
+    id = given.get("id")
+    return Said(role, text, str(id) if id is not None and id != "" else None, turns.time_of(given.get("time")), speaker)
+
+
+def _name(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
+        raise InvalidKey(f"not a valid {what}: {ascii(value)[:80]}", "Use up to 500 characters on one line")
+    return value
+
+
+class _Keeper:
+    """Sorts turns by session, and writes them in batches."""
+
+    def __init__(self, desk: Desk, scope: str, client: str) -> None:
+        self._desk = desk
+        self._places = [desk.scope(scope), *desk.places(scope)[1:]]
+        self._client = client
+        self._counts: dict[str, list[int]] = {}
+        self._paths: dict[str, str] = {}
+        self._open: dict[str, _Session] = {}
+        self._seen = Tally()
+        self._waiting = self._chars = 0
+
+    def add(self, session: str, said: Said) -> None:
+        if not said.text.strip():
+            return
+        one = self._session(session)
+        one.pending.append(turns.counted(said, session, self._seen))
+        self._waiting += 1
+        self._chars += len(said.text)
+        if self._waiting >= _BATCH_TURNS or self._chars >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        self._waiting = self._chars = 0
+        for one in self._open.values():
+            one.flush()
+
+    def done(self, session: str, broken: int = 0) -> Logged:
+        """What happened to one session."""
+        self.flush()
+        added, known = self._counts.get(session, (0, 0))
+        return Logged(session, self._client, added, known, self._paths.get(session) or self._roll(session).path, broken)
+
+    def all(self, otherwise: str, broken: int) -> list[Logged]:
+        """What happened to each; what could not be read is counted with the first."""
+        self.flush()
+        sessions = list(self._counts) or ([otherwise] if broken else [])
+        return [self.done(session, 0 if number else broken) for number, session in enumerate(sessions)]
+
+    def _session(self, name: str) -> _Session:
+        one = self._open.pop(name, None)
+        if one is None:
+            if len(self._open) >= _OPEN:
+                self._open.pop(next(iter(self._open))).flush()
+            roll = self._roll(name)
+            self._paths[name] = roll.path
+            one = _Session(roll, name, self._client, self._counts.setdefault(name, [0, 0]))
+        self._open[name] = one  # the last used is the last
+        return one
+
+    def _roll(self, session: str) -> Roll:
+        """The session's file: where it is already, be it under an older id of the project, else in the caller's scope."""
+        name = f"{turns.file_name(self._client)}/{turns.file_name(session)}.jsonl"
+        rolls = [_rolls(self._desk, place.folder).roll(name) for place in self._places]
+        return next((roll for roll in rolls[1:] if roll.stamp() and not rolls[0].stamp()), rolls[0])
+
+
+class _Session:
+    """One session that is being written."""
+
+    def __init__(self, roll: Roll, name: str, client: str, counts: list[int]) -> None:
+        self.pending: list[Said] = []
+        self._roll = roll
+        self._name, self._client = name, client
+        self._counts = counts
+        self._known = Known()
+        self._place = Place()
+
+    def flush(self) -> None:
+        """Write those that are new, after what others wrote meanwhile."""
+        if self.pending:
+            self._place = self._roll.append(self._compose, self._place)
+
+    def _compose(self, others: Iterator[Line], empty: bool) -> list[bytes]:
+        for line in others:
+            if line.number == 1:
+                _header(self._roll, line.data, self._name)
+            elif said := turns.parse(line.data):
+                self._known.add(said)
+        said_now, self.pending = self.pending, []
+        new = [one for said in said_now if (one := self._known.admit(said))]
+        self._counts[0] += len(new)
+        self._counts[1] += len(said_now) - len(new)
+        lines = [turns.render(one) for one in new]
+        if empty and new:
+            lines.insert(0, turns.render_header(Header(self._name, self._client, new[0].time or dates.now())))
+        return lines
+
+
+def _header(roll: Roll, line: bytes, session: str | None = None) -> Header:
+    header = turns.parse_header(line)
+    if header is None:
+        raise Damaged(f"{roll.path} does not start as a transcript does", "Move it out of the transcripts folder")
+    if session is not None and header.session != session:
+        raise Damaged(f"{roll.path} is the transcript of another session", "Give it the name it had")
+    return header
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def expand(desk: Desk, what: str, before: int, after: int, session: str | None) -> list[Turn]:
+    """The steps of `Memory.expand`: the turn that a citation or an id names, with those around it."""
+    for count in (before, after):
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
+            raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}")
+    if not isinstance(what, str) or not what.strip():
+        raise UsageError("nothing to look around", "Give a turn's id or the citation of a hit")
+    if not desk.config.enabled:
+        return []
+    roll, first, last = _cited(desk, what) or _found(desk, what, session)
+    around = _around(roll, first, last, before, after)
+    if not around:
+        raise _missing(what)
+    return around
+
+
+def turns_of(roll: Roll, place: Place = Place(), header: Header | None = None) -> Iterator[Turn]:
+    """Every turn of a session's file from a place on; from the start the header is read, later it must be given."""
+    for line in roll.lines(place):
+        if header is None:
+            header = _header(roll, line.data)
+        elif said := turns.parse(line.data):
+            yield turns.turn_of(said, header, line.number, roll.path)
+
+
+def _cited(desk: Desk, what: str) -> tuple[Roll, int, int] | None:
+    match = _CITATION.match(what)
+    if match is None:
+        return None
+    if match["scope"] not in desk.folders(None):
+        raise _missing(what)
+    first = int(match["first"])
+    return _rolls(desk, match["scope"]).roll(match["name"]), first, int(match["last"] or first)
+
+
+def _found(desk: Desk, id: str, session: str | None) -> tuple[Roll, int, int]:
+    """The one turn of that id that this caller may see."""
+    found = [
+        (roll, number)
+        for folder in desk.folders(None)
+        for roll in _of_session(_rolls(desk, folder), session)
+        if (number := _line_of(roll, id))
+    ]
+    if not found:
+        raise _missing(id)
+    if len(found) > 1:
+        names = ", ".join(roll.path for roll, _ in found[:3])
+        raise UsageError(f"several sessions have a turn {id!r}: {names}", "Say which session, or give a hit's citation")
+    roll, number = found[0]
+    return roll, number, number
+
+
+def _of_session(rolls: Rolls, session: str | None) -> Iterator[Roll]:
+    wanted = f"/{turns.file_name(session)}.jsonl" if session is not None else ".jsonl"
+    for entry in rolls.census():
+        if entry.regular and entry.name.endswith(wanted):
+            yield rolls.roll(entry.name)
+
+
+def _line_of(roll: Roll, id: str) -> int | None:
+    needle = turns.spelled(id)
+    for line in roll.lines():
+        if needle in line.data and (said := turns.parse(line.data)) and said.id == id:
+            return line.number
+    return None
+
+
+def _around(roll: Roll, first: int, last: int, before: int, after: int) -> list[Turn]:
+    """The turns on those lines and around them; none if those lines hold none."""
+    ahead: deque[Turn] = deque(maxlen=before)
+    there: list[Turn] = []
+    follow: list[Turn] = []
+    for turn in turns_of(roll):
+        line = turn.number + 2
+        if line < first:
+            ahead.append(turn)
+        elif line <= last:
+            there.append(turn)
+        elif not there or len(follow) == after:
+            break
+        else:
+            follow.append(turn)
+    return [*ahead, *there, *follow] if there else []
+
+
+def _missing(what: str) -> NotFound:
+    return NotFound(f"no turn {what[:200]!r}", "Give a turn's id, or a citation as `holdfast recall` shows it")
+
+
+def _rolls(desk: Desk, folder: str) -> Rolls:
+    return Rolls(desk.config.home, folder, desk.config.lock_seconds)

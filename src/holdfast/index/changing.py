@@ -1,0 +1,226 @@
+"""Changes the catalogue: files are put in and taken out within one transaction, and their rows added together at its end.
+
+A file's row, those of its passages and of its facts are made here, numbered here, and written as many at once as there are:
+far cheaper than one by one.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from holdfast.facts import fold
+from holdfast.index.rows import PLACE
+from holdfast.leaf import Doc, Passage, Stamp, mix_of
+from holdfast.note import Fact, Source
+from holdfast.words import kept
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    import apsw
+
+    Sql = Mapping[str, str]
+
+
+class Change:
+    """One transaction's changes; nothing is whole before `save`."""
+
+    def __init__(self, db: apsw.Connection, sql: Sql) -> None:
+        self._db, self._sql = db, sql
+        self._folders = _Folders(db, sql)
+        self._last: list[int] = []  # ids of the newest doc and passage
+        self._docs: list[dict[str, Any]] = []
+        self._passages: list[dict[str, Any]] = []
+        self._facts: list[dict[str, Any]] = []
+
+    def put(self, doc: Doc, replaced: Stamp | None) -> None:
+        """Catalogue a file. With it comes the stamp of the bytes it replaced, if the writer knows: then only what is new
+        is added."""
+        folder = self._folders.id(doc.scope, doc.part)
+        row = None if self._folders.was_empty(folder) else self._row(folder, doc.name)
+        mix = mix_of(doc.stamp, doc.name if doc.part != "notes" else "")
+        partial = doc.kind == "session" and len(doc.passages) < doc.versions
+        if partial and (row is None or row[6] != doc.versions - len(doc.passages)):
+            return  # the turns before are not catalogued, or others went on: leave it to the next look
+        if row is None:
+            self._folders.mix(folder, mix)
+            self._add(self._new(doc_fields(doc, folder, mix)), folder, doc.passages, doc.facts)
+            return
+        id, known = row[0], (unsigned(row[1]), row[2], row[3])
+        if known == doc.stamp and row[5] == doc.digest:
+            return
+        follows = replaced is not None and known == replaced and row[6] + 1 == doc.versions
+        if not follows and len(doc.passages) < doc.versions and doc.kind == "note":
+            return  # the one before is not catalogued: leave it to the next look at the folder
+        grew = doc.kind == "session" and row[5] and row[6] == doc.versions - len(doc.passages)
+        if not grew:  # else the turns before are catalogued already
+            self._folders.shrink(folder, self._empty(id, current_only=follows))
+        self._db.execute(self._sql["change_doc"], {**doc_fields(doc, folder, mix), "doc": id})
+        self._folders.mix(folder, row[4] ^ mix)
+        self._add(id, folder, doc.passages[:2] if follows else doc.passages, doc.facts)
+
+    def drop(self, scope: str, part: str, name: str, gone: Callable[[str], bool]) -> bool:
+        """Take a file out that is no longer on the shelf; whether it was in."""
+        folder = self._folders.id(scope, part)
+        row = self._row(folder, name)
+        if not row or not gone(name):
+            return False
+        self._folders.shrink(folder, self._empty(row[0]))
+        self._db.execute(self._sql["drop_doc"], {"doc": row[0]})
+        self._folders.mix(folder, row[4])
+        return True
+
+    def save(self) -> None:
+        """Write everything that was put."""
+        for statement, rows in (
+            ("add_doc", self._docs),
+            ("add_passage", self._passages),
+            ("add_now", [row for row in self._passages if not row["past"]]),
+            ("add_past", [row for row in self._passages if row["past"]]),
+            ("add_fact", self._facts),
+        ):
+            self._db.executemany(self._sql[statement], rows)
+        self._folders.save()
+
+    def _row(self, folder: int, name: str) -> Any:
+        return _one(self._db.execute(self._sql["doc_stamp"], {"folder": folder, "name": name}))
+
+    def _new(self, fields: dict[str, Any]) -> int:
+        """A file that was not catalogued before; its id."""
+        fields["id"] = id = self._next(0)
+        self._docs.append(fields)
+        return id
+
+    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
+        for passage in passages:
+            fields = passage_fields(self._next(1), doc, folder, passage)
+            self._passages.append(fields)
+            if not passage.past:
+                self._folders.grow(folder, fields["words"])
+        self._facts.extend([fact_fields(doc, fact) for fact in facts])
+
+    def _next(self, which: int) -> int:
+        if not self._last:
+            self._last = list(_one(self._db.execute(self._sql["last_ids"])))
+        self._last[which] += 1
+        return self._last[which]
+
+    def _empty(self, doc: int, current_only: bool = False) -> tuple[int, int]:
+        """Take a doc's passages out; how many current ones there were, and how many words in them."""
+        of = {"doc": doc}
+        passages, words = _one(self._db.execute(self._sql["sizes"], of))
+        embedded = [row[0] for row in self._db.execute(self._sql["embedded"], of)]
+        if embedded:
+            from holdfast.index.vectors import Writer
+
+            Writer(self._db, self._sql).drop(embedded)
+        for statement in ("drop_now", "drop_pieces") if current_only else ("drop_now", "drop_past", "drop_pieces"):
+            self._db.execute(self._sql[statement], of)
+        self._db.execute(self._sql["drop_current" if current_only else "drop_passages"], of)
+        self._db.execute(self._sql["drop_facts"], of)
+        return passages, words
+
+
+class _Folders:
+    """The folders one transaction touches: looked up once, their fingerprints written once."""
+
+    def __init__(self, db: apsw.Connection, sql: Sql) -> None:
+        self._db, self._sql = db, sql
+        self._ids: dict[tuple[str, str], int] = {}
+        self._mixes: dict[int, int] = {}
+        self._sizes: dict[int, tuple[int, int]] = {}
+        self._empty: dict[int, bool] = {}
+
+    def id(self, scope: str, part: str) -> int:
+        known = self._ids.get((scope, part))
+        if known is None:
+            place = {"scope": scope, "part": part}
+            row = _one(self._db.execute(self._sql["folder_of"], place))
+            if row is None:
+                self._db.execute(self._sql["add_folder"], place)
+                row = _one(self._db.execute(self._sql["folder_of"], place))
+            known = self._ids[scope, part] = int(row[0])
+        return known
+
+    def was_empty(self, folder: int) -> bool:
+        """Whether nothing of it was catalogued before this transaction."""
+        if folder not in self._empty:
+            self._empty[folder] = _one(self._db.execute(self._sql["any_doc"], {"folder": folder})) is None
+        return self._empty[folder]
+
+    def mix(self, folder: int, mix: int) -> None:
+        self._mixes[folder] = self._mixes.get(folder, 0) ^ mix
+
+    def grow(self, folder: int, words: int) -> None:
+        """One more current passage of so many words."""
+        passages, before = self._sizes.get(folder, (0, 0))
+        self._sizes[folder] = passages + 1, before + words
+
+    def shrink(self, folder: int, gone: tuple[int, int]) -> None:
+        """So many passages less, and words."""
+        passages, words = self._sizes.get(folder, (0, 0))
+        self._sizes[folder] = passages - gone[0], words - gone[1]
+
+    def save(self) -> None:
+        for folder, mix in self._mixes.items():
+            passages, words = self._sizes.get(folder, (0, 0))
+            self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, "passages": passages, "words": words})
+
+
+def _one(rows: apsw.Cursor) -> Any:
+    return rows.fetchone()
+
+
+# --- rows: what index.sqlite reads back -------------------------------------------------------------------------------
+
+
+def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str, Any]:
+    said = kept(passage.text)
+    return {
+        "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,
+        "first_line": passage.lines[0], "last_line": passage.lines[1], "type": passage.type, "tags": _tags(passage.tags),
+        "source": _source(passage.source), "recorded": passage.recorded, "valid_from": passage.valid_from,
+        "valid_to": passage.valid_to, "closed": passage.closed, "replaced": passage.replaced, "words": len(said),
+        "sum": crc32(passage.text.encode("utf-8", "surrogatepass")),
+        "turn": passage.turn, "speaker": passage.speaker, "offset": passage.offset, "place": PLACE.format(folder),
+        "called": " ".join(kept(passage.names)), "said": " ".join(said),
+    }  # fmt: skip
+
+
+def doc_fields(doc: Doc, folder: int, mix: int) -> dict[str, Any]:
+    return {
+        "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
+        "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
+        "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
+        "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
+        "versions": doc.versions,
+        "problem": doc.problem, **stamp_fields(doc.stamp),
+    }  # fmt: skip
+
+
+def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:
+    return {
+        "doc": doc, "subject": fact.subject, "label": fact.label, "value": fact.value, "about": fold(fact.subject),
+        "named": fold(fact.label), "valid_from": fact.valid_from, "valid_to": fact.valid_to,
+        "retired_by": fact.retired_by, "links": "\n".join(fact.links), "line": fact.line,
+    }  # fmt: skip
+
+
+def stamp_fields(stamp: Stamp) -> dict[str, int]:
+    return {"ino": stamp[0] if stamp[0] < 1 << 63 else stamp[0] - (1 << 64), "ctime": stamp[1], "size": stamp[2]}
+
+
+def unsigned(ino: int) -> int:
+    return ino if ino >= 0 else ino + (1 << 64)
+
+
+def _tags(tags: tuple[str, ...]) -> str:
+    if not tags:
+        return "\n"
+    return "".join([f"\n{tag}" for tag in tags]) + "\n" + "".join([f"{tag.casefold()}\n" for tag in tags])
+
+
+def _source(source: Source | None) -> str:
+    return "\n".join([source.origin, source.agent or "", source.client or "", source.session or ""]) if source else ""

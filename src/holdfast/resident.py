@@ -1,0 +1,188 @@
+"""A process that stays answers for commands that come and go: it holds the models, they ask it over a socket in the home.
+
+The socket is the user's own (0600 in a home of 0700), and whoever asks from another user is sent away. One line of JSON
+asks, one answers. Nothing starts such a process by itself, and everything works without one.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Busy, HoldfastError, UsageError, from_os
+from holdfast.house import Lock
+from holdfast.note import Answer, Hit, Scope, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from holdfast.memory import Memory
+
+    Open = Callable[..., Memory]
+
+NAME = "resident.sock"
+_REQUEST_BYTES = 256 * 1024
+_ANSWER_BYTES = 64 * 1024 * 1024
+_ASKED = ("query", "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
+_WHO = ("project", "session", "agent", "client")
+_CALLERS = 64  # memories that are kept open
+_SECONDS = 30.0
+
+
+def is_there(home: str) -> bool:
+    """Whether a process seems to answer for this home."""
+    return os.path.exists(os.path.join(home, "run", NAME))
+
+
+def ask(home: str, who: dict[str, str | None], asked: dict[str, Any]) -> Answer | None:
+    """What the process that stays answers; None if there is none, or if it cannot say."""
+    import _socket  # the bare module: what `socket` adds costs more than asking does
+    import json
+
+    try:
+        with _folder(home) as place:
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            try:
+                connection.settimeout(_SECONDS)
+                connection.connect(place)
+                connection.sendall(json.dumps({"who": who, "asked": asked}).encode() + b"\n")
+                said = json.loads(_line(connection, _ANSWER_BYTES))
+            finally:
+                connection.close()
+    except (OSError, ValueError):
+        return None
+    return answer_of(said["answer"]) if isinstance(said, dict) and "answer" in said else None
+
+
+def answer_of(fields: dict[str, Any]) -> Answer:
+    """An answer from its plain form."""
+    hits = []
+    for hit in fields["hits"]:
+        source = Source(**hit["source"]) if hit["source"] else None
+        hits.append(Hit(**{**hit, "scope": Scope(**hit["scope"]), "tags": tuple(hit["tags"]), "source": source}))
+    return Answer(**{**fields, "hits": tuple(hits)})
+
+
+class Resident:
+    """Answers until it is stopped."""
+
+    def __init__(self, home: str, open_memory: Open) -> None:
+        self._home = home
+        self._open = open_memory
+        self._memories: dict[tuple[str | None, ...], Memory] = {}
+
+    def serve(self, ready: Callable[[str], object] = lambda path: None) -> None:
+        """Listen in the home. A second one for the same home is refused."""
+        import socket
+        import threading
+
+        lock = Lock(self._home, "resident", 0)
+        if not lock.acquire(0):
+            raise Busy("another process answers for this home already", "Stop it first, or just use it")
+        path = os.path.join(self._home, "run", NAME)
+        try:
+            with _folder(self._home) as place, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+                self._bind(listening, place)
+                self._guard = threading.Lock()
+                ready(path)
+                while True:
+                    connection, _ = listening.accept()
+                    threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+        except OSError as error:
+            raise from_os(error, "cannot listen in the home") from error
+        finally:
+            self._leave(path)
+            lock.release()
+
+    def _bind(self, listening: Any, place: str) -> None:
+        """Nobody else may connect, not even in the instant between making the socket and closing it to others."""
+        try:
+            os.unlink(place)  # of one that died: we hold the lock
+        except FileNotFoundError:
+            pass
+        before = os.umask(0o177)
+        try:
+            listening.bind(place)
+        finally:
+            os.umask(before)
+        listening.listen(64)
+
+    def _leave(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+        for memory in self._memories.values():
+            memory.close()
+
+    def _answer(self, connection: Any) -> None:
+        import json
+
+        with connection:
+            try:
+                connection.settimeout(_SECONDS)
+                _same_user(connection)
+                said = self._said(json.loads(_line(connection, _REQUEST_BYTES)))
+            except HoldfastError as error:
+                said = error.as_dict()
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                said = {"error": "request", "message": str(error)}
+            try:
+                connection.sendall(json.dumps(said).encode() + b"\n")
+            except OSError:
+                pass  # whoever asked has gone
+
+    def _said(self, request: Any) -> dict[str, Any]:
+        who, asked = request["who"], request["asked"]
+        if set(who) - set(_WHO) or set(asked) - set(_ASKED):
+            raise UsageError("unknown field in the question")
+        memory = self._memory(tuple(who.get(name) for name in _WHO))
+        query = asked.pop("query", "")
+        return {"answer": memory.recall(query, **asked).as_dict()}
+
+    def _memory(self, who: tuple[str | None, ...]) -> Memory:
+        with self._guard:
+            if who not in self._memories:
+                if len(self._memories) >= _CALLERS:
+                    self._memories.pop(next(iter(self._memories))).close()
+                self._memories[who] = self._open(**dict(zip(_WHO, who, strict=True)))
+            return self._memories[who]
+
+
+def _same_user(connection: Any) -> None:
+    import socket
+    import struct
+
+    if hasattr(socket, "SO_PEERCRED"):
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        if struct.unpack("3i", told)[1] not in (os.geteuid(), 0):
+            raise UsageError("this home belongs to another user")
+
+
+def _line(connection: Any, most: int) -> bytes:
+    data = b""
+    while not data.endswith(b"\n"):
+        more = connection.recv(65536)
+        if not more or len(data) > most:
+            raise ValueError("the line is cut short or too long")
+        data += more
+    return data
+
+
+class _folder:
+    """The path by which the socket can be reached: a socket's path may have 107 bytes, a home's may have more."""
+
+    def __init__(self, home: str) -> None:
+        self._path = os.path.join(home, "run", NAME)
+        self._fd = -1
+
+    def __enter__(self) -> str:
+        if len(os.fsencode(self._path)) < 100:
+            return self._path
+        self._fd = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._fd}/{NAME}"
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)

@@ -1,0 +1,304 @@
+"""How well each candidate answers: what it says, who said it, when, and what it means, added up with fixed weights. Pure.
+
+The weights for turns were fitted on one half of public conversations and checked on the other; those for long texts were
+picked, and those for notes and the scale between kinds set by hand, with both halves in sight. docs/adr/0013-ranking.md has
+the figures. They are round numbers on purpose.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from holdfast import pieces
+from holdfast.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from holdfast.pool import Pool
+    from holdfast.spans import Span
+
+    Array = NDArray[Any]
+
+# What a signal is called: words in the text (bmd), with the turn before (bmw), in the session (bms), side by side (big);
+# words near in meaning (soft), also elsewhere in the session (soft_sm); nearness of the best piece (c_), of the whole (d_), of
+# the whole with its neighbours (g_) by the static, sentence and multilingual models; the person named (spk), the user (ru) or
+# the assistant (ra) who is meant; said in the first person (fp); of the time asked about (date) or close to it (near).
+WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
+    "people": {
+        "all": {
+            "bmd": -0.45, "bmw": 0.35, "bms": 0.15, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.15,
+            "num": 0.15, "loglen": 0.05, "first": 0.05, "soft": 0.3, "soft_sm": 0.15, "c_sentence": 0.35, "g_sentence": 0.85,
+        },
+        "static": {
+            "bmd": -0.45, "bmw": 0.4, "bms": 0.2, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.2,
+            "num": 0.2, "loglen": 0.05, "first": 0.05, "soft": 0.35, "soft_sm": 0.15, "c_static": 0.05, "g_static": 0.7,
+        },
+    },
+    "chat": {
+        "all": {
+            "bmd": 0.2, "bms": 0.15, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.1, "ra": 0.2, "num": 0.05, "when": 0.15,
+            "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.15, "c_static": 0.25, "d_static": 0.25,
+            "c_sentence": 0.35,
+        },
+        "static": {
+            "bmd": 0.15, "bms": 0.2, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.2, "ra": 0.1, "num": 0.1, "when": 0.15,
+            "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.25, "c_static": 0.45, "d_static": 0.35,
+        },
+    },
+    "note": {
+        "all": {
+            "bmd": 0.25, "big": 0.15, "date": 0.25, "near": 0.2, "when": 0.1, "soft": 0.1, "c_static": 0.1, "c_sentence": 0.8,
+            "c_multi": 1.0,
+        },
+        "static": {"bmd": 0.35, "c_static": 0.9},
+    },
+    "long": {
+        "all": {
+            "bmd": 0.3, "big": 0.15, "date": 0.3, "near": 0.25, "fp": 0.15, "when": 0.15, "soft": 0.15, "c_static": 0.4,
+            "c_sentence": 0.55,
+        },
+        "static": {
+            "bmd": 0.35, "big": 0.2, "date": 0.3, "near": 0.25, "fp": 0.2, "when": 0.15, "soft": 0.15, "c_static": 0.75,
+        },
+    },
+}  # fmt: skip
+# What a stranger scores and what a good answer scores, by hand: so that kinds can be compared with each other.
+_SCALE = {"people": (0.28, 1.6), "chat": (0.0, 1.2), "note": (0.25, 1.7), "long": (0.3, 1.5)}
+_FLOOR = {"people": 0.06, "chat": 0.06, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
+K1, B = 0.9, 0.4
+_MISSING = 0.2  # nearness where the sentence model has no vector: what machines said at length
+_SLACK = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # people tell later
+_WHEN = pattern(
+    r"(?i)^\s*when\b|\bwhat (?:date|day|month|year|time)\b|\bhow long ago\b|\bwhich (?:date|day|month|year)\b"
+    r"|\bhow many (?:days|weeks|months|years)\b"
+)
+_NUMBER = pattern(r"(?i)\bhow (?:many|much|often|long|old|far)\b|\bwhat number\b|\btotal\b")
+_OF_ASSISTANT = pattern(
+    r"(?i)\b(?:you|your)\b.{0,40}\b(?:told|said|say|mention\w*|recommend\w*|suggest\w*|gave|give|provid\w*|list\w*|shar\w*"
+    r"|explain\w*|advis\w*|wrote|made|describ\w*|generat\w*|show\w*|use\w*|creat\w*)\b"
+    r"|\bour (?:previous|last|earlier|past)\b|\bremind me\b|\bprevious(?:ly)? (?:chat|conversation|discuss\w*)"
+)
+
+
+class Question:
+    """A question, taken apart."""
+
+    def __init__(
+        self, text: str, terms: Mapping[str, str], idf: Mapping[str, float], named: frozenset[str], times: list[Span]
+    ) -> None:
+        self.terms = terms  # stem -> the word as asked
+        self.idf = idf
+        self.named = named
+        self.times = times
+        self.when = float(bool(_WHEN.search(text)))
+        self.number = float(bool(_NUMBER.search(text)))
+        self.of_assistant = float(bool(_OF_ASSISTANT.search(text)) and not named)
+        self.whole = sum(idf[term] for term in terms) or 1.0
+
+
+class Nearness:
+    """What one model says of the candidates: each vector's candidate and piece, and how near it is to the question."""
+
+    def __init__(self, owners: Array, numbers: Array, vectors: Array, question: Array) -> None:
+        self.owners, self.numbers, self.vectors, self.question = owners, numbers, vectors, question
+
+
+def signals(
+    pool: Pool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array | None
+) -> dict[str, Array]:
+    """Every signal for every candidate, as WEIGHTS names them."""
+    counts = {term: pool.count(term) for term in asked.terms}
+    bm = _bm25(counts, asked, pool.p_length, max(float(pool.p_length.mean()), 1.0) if len(pool.p_length) else 1.0)
+    soft = _soft(pool, asked, words_of_question) if words_of_question is not None else np.zeros(len(bm))
+    best_of: dict[str, Array] = {}
+    found: dict[str, Array] = {}
+    for name, one in near.items():
+        _near(pool, name, one, best_of, found)
+    people = pool.people()
+    rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - asked.of_assistant)
+    rough += 0.1 * asked.number * pool.marked(pieces.NUMBER) + 0.1 * asked.when * pool.marked(pieces.TIME)
+    for name, share in (("static", 0.5), ("sentence", 1.0), ("multi", 0.5)):
+        rough = rough + share * best_of[name] if name in best_of else rough
+    at = _best_piece(pool, rough)
+    found.update({"bm": bm[at], "soft": soft[at], "big": _side_by_side(pool, asked, at)})
+    found.update({f"c_{name}": values[at] for name, values in best_of.items()})
+    found["fp"] = pool.marked(pieces.PEOPLE)[at] * (1 - asked.of_assistant)
+    found["direct"] = pool.marked(pieces.DIRECTIVE)[at] * people[at]
+    found["qonly"] = (pool.p_marks[at] // pieces.QUESTIONS) / 8
+    found["when"] = pool.marked(pieces.TIME)[at] * asked.when
+    found["num"] = pool.marked(pieces.NUMBER)[at] * asked.number
+    found["soft_sm"] = _max_by(found["soft"], pool.session, pool.sessions)[pool.session]
+    found["loglen"] = np.log1p(np.minimum(pool.length, 3000))
+    found["first"] = pool.first
+    _of_words(pool, asked, counts, average, found)
+    _of_speakers(pool, asked, found)
+    _of_time(pool, asked, found)
+    return found
+
+
+def total(pool: Pool, found: Mapping[str, Array], legs: str, meaning_only: bool = False) -> Array:
+    """The score of each candidate, by the weights of its kind; or by nearness of meaning alone."""
+    score = np.zeros(pool.size)
+    for kind, weights in WEIGHTS.items():
+        mine = pool.kind == kind
+        for name, weight in weights[legs].items():
+            if name in found and (not meaning_only or name[1] == "_"):
+                score[mine] += weight * found[name][mine]
+        low, high = _SCALE[kind]
+        score[mine] = (score[mine] - low) / (high - low)
+    return score
+
+
+def floor(pool: Pool) -> Array:
+    """The least that each candidate must score if it has none of the words."""
+    return np.array([_FLOOR[kind] for kind in pool.kind.tolist()])
+
+
+def why(pool: Pool, found: Mapping[str, Array], legs: str, place: int) -> dict[str, list[float]]:
+    """For one candidate: of each signal its value, and what it added to the score."""
+    kind = str(pool.kind[place])
+    told = {}
+    for name, weight in WEIGHTS[kind][legs].items():
+        value = float(found[name][place]) if name in found else 0.0
+        if value:
+            told[name] = [round(value, 4), round(weight * value / (_SCALE[kind][1] - _SCALE[kind][0]), 4)]
+    return told
+
+
+def _bm25(counts: Mapping[str, Array], asked: Question, length: Array, average: float) -> Array:
+    """BM25, divided by what the whole question is worth: 0 to about 2, whatever is asked."""
+    score = np.zeros(len(length))
+    norm = K1 * (1 - B + B * length / max(average, 1.0))
+    for term, count in counts.items():
+        score += asked.idf[term] * count * (K1 + 1) / (count + norm)
+    return score / asked.whole
+
+
+def _of_words(pool: Pool, asked: Question, counts: Mapping[str, Array], average: float, found: dict[str, Array]) -> None:
+    """Words in the passage, in it and the turn before, in the session."""
+    own = {term: np.bincount(pool.p_owner, count, pool.size) for term, count in counts.items()}
+    found["bmd"] = _bm25(own, asked, pool.length, average)
+    before = {term: count + _shift(count, pool.previous) for term, count in own.items()}
+    found["bmw"] = _bm25(before, asked, pool.length + _shift(pool.length, pool.previous), 2 * average)
+    whole = {term: np.bincount(pool.session, count, pool.sessions)[pool.session] for term, count in own.items()}
+    long = pool.turns * average
+    found["bms"] = _bm25(whole, asked, long, float(long.mean()) if pool.size else 1.0)
+
+
+def _side_by_side(pool: Pool, asked: Question, at: Array) -> Array:
+    """The share of the question's pairs of words that stand side by side in the best piece."""
+    order = list(asked.terms)
+    pairs = list(pairwise(order))
+    score = np.zeros(pool.size)
+    if not pairs or not len(pool.tokens):
+        return score
+    together = pool.t_piece[:-1] == pool.t_piece[1:]
+    for first, second in pairs:
+        left, right = _held(pool, first), _held(pool, second)
+        hit = left[pool.tokens[:-1]] & right[pool.tokens[1:]] & together
+        score += np.bincount(pool.t_piece[:-1][hit], minlength=len(pool.p_owner))[at] > 0
+    return score / len(pairs)
+
+
+def _held(pool: Pool, term: str) -> Array:
+    chosen = np.zeros(len(pool.vocabulary), bool)
+    chosen[pool.vocabulary.holders(term)] = True
+    return chosen
+
+
+def _soft(pool: Pool, asked: Question, of_question: Array) -> Array:
+    """For each word of the question the nearest word of the piece, by the static model."""
+    score = np.zeros(len(pool.p_owner))
+    meant = pool.vocabulary.plain()[pool.tokens]
+    tokens, owner = pool.tokens[meant], pool.t_piece[meant]
+    if not len(tokens):
+        return score
+    seen = np.zeros(len(pool.vocabulary), bool)
+    seen[tokens] = True
+    used = np.flatnonzero(seen)
+    table = pool.vocabulary.table()[used]
+    like = np.zeros(len(seen), np.float32)
+    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+    for number, term in enumerate(asked.terms):
+        like[used] = np.vecdot(table, of_question[number])
+        like[pool.vocabulary.holders(term)] = 1
+        nearest = np.maximum.reduceat(like[tokens], starts)
+        score[owner[starts]] += asked.idf[term] * np.clip((nearest - 0.3) / 0.7, 0, 1)
+    return score / asked.whole
+
+
+def _near(pool: Pool, name: str, one: Nearness, best_of: dict[str, Array], found: dict[str, Array]) -> None:
+    """The nearest unit of each piece, the mean of each passage, and that mean with its neighbours."""
+    like = np.vecdot(one.vectors, one.question)  # unlike `@`, it never waits for another core
+    missing = _MISSING if name == "sentence" else 0.0
+    best = np.full(len(pool.p_owner), -1.0)
+    if len(like):
+        places = pool.piece_of(one.owners, one.numbers // pieces.LENGTHS)  # in order, since the vectors are
+        starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
+        best[places[starts]] = np.maximum.reduceat(like, starts)
+    best_of[name] = np.where(best < -0.999, missing, np.maximum(best, 0))
+    if name == "multi":
+        return
+    mean = np.zeros((pool.size, one.vectors.shape[1]), np.float32)
+    if len(like):
+        starts = np.flatnonzero(np.r_[True, one.owners[1:] != one.owners[:-1]])
+        weight = np.sqrt(np.maximum(one.numbers % pieces.LENGTHS, 1)).astype(np.float32)  # longer ones say more
+        mean[one.owners[starts]] = np.add.reduceat(one.vectors * weight[:, None], starts, axis=0)
+    mean = _unit(mean)
+    found[f"d_{name}"] = np.vecdot(mean, one.question)
+    around = _unit(mean + 0.5 * _shift(mean, pool.previous) + 0.5 * _shift(mean, pool.next))
+    found[f"g_{name}"] = np.vecdot(around, one.question)
+
+
+def _of_speakers(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
+    one = len(asked.named) == 1
+    found["spk"] = np.isin(pool.speaker, [name.casefold() for name in asked.named]) * float(one)
+    found["ru"] = (pool.speaker == "user") * (1 - asked.of_assistant)
+    found["ra"] = (pool.speaker == "assistant") * asked.of_assistant
+
+
+def _of_time(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
+    """1 within the time asked about, a little less soon after it; and how close to a day that was named."""
+    inside, near = np.zeros(pool.size), np.zeros(pool.size)
+    for span in asked.times:
+        start, end = span.start_day, span.end_day
+        later = (pool.day >= start) & (pool.day <= end + _SLACK.get(span.kind, 1))
+        inside = np.maximum(inside, np.where((pool.day >= start) & (pool.day <= end), 1.0, np.where(later, 0.7, 0.0)))
+        if span.kind in ("day", "about"):
+            near = np.maximum(near, np.exp(-np.abs(pool.day - (start + end) / 2) / 10))
+    found["date"], found["near"] = inside, near
+
+
+def _best_piece(pool: Pool, rough: Array) -> Array:
+    """The place of each candidate's best piece."""
+    best = np.maximum.reduceat(rough, pool.p_first)
+    hit = np.flatnonzero(rough >= best[pool.p_owner] - 1e-12)
+    at = np.zeros(pool.size, np.int64)
+    at[pool.p_owner[hit][::-1]] = hit[::-1]
+    return at
+
+
+def _max_by(values: Array, places: Array, size: int) -> Array:
+    most = np.full(size, -9.0)
+    np.maximum.at(most, places, values)
+    return most
+
+
+def _shift(values: Array, places: Array) -> Array:
+    """Each candidate's neighbour's value; nothing where it has none."""
+    moved = np.zeros_like(values)
+    there = places >= 0
+    moved[there] = values[places[there]]
+    return moved
+
+
+def _unit(rows: Array) -> Array:
+    result: Array = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
+    return result

@@ -1,0 +1,195 @@
+"""Search by words and by meaning: candidates from both, one order for all. The steps of a recall.
+
+Keyword search needs the catalogue alone. Hybrid search also compares vectors; where passages still lack theirs, it says so.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+from itertools import pairwise
+
+from holdfast import pieces, words
+from holdfast.embedding import ROLES, Embedding, tokens_of
+from holdfast.index.rows import RECORDED, Sought
+from holdfast.index.sqlite import found_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from holdfast.embed import Embedder
+    from holdfast.index.sqlite import Asked, Index
+    from holdfast.index.vectors import Model
+    from holdfast.note import Progress
+    from holdfast.pool import Pool, Vocabulary
+
+_LEXICAL, _NEAR = 200, 150  # candidates by words, and by each model
+_BEST = 40  # at least, that are put in their final order
+
+
+class Seeker:
+    """Hybrid search of one process: its models, and what it remembers of words and passages."""
+
+    def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
+        self._index = index
+        self.embedding = Embedding(index, embedders)
+        self._vocabulary: tuple[int, Vocabulary] | None = None
+        self._lock = RLock()
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        asked: Asked,
+        limit: int,
+        now: str | None,
+        mode: str,
+        explain: bool,
+        progress: Progress,
+    ) -> Sought:
+        """The order of everything that may answer. One question after the other: what is remembered of words is shared."""
+        with self._lock:
+            return self._search(query, asked, limit, now, mode, explain, progress)
+
+    def _search(
+        self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool, progress: Progress
+    ) -> Sought:
+        query = query.encode("utf-8", "replace").decode()  # half a character is in no text
+        left = self.embedding.catch_up(progress)
+        named = self._named(query) if self.embedding.by_role else []
+        vectors = self.embedding.of_question(_first_person(query, named))
+        legs = self._legs(left, vectors)
+        reason = self._reason(left)
+        if legs == "lexical":
+            return Sought(self._index.search(query, asked, limit), "keyword", reason)
+        import numpy as np
+
+        from holdfast import scoring
+
+        terms, common = words.looked_for(query, self._index.frequencies, self._index.beginning)
+        start = list(terms) if asked.as_of else words.rarest(terms, common)
+        matched = self._index.matches(start, asked, self._most(asked)) if mode != "semantic" else {}
+        folders = [id for id, _, _ in self._index.folders_of(asked)]
+        near = self._near(vectors, legs, folders)
+        ids = dict.fromkeys([*matched, *[id for _, _, some in near.values() for id in some]])
+        ids.update(dict.fromkeys(self._index.beside(list(ids))))
+        rows = self._index.rows(ids, asked)
+        if not rows:
+            return Sought([], mode, reason)
+        pool, found = self._signals(query, rows, terms, common, named, near, folders, asked, now, legs)
+        score = scoring.total(pool, found, legs, mode == "semantic")
+        has_words = (found["bmd"] > 0) | (found["bmw"] > 0)
+        kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
+        order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _BEST)].tolist()
+        best = [found_of(rows[place], float(score[place])) for place in order]
+        why = {rows[place][0]: scoring.why(pool, found, legs, place) for place in order} if explain else {}
+        return Sought(best, mode, reason, why)
+
+    def _signals(
+        self, query: str, rows: list[tuple[Any, ...]], terms: dict[str, str], common: dict[str, int], named: list[str],
+        near: dict[str, tuple[Model, NDArray[Any], list[int]]], folders: list[int], asked: Asked, now: str | None, legs: str,
+    ) -> tuple[Pool, dict[str, NDArray[Any]]]:  # fmt: skip
+        from holdfast import scoring
+        from holdfast.spans import spans
+
+        pool = self._pool(rows)
+        sizes = self._index.folders_of(asked)
+        passages, total = max(sum([size[1] for size in sizes]), 1), sum([size[2] for size in sizes])
+        names = {term for name in named for term in words.asked(name)}
+        kept = {term: word for term, word in terms.items() if term not in names} or terms
+        years = sorted({int(row[RECORDED][:4]) for row in rows if row[RECORDED][:4].isdigit()})
+        question = scoring.Question(
+            query, kept, {term: _idf(common.get(term, 0), passages) for term in kept}, frozenset(named),
+            spans(query, now, tuple(years[:50])),
+        )  # fmt: skip
+        nearness = {
+            role: scoring.Nearness(*self._index.vectors.of(model, folders, pool.ids), vector)
+            for role, (model, vector, _) in near.items()
+        }
+        static: Any = self.embedding.by_role.get("static")
+        of_question = static.words(list(kept.values())) if static is not None else None
+        return pool, scoring.signals(pool, question, total / passages, nearness, of_question)
+
+    def _most(self, asked: Asked) -> int:
+        """More candidates where some may be filtered out."""
+        return _LEXICAL * 8 if asked.type or asked.tags or asked.as_of else _LEXICAL
+
+    def _pool(self, rows: list[tuple[Any, ...]]) -> Pool:
+        from holdfast.pool import Pool, Vocabulary
+
+        generation = self._index.generation()
+        if self._vocabulary is None or self._vocabulary[0] != generation:
+            static: Any = self.embedding.by_role.get("static")
+            vectors = (lambda some: static.words([one.lower() for one in some])) if static is not None else None
+            self._vocabulary = generation, Vocabulary(vectors)
+        vocabulary = self._vocabulary[1]
+        vocabulary.make_room()
+        fresh = [row[0] for row in rows if vocabulary.passage(row[0]) is None]
+        cut: dict[int, list[tuple[int, str]]] = {}
+        for passage, marks, tokens in self._index.pieces(fresh) if fresh else ():
+            cut.setdefault(passage, []).append((marks, tokens))
+        for passage, some in cut.items():
+            vocabulary.add(passage, some)
+        uncut = [id for id in fresh if id not in cut]  # older versions, and what waits for its vectors
+        for passage, names, text, speaker in self._index.texts(uncut) if uncut else ():
+            vocabulary.add(
+                passage,
+                [
+                    (piece.marks, tokens_of(names, piece, speaker, place))
+                    for place, piece in enumerate(pieces.cut(text, speaker or ""))
+                ],
+            )
+        return Pool(rows, vocabulary)
+
+    def _near(
+        self, vectors: dict[str, NDArray[Any]], legs: str, folders: list[int]
+    ) -> dict[str, tuple[Model, NDArray[Any], list[int]]]:
+        """By model: the question's vector, and the passages nearest to it."""
+        near = {}
+        for role, vector in vectors.items():
+            if legs == "all" or role == "static":
+                model = self.embedding.model(role)
+                near[role] = model, vector, self._index.vectors.nearest(model, folders, vector, _NEAR)
+        return near
+
+    def _reason(self, left: dict[str, int]) -> str:
+        """Why an answer is less than it could be."""
+        if not self.embedding.by_role:
+            return "no embedder is set: keyword search ran"
+        if self.embedding.failed:
+            return "; ".join(dict.fromkeys(self.embedding.failed.values()))
+        waiting = max(left.values(), default=0)
+        return f"{waiting:,} passages wait for their vectors: `holdfast embed` makes them now" if waiting else ""
+
+    def _legs(self, left: dict[str, int], vectors: dict[str, NDArray[Any]]) -> str:
+        """What an order can stand on: every model, the quick one alone, or words alone."""
+        if "static" not in vectors:
+            return "lexical"
+        return "all" if "sentence" in vectors and left.get("sentence") == 0 else "static"
+
+    def _named(self, query: str) -> list[str]:
+        """The people named in a question who speak in sessions: one word or two."""
+        found = [token for token in words.tokens(query) if token[0].isupper()]
+        pairs = [f"{first} {second}" for first, second in pairwise(found)]
+        every = list(dict.fromkeys([*found, *pairs]))
+        return [name for name in self._index.who_of(every) if name.casefold() not in ROLES] if every else []
+
+
+def _first_person(query: str, names: list[str]) -> str:
+    """The question as the named person would say it: turns do not name their own speaker."""
+    import re
+
+    for name in sorted(names, key=len, reverse=True):
+        query = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", query, flags=re.IGNORECASE)
+        query = re.sub(rf"\b{re.escape(name)}\b", "I", query, flags=re.IGNORECASE)
+    return " ".join(query.split())
+
+
+def _idf(frequency: int, passages: int) -> float:
+    import math
+
+    frequency = min(frequency, passages)
+    return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))

@@ -1,0 +1,97 @@
+"""What a session's file means to the catalogue: a passage for each turn. A file that grew is read on from where it ended."""
+
+from __future__ import annotations
+
+import zlib
+
+from holdfast import turns
+from holdfast.leaf import Doc, Passage, Stamp
+from holdfast.note import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.shelf.roll import Line, Roll
+
+_BATCH = 2_000  # turns, and
+_BYTES = 8 * 1024 * 1024  # bytes of them that are catalogued at once
+
+
+class Mark:
+    """How far a file has been read: bytes, lines, turns, and a sum of its last line that tells if it is still the same."""
+
+    def __init__(self, text: str = "") -> None:
+        parts = [int(part) for part in text.split(":")] if text else [0, 0, 0, 0]
+        self.offset, self.lines, self.turns, self.sum = parts
+
+    def __str__(self) -> str:
+        return f"{self.offset}:{self.lines}:{self.turns}:{self.sum}"
+
+    def pass_(self, line: Line, turns_: int) -> None:
+        self.offset, self.lines, self.turns, self.sum = line.end, line.number, turns_, zlib.crc32(line.data[-256:])
+
+
+def docs(scope: str, roll: Roll, stamp: Stamp, known: tuple[int, str] | None) -> Iterator[Doc]:
+    """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far."""
+    from holdfast.shelf.roll import Place
+
+    mark = Mark(known[1]) if known and known[0] == stamp[0] and known[1] else Mark()
+    grew = stamp[2] > mark.offset  # one that changed and did not was changed in its midst
+    if mark.offset and not (grew and roll.ends_so(mark.offset, lambda last: zlib.crc32(last[-256:]) == mark.sum)):
+        mark = Mark()
+    header = _header(roll)
+    source = _source(roll.name, header)
+    passages: list[Passage] = []
+    size = 0
+    for line in roll.lines(Place(mark.offset, mark.lines)):
+        if line.end > stamp[2]:
+            break  # what came since the stamp is for the next look
+        said = turns.parse(line.data)
+        if said is not None:
+            passages.append(_passage(mark.turns, said, line, header.started if header else "", source))
+            size += len(line.data)
+        mark.pass_(line, mark.turns + (said is not None))
+        if len(passages) >= _BATCH or size >= _BYTES:
+            yield _doc(scope, roll.name, (stamp[0], 0, mark.offset), mark, passages, header)
+            passages, size = [], 0
+    yield _doc(scope, roll.name, stamp, mark, passages, header)
+
+
+def _header(roll: Roll) -> turns.Header | None:
+    for line in roll.lines():
+        header = turns.parse_header(line.data)
+        return turns.Header(*map(_sound, (header.session, header.client, header.started))) if header else None
+    return None
+
+
+def _sound(text: str) -> str:
+    """Without halves of characters, which JSON can spell and no database keeps."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _passage(number: int, said: turns.Said, line: Line, started: str, source: Source) -> Passage:
+    time = _sound(said.time or started)
+    return Passage(
+        number, False, "", _sound(said.text), (line.number, line.number), None, (), source, time, None, None, None, None,
+        _sound(said.id or ""), _sound(said.speaker or said.role), line.start,
+    )  # fmt: skip
+
+
+def _source(name: str, header: turns.Header | None) -> Source:
+    client, session = (header.client, header.session) if header else ("", name)
+    return Source("import", None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
+
+
+def _doc(
+    scope: str, name: str, stamp: Stamp, mark: Mark, passages: Iterable[Passage], header: turns.Header | None
+) -> Doc:
+    problem = "" if header else "its first line is not a transcript's"
+    some = tuple(passages)
+    updated = max([passage.recorded for passage in some], default=header.started if header else "")
+    session = header.session if header else name
+    return Doc(
+        scope, "transcripts", name, stamp, str(mark), "session", session, "", session, None, (), updated, updated,
+        _source(name, header), None, None, False, updated, (1, max(mark.lines, 1)), mark.turns,
+        problem, some, (),
+    )  # fmt: skip

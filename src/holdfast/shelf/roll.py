@@ -1,0 +1,266 @@
+"""Sessions word for word: `transcripts/<client>/<session>.jsonl` of a scope. Lines are appended and never changed.
+
+An append is one write and one flush, under a lock. A crash leaves whole lines and at most one torn tail: readers pass
+over it, and the next append takes it away.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast.errors import Damaged, InvalidPath, from_os
+from holdfast.house import Lock
+from holdfast.note import Record, digest
+from holdfast.shelf import disk
+from holdfast.shelf.folder import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holdfast.shelf.disk import Folder, Stamp
+
+    Compose = Callable[[Iterator["Line"], bool], list[bytes]]
+
+PART = "transcripts"
+LINE_BYTES = 8 * 1024 * 1024  # of one of our lines; a longer one is nobody's turn
+_SUFFIX = ".jsonl"
+_CHUNK = 256 * 1024
+_STRIPES = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that locks do not pile up
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Line(Record):
+    """One whole line of a file: its number from 1, the bytes it spans, and its data (empty where it is too long)."""
+
+    number: int
+    start: int
+    end: int
+    data: bytes
+
+
+class Place(Record):
+    """A point between two lines, from which a reader may go on: how many bytes and lines lie before it."""
+
+    offset: int = 0
+    lines: int = 0
+
+
+class Roll:
+    """One session's file."""
+
+    def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float) -> None:
+        self.name = name  # client/session.jsonl
+        self.path = f"{scope_folder}/{PART}/{name}"
+        client, self._file = _parts(name)
+        self._home = home
+        self._folder = ("shelf", *scope_folder.split("/"), PART, client)
+        self._lock_seconds = lock_seconds
+        self._kept = False  # whether we have flushed the folder that names the file
+
+    def stamp(self) -> Stamp | None:
+        """What the file system says of the file now; None where there is none."""
+        folder = disk.open_folder(self._home, self._folder)
+        if folder is None:
+            return None
+        with folder:
+            return disk.stamp(folder, self._file)
+
+    def lines(self, place: Place = Place()) -> Iterator[Line]:
+        """Every whole line from a place on, as the file stands now. A torn tail is no line."""
+        folder = disk.open_folder(self._home, self._folder)
+        if folder is None:
+            return
+        with folder:
+            fd = self._opened(folder, _READ)
+        if fd is None:
+            return
+        try:
+            yield from _lines(fd, place)
+        finally:
+            os.close(fd)
+
+    def ends_so(self, offset: int, test: Callable[[bytes], bool]) -> bool:
+        """Whether the line that ends at this byte passes the test."""
+        folder = disk.open_folder(self._home, self._folder)
+        if folder is None:
+            return False
+        with folder:
+            fd = self._opened(folder, _READ)
+        if fd is None:
+            return False
+        try:
+            start = _end_of_last_line(fd, max(offset - 1, 0))
+            data = os.pread(fd, offset - start, start)
+        finally:
+            os.close(fd)
+        return len(data) == offset - start and data.endswith(b"\n") and test(data[:-1])
+
+    def append(self, compose: Compose, since: Place = Place()) -> Place:
+        """Add lines, durably and together. `compose` is told whether the file is empty and shown the lines after `since`
+        that others may have written, while nobody else writes; it answers with the lines to add. The place behind them is
+        where to go on."""
+        with Lock(self._home, f"{PART}+{digest(self.path.encode())[:_STRIPES]}", self._lock_seconds):
+            folder = disk.open_folder(self._home, self._folder, create=True)
+            assert folder is not None
+            with folder:
+                fd = self._opened(folder, _APPEND)
+                assert fd is not None
+                try:
+                    return self._add(folder, fd, compose, since)
+                except OSError as error:
+                    raise from_os(error, f"cannot write {self.path}") from error
+                finally:
+                    os.close(fd)
+
+    def _add(self, folder: Folder, fd: int, compose: Compose, since: Place) -> Place:
+        size = _mended(fd)
+        if size < since.offset:  # somebody took the file away meanwhile
+            since = Place()
+        count = [since.lines]
+        others = _counted(_lines(fd, since), count)
+        added = compose(others, size == 0)
+        for _ in others:
+            pass
+        data = b"".join(added)
+        try:
+            _write(fd, data)
+            os.fsync(fd)
+        except BaseException:
+            os.ftruncate(fd, size)  # all of it or nothing
+            raise
+        if not self._kept:
+            disk.sync_folder(folder)
+            self._kept = True
+        return Place(size + len(data), count[0] + len(added))
+
+    def _opened(self, folder: Folder, flags: int) -> int | None:
+        try:
+            fd = os.open(self._file, flags, 0o600, dir_fd=folder.fd)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise from_os(error, f"cannot open {self.path}") from error
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise Damaged(f"{self.path} is not a regular file", "Remove it; run `holdfast doctor`")
+        return fd
+
+
+class Rolls:
+    """All sessions of one scope."""
+
+    def __init__(self, home: str, scope_folder: str, lock_seconds: float) -> None:
+        self._home = home
+        self._scope_folder = scope_folder
+        self._lock_seconds = lock_seconds
+
+    def roll(self, name: str) -> Roll:
+        """The file `client/session.jsonl`, whether it is there or not."""
+        return Roll(self._home, self._scope_folder, name, self._lock_seconds)
+
+    def census(self) -> Iterator[Entry]:
+        """Every session's file, as `client/session.jsonl`, in the order of the names."""
+        for client in self._clients():
+            folder = self._open(client)
+            if folder is None:
+                continue
+            with folder:
+                yield from sorted(_entries(folder, client), key=lambda entry: entry.name)
+
+    def folders(self) -> list[str]:
+        """The absolute path of every folder in which a session's file may stand, for a watch."""
+        top = os.path.join(self._home, "shelf", self._scope_folder, PART)
+        return [top, *[os.path.join(top, client) for client in self._clients()]] if os.path.isdir(top) else []
+
+    def _clients(self) -> list[str]:
+        root = self._open()
+        if root is None:
+            return []
+        with root, os.scandir(root.fd) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if disk.is_plain(root, entry.name) and entry.is_dir(follow_symlinks=False)
+            )
+
+    def _open(self, *parts: str) -> Folder | None:
+        return disk.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), PART, *parts))
+
+
+def _entries(folder: Folder, client: str) -> Iterator[Entry]:
+    with os.scandir(folder.fd) as entries:
+        for entry in entries:
+            if not disk.is_plain(folder, entry.name) or not entry.name.endswith(_SUFFIX):
+                continue
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            yield Entry(f"{client}/{entry.name}", disk.stamp_of(info), stat.S_ISREG(info.st_mode))
+
+
+def _parts(name: str) -> tuple[str, str]:
+    client, _, file = name.partition("/")
+    good = client and file.endswith(_SUFFIX) and "/" not in file and "\0" not in name
+    if not good or client.startswith(".") or file.startswith("."):
+        raise InvalidPath(f"not the name of a transcript: {name[:80]!r}", "It is <client>/<session>.jsonl")
+    return client, file
+
+
+def _lines(fd: int, place: Place) -> Iterator[Line]:
+    """Whole lines, in bounded memory: of one that is too long, only its end is looked for."""
+    start = offset = place.offset
+    number, held, skipping = place.lines, b"", False
+    while chunk := os.pread(fd, _CHUNK, offset):
+        at = 0
+        while (newline := chunk.find(b"\n", at)) >= 0:
+            number += 1
+            end = offset + newline + 1
+            data = held + chunk[at:newline]
+            yield Line(number, start, end, b"" if skipping or len(data) > LINE_BYTES else data)
+            start, at, held, skipping = end, newline + 1, b"", False
+        skipping = skipping or len(held) + len(chunk) - at > LINE_BYTES
+        held = b"" if skipping else held + chunk[at:]
+        offset += len(chunk)
+
+
+def _counted(lines: Iterator[Line], count: list[int]) -> Iterator[Line]:
+    """The lines, and in `count` the number of the last one."""
+    for line in lines:
+        count[0] = line.number
+        yield line
+
+
+def _mended(fd: int) -> int:
+    """The size of the file when its last line is whole: a torn tail is taken away, a missing newline is added."""
+    size = os.fstat(fd).st_size
+    end = _end_of_last_line(fd, size)
+    if end == size:
+        return size
+    from holdfast import turns
+
+    if size - end <= LINE_BYTES and turns.is_whole(os.pread(fd, size - end, end)):
+        _write(fd, b"\n")
+        return size + 1
+    os.ftruncate(fd, end)
+    return end
+
+
+def _end_of_last_line(fd: int, size: int) -> int:
+    end = size
+    while end > 0:
+        start = max(end - _CHUNK, 0)
+        newline = os.pread(fd, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,97 @@
+"""A process that stays answers for commands that come and go; without one everything works all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import resident
+from holdfast.errors import Busy
+from holdfast.resident import Resident, answer_of, ask
+
+
+@pytest.fixture
+def staying(home, memory, tmp_path):
+    """A resident process on the test's home, as a user starts it."""
+    memory.store("harbour words", key="k")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "resident", "--home", str(home)], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert "answering" in process.stderr.readline()
+    yield process
+    process.send_signal(signal.SIGINT)
+    process.wait(20)
+    process.stderr.close()
+
+
+def test_where_nobody_stays_there_is_nobody_to_ask(home, memory):
+    assert not resident.is_there(str(home))
+    assert ask(str(home), {"project": "demo"}, {"query": "harbour"}) is None
+
+
+def test_it_answers_as_the_caller_would(home, memory, staying):
+    told = ask(str(home), {"project": "demo"}, {"query": "harbour", "limit": 5})
+    own = memory.recall("harbour", limit=5)
+    assert [hit.key for hit in told] == [hit.key for hit in own] == ["k"]
+    assert told[0].scope == own[0].scope and told[0].source == own[0].source and told.mode == own.mode
+
+
+def test_another_project_is_told_nothing(home, staying):
+    assert ask(str(home), {"project": "other"}, {"query": "harbour"}).hits == ()
+
+
+def test_a_store_of_another_process_is_in_its_next_answer(home, memory, staying):
+    ask(str(home), {"project": "demo"}, {"query": "harbour"})
+    memory.store("lighthouse words", key="new")
+    assert [hit.key for hit in ask(str(home), {"project": "demo"}, {"query": "lighthouse"})] == ["new"]
+
+
+def test_the_socket_is_the_users_alone(home, staying):
+    mode = os.stat(home / "run" / resident.NAME).st_mode
+    assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
+
+
+def test_the_command_line_asks_it_without_a_word(home, staying, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "recall", "harbour", "--json", "--home", str(home), "--project", "demo"],
+        capture_output=True, text=True, cwd=tmp_path, check=True,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert [hit["key"] for hit in told["hits"]] == ["k"]
+    assert told["reason"] == "no embedder is set: keyword search ran"  # which only hybrid says
+
+
+@pytest.mark.parametrize("sent", [b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"who": {}, "asked": {"bogus": 1}}\n', b"no newline"])
+def test_nonsense_gets_an_error_and_it_goes_on(home, staying, sent):
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(home / "run" / resident.NAME))
+        caller.sendall(sent)
+        caller.shutdown(socket.SHUT_WR)
+        assert "error" in json.loads(caller.makefile().read())
+    assert ask(str(home), {"project": "demo"}, {"query": "harbour"}) is not None
+
+
+def test_a_second_one_is_refused(home, staying, open_memory):
+    with pytest.raises(Busy, match="another process"):
+        Resident(str(home), open_memory).serve()
+
+
+def test_a_socket_left_by_one_that_died_hinders_nobody(home, memory, staying):
+    staying.kill()
+    staying.wait()
+    assert resident.is_there(str(home))
+    assert ask(str(home), {"project": "demo"}, {"query": "harbour"}) is None
+    assert [hit.key for hit in memory.recall("harbour")] == ["k"]
+
+
+def test_an_answer_survives_the_way_through_json(memory):
+    memory.store("harbour words", key="k", tags=["a", "b"])
+    answer = memory.recall("harbour", mode="keyword")
+    assert answer_of(json.loads(json.dumps(answer.as_dict()))) == answer
