@@ -569,3 +569,8 @@ def test_a_reader_goes_on_from_where_it_was(memory, home):
 def test_no_name_leaves_the_transcripts(home, name):
     with pytest.raises(InvalidPath):
         Rolls(str(home), "projects/demo", 1).roll(name)
+
+
+def test_a_folder_that_holds_the_home_does_not_bring_our_own_transcripts_in_again(memory, tmp_path):
+    log(memory, HELLO, "s1", None, "project")
+    assert bring(memory, tmp_path) == []

@@ -57,7 +57,7 @@ def hit_of_turn(home: str, found: Found) -> Hit | None:
 
     roll = Rolls(home, found.scope, 0).roll(found.name)
     first = found.lines[0]
-    for line in roll.lines(Place(found.offset or 0, first - 1)):
+    for line in roll.lines(Place(found.offset or 0, first - 1), chunk=4096):
         said = turns.parse(line.data)
         if said is None or said.id != found.turn:
             return None

@@ -65,13 +65,16 @@ def import_history(
     if not os.path.isdir(place):
         return _imported(desk, place, who, scope, progress or Progress(), must=True)
     return [
-        one for file in _files(place) for one in _imported(desk, file, who, scope, progress or Progress(), must=False)
+        one
+        for file in _files(place, desk.config.home)
+        for one in _imported(desk, file, who, scope, progress or Progress(), must=False)
     ]
 
 
-def _files(folder: str) -> Iterator[str]:
+def _files(folder: str, home: str) -> Iterator[str]:
+    """What may be a transcript; what this home keeps itself is none."""
     for where, folders, names in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted([one for one in folders if os.path.realpath(os.path.join(where, one)) != os.path.realpath(home)])
         yield from [os.path.join(where, name) for name in sorted(names) if name.endswith((".jsonl", ".json"))]
 
 

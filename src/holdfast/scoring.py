@@ -161,13 +161,13 @@ def floor(pool: Pool) -> Array:
     return np.array([_FLOOR[kind] for kind in pool.kind.tolist()])
 
 
-def why(pool: Pool, found: Mapping[str, Array], legs: str, place: int) -> dict[str, list[float]]:
+def why(pool: Pool, found: Mapping[str, Array], legs: str, place: int, meaning_only: bool = False) -> dict[str, list[float]]:
     """For one candidate: of each signal its value, and what it added to the score."""
     kind = str(pool.kind[place])
     told = {}
     for name, weight in WEIGHTS[kind][legs].items():
         value = float(found[name][place]) if name in found else 0.0
-        if value:
+        if value and (not meaning_only or name[1] == "_"):
             told[name] = [round(value, 4), round(weight * value / (_SCALE[kind][1] - _SCALE[kind][0]), 4)]
     return told
 

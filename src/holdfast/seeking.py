@@ -85,7 +85,7 @@ class Seeker:
         kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
         order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _BEST)].tolist()
         best = [found_of(rows[place], float(score[place])) for place in order]
-        why = {rows[place][0]: scoring.why(pool, found, legs, place) for place in order} if explain else {}
+        why = {rows[place][0]: scoring.why(pool, found, legs, place, mode == "semantic") for place in order} if explain else {}
         return Sought(best, mode, reason, why)
 
     def _signals(

@@ -68,8 +68,8 @@ class Roll:
         with folder:
             return disk.stamp(folder, self._file)
 
-    def lines(self, place: Place = Place()) -> Iterator[Line]:
-        """Every whole line from a place on, as the file stands now. A torn tail is no line."""
+    def lines(self, place: Place = Place(), chunk: int = _CHUNK) -> Iterator[Line]:
+        """Every whole line from a place on, as the file stands now, read so many bytes at once. A torn tail is no line."""
         folder = disk.open_folder(self._home, self._folder)
         if folder is None:
             return
@@ -78,7 +78,7 @@ class Roll:
         if fd is None:
             return
         try:
-            yield from _lines(fd, place)
+            yield from _lines(fd, place, chunk)
         finally:
             os.close(fd)
 
@@ -210,11 +210,11 @@ def _parts(name: str) -> tuple[str, str]:
     return client, file
 
 
-def _lines(fd: int, place: Place) -> Iterator[Line]:
+def _lines(fd: int, place: Place, size: int = _CHUNK) -> Iterator[Line]:
     """Whole lines, in bounded memory: of one that is too long, only its end is looked for."""
     start = offset = place.offset
     number, held, skipping = place.lines, b"", False
-    while chunk := os.pread(fd, _CHUNK, offset):
+    while chunk := os.pread(fd, size, offset):
         at = 0
         while (newline := chunk.find(b"\n", at)) >= 0:
             number += 1
