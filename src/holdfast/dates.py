@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from holdfast.errors import UsageError
+from holdfast.note import stamp as stamp
 from holdfast.pattern import pattern
 
 clock = time.time  # tests put another one here
@@ -15,19 +16,12 @@ _SHAPE = pattern(
     rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z"
 )
 _DAY = pattern(rf"(?a){DAY}\Z")
-_FIRST, _LAST = -62135596800, 253402300799  # the seconds that four digits of a year can name
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
 
 def now() -> str:
     """This second."""
     return stamp(clock())
-
-
-def stamp(seconds: float) -> str:
-    """The moment so many seconds after 1970; beyond the years 1 to 9999, the nearest in them."""
-    then = time.gmtime(min(max(seconds, _FIRST), _LAST))
-    return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
 
 
 def moment(value: object, name: str) -> str:

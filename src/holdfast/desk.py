@@ -11,6 +11,7 @@ from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Draft
 from holdfast.ledger.sqlite import Ledger
 from holdfast.note import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
+from holdfast.note import stamp as utc
 from holdfast.shelf.folder import Changed, Shelf
 from holdfast.sync import Sync
 
@@ -84,7 +85,7 @@ class Desk:
         from holdfast.marker import write_marker
 
         self._project = None
-        return write_marker(self._cwd or ".", self.ledger, dates.now())
+        return write_marker(self._cwd or ".", self.ledger, utc(dates.clock()))
 
     def _has_folder(self, project: str) -> bool:
         return os.path.isdir(os.path.join(self.config.home, "shelf", Scope("project", project).folder))
@@ -155,7 +156,7 @@ class Desk:
         source = self._source(origin)
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
         end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
-        if end and end <= (start or dates.now()):
+        if end and end <= (start or utc(dates.clock())):
             fix = "A text is true from one day to a later one: say valid_from too"
             raise UsageError(f"valid_to {end} is not after valid_from {start or 'now'}", fix)
         kept = guard.tags(tags_of(tags)) if tags is not None else None
@@ -189,7 +190,7 @@ class Desk:
             sheet = self.shelf.read(place, key)
             old = leaf.opened(sheet.data, sheet.modified) if sheet else None
             draft = draft_for(leaf.note_of(place, key, old) if old else None)
-            action, new = leaf.compose(draft, old, dates.now(), new_id(int(dates.clock() * 1000)))
+            action, new = leaf.compose(draft, old, utc(dates.clock()), new_id(int(dates.clock() * 1000)))
             if action != "unchanged":
                 seen = sheet.stamp if sheet else None
                 try:
@@ -206,7 +207,7 @@ class Desk:
         self.sync.ready(place.folder)
         for _ in range(_ATTEMPTS):
             sheets = self.shelf.read_many(place, [draft.key for draft in drafts])
-            now, milliseconds = dates.now(), int(dates.clock() * 1000)
+            now, milliseconds = utc(dates.clock()), int(dates.clock() * 1000)
             made = [
                 leaf.compose(draft, leaf.opened(old.data, old.modified) if old else None, now, new_id(milliseconds))
                 for draft, old in zip(drafts, sheets, strict=True)
@@ -241,7 +242,7 @@ class Desk:
         """A note is on the shelf again; one from the archive counts as touched today."""
         sheet = self.shelf.read(place, key)
         if sheet and touched:
-            again = leaf.restored(leaf.opened(sheet.data, sheet.modified), dates.now())
+            again = leaf.restored(leaf.opened(sheet.data, sheet.modified), utc(dates.clock()))
             try:
                 self.shelf.write(place, key, again.data, sheet.stamp)
             except Changed:

@@ -9,7 +9,7 @@ from holdfast import dates
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import Conflict, NotFound, UsageError
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Forgotten, Note, Progress, tags_of
+from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Forgotten, Note, Progress, stamp, tags_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class Memory:
         from holdfast import guard
 
         desk = self._desk
-        moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
+        moment = dates.as_of(as_of, "as_of") if as_of is not None else stamp(dates.clock())
         for name in (subject, label):
             if name is not None:
                 guard.one_line(name, "subject or label")
@@ -407,7 +407,7 @@ class Memory:
         wanted = _one_of(type, TYPES, "type") if type else None
         folders = self._desk.folders(scope) if self.config.enabled else ()
         part = PARTS[_one_of(kind, tuple(PARTS), "kind")] if kind else None
-        asked = Asked(folders, part, wanted, tags_of(tags), moment, known, dates.now())
+        asked = Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock()))
         return asked, mode
 
 

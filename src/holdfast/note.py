@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from holdfast.errors import UsageError
 from holdfast.pattern import pattern
@@ -34,6 +35,7 @@ _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
 _WORD = pattern(r"[a-z0-9]+")
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_SHIFTS, _CHANCE_SHIFTS = range(45, -1, -5), range(25, -1, -5)
+_FIRST, _LAST = -62135596800, 253402300799  # the seconds that four digits of a year can name
 _last = 0, 0  # the time and the chance of the id made last
 _KINDS = {folder: kind for kind, folder in _FOLDERS.items()}
 
@@ -371,6 +373,12 @@ def title_of(text: str, otherwise: str) -> str:
 def as_json(record: Record | list[Any]) -> Any:
     """The plain form of a record, for `--json` and for HTTP."""
     return [as_json(item) for item in record] if isinstance(record, list) else record.as_dict()
+
+
+def stamp(seconds: float) -> str:
+    """The moment so many seconds after 1970; beyond the years 1 to 9999, the nearest in them."""
+    then = time.gmtime(min(max(seconds, _FIRST), _LAST))
+    return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
 
 
 def digest(data: bytes) -> str:

@@ -6,6 +6,7 @@ far cheaper than one by one.
 
 from __future__ import annotations
 
+import time
 from zlib import crc32
 
 from holdfast.facts import fold
@@ -16,12 +17,85 @@ from holdfast.words import kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     import apsw
 
+    from holdfast.house import Database
+
     Sql = Mapping[str, str]
+
+
+class Files:
+    """The files that are catalogued: what a writer must know of them, and how they come and go."""
+
+    def __init__(self, database: Database, sql: Sql) -> None:
+        self._database, self._sql = database, sql
+        self._one, self._all, self._writing = database.row, database.rows, database.transaction
+
+    def folder(self, scope: str, part: str) -> tuple[int, int] | None:
+        """The id and the fingerprint of a folder, or None if it was never catalogued."""
+        row: tuple[int, int] | None = self._one("folder_of", scope=scope, part=part)
+        return row
+
+    def stamps(self, scope: str, part: str) -> dict[str, tuple[Stamp, str]]:
+        """Every file of a folder that is catalogued: its stamp and digest."""
+        known = self.folder(scope, part)
+        if known is None:
+            return {}
+        rows = self._all("doc_stamps", folder=known[0])
+        return {name: ((unsigned(ino), ctime, size), digest) for name, ino, ctime, size, digest in rows}
+
+    def mark(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
+        """The inode and the digest of one catalogued file."""
+        known = self.folder(scope, part)
+        row = self._one("doc_stamp", folder=known[0], name=name) if known else None
+        return (unsigned(row[1]), row[5]) if row else None
+
+    def stamp(self, scope: str, part: str, name: str) -> Stamp | None:
+        """The stamp of one catalogued file."""
+        known = self.folder(scope, part)
+        row = self._one("doc_stamp", folder=known[0], name=name) if known else None
+        return (unsigned(row[1]), row[2], row[3]) if row else None
+
+    def put(self, docs: Iterable[tuple[Doc, Stamp | None]], still: Callable[[Doc], bool]) -> None:
+        """Catalogue files, in one transaction. With each comes the stamp of the bytes it replaced, if the writer knows:
+        then only what is new is added. `still` says whether the file on the shelf is the one described: when another
+        writer was faster, that writer's description counts, not ours."""
+        with self._writing() as db:
+            change = Change(db, self._sql)
+            for doc, replaced in docs:
+                if still(doc):
+                    change.put(doc, replaced)
+            change.save()
+
+    def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
+        """Take files out that are no longer on the shelf; how many were in."""
+        with self._writing() as db:
+            change = Change(db, self._sql)
+            count = sum([change.drop(scope, part, name, gone) for name in names])
+            change.save()
+        return count
+
+    def add_folder(self, scope: str, part: str) -> None:
+        """Remember that a folder has been looked at, even if it is empty."""
+        with self._writing() as db:
+            db.execute(self._sql["add_folder"], {"scope": scope, "part": part})
+
+    def listing(self, scope: str) -> list[tuple[str, str, str, str, str]]:
+        """One row a note, for index.md."""
+        return self._all("listing", scope=scope)
+
+    def listing_due(self, scope: str, small: int, seconds: float) -> bool:
+        """Whether index.md should be made now: always for a small scope, else at most once in `seconds`."""
+        state = self._one("listing_state", scope=scope, most=small + 1)
+        return bool(state and state[0] and (state[2] <= small or time.time() - state[1] >= seconds))
+
+    def listed(self, scope: str, seen: int) -> None:
+        """index.md says what the notes said when their fingerprint was the one seen."""
+        with self._writing() as db:
+            db.execute(self._sql["set_listed"], {"scope": scope, "time": time.time(), "seen": seen})
 
 
 class Change:

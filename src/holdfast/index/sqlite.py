@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from zlib import crc32
 
 from holdfast import sql, words
 from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
-from holdfast.index.changing import Change, unsigned
+from holdfast.index.changing import Files
 from holdfast.index.rows import PLACE, Found
 from holdfast.index.vectors import Shelved
 from holdfast.note import Fact, Note, Record, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
-    from holdfast.leaf import Doc, Stamp
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
@@ -41,12 +39,11 @@ class Asked(Record):
     now: str = ""
 
 
-class Index:
+class Index(Files):
     """One process's view of the catalogue."""
 
     def __init__(self, home: str, busy_seconds: float) -> None:
-        self._database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
-        self._one, self._all, self._writing = self._database.row, self._database.rows, self._database.transaction
+        super().__init__(Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds), SQL)
         self.vectors = Shelved(self._database, SQL)
 
     def generation(self) -> int:
@@ -59,59 +56,6 @@ class Index:
     def in_memory(self) -> str:
         """Why the home cannot hold the catalogue, when it cannot."""
         return self._database.reason
-
-    # --- what is in it -------------------------------------------------------------------------------------------
-
-    def folder(self, scope: str, part: str) -> tuple[int, int] | None:
-        """The id and the fingerprint of a folder, or None if it was never catalogued."""
-        row: tuple[int, int] | None = self._one("folder_of", scope=scope, part=part)
-        return row
-
-    def stamps(self, scope: str, part: str) -> dict[str, tuple[Stamp, str]]:
-        """Every file of a folder that is catalogued: its stamp and digest."""
-        known = self.folder(scope, part)
-        if known is None:
-            return {}
-        rows = self._all("doc_stamps", folder=known[0])
-        return {name: ((unsigned(ino), ctime, size), digest) for name, ino, ctime, size, digest in rows}
-
-    def mark(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
-        """The inode and the digest of one catalogued file."""
-        known = self.folder(scope, part)
-        row = self._one("doc_stamp", folder=known[0], name=name) if known else None
-        return (unsigned(row[1]), row[5]) if row else None
-
-    def stamp(self, scope: str, part: str, name: str) -> Stamp | None:
-        """The stamp of one catalogued file."""
-        known = self.folder(scope, part)
-        row = self._one("doc_stamp", folder=known[0], name=name) if known else None
-        return (unsigned(row[1]), row[2], row[3]) if row else None
-
-    # --- changing it ---------------------------------------------------------------------------------------------
-
-    def put(self, docs: Iterable[tuple[Doc, Stamp | None]], still: Callable[[Doc], bool]) -> None:
-        """Catalogue files, in one transaction. With each comes the stamp of the bytes it replaced, if the writer knows:
-        then only what is new is added. `still` says whether the file on the shelf is the one described: when another
-        writer was faster, that writer's description counts, not ours."""
-        with self._writing() as db:
-            change = Change(db, SQL)
-            for doc, replaced in docs:
-                if still(doc):
-                    change.put(doc, replaced)
-            change.save()
-
-    def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
-        """Take files out that are no longer on the shelf; how many were in."""
-        with self._writing() as db:
-            change = Change(db, SQL)
-            count = sum([change.drop(scope, part, name, gone) for name in names])
-            change.save()
-        return count
-
-    def add_folder(self, scope: str, part: str) -> None:
-        """Remember that a folder has been looked at, even if it is empty."""
-        with self._writing() as db:
-            db.execute(SQL["add_folder"], {"scope": scope, "part": part})
 
     # --- asking it -----------------------------------------------------------------------------------------------
 
@@ -194,9 +138,7 @@ class Index:
         """How many notes some scopes have that are not over."""
         return int(self._one("count_notes", scopes=listed(scopes), now=now)[0])
 
-    def facts(
-        self, scopes: tuple[str, ...], about: str | None, label: str | None, as_of: str | None
-    ) -> list[Fact]:
+    def facts(self, scopes: tuple[str, ...], about: str | None, label: str | None, as_of: str | None) -> list[Fact]:
         """The facts of some scopes, by subject, label and date."""
         rows = self._all(
             "facts", scopes=listed(scopes), about=fold(about) if about else None, key=note_key(about) if about else None,
@@ -214,20 +156,6 @@ class Index:
         """The key of a note that states facts about a subject."""
         row = self._one("stating", scope=scope, about=fold(subject))
         return str(row[0]) if row else None
-
-    def listing(self, scope: str) -> list[tuple[str, str, str, str, str]]:
-        """One row a note, for index.md."""
-        return self._all("listing", scope=scope)
-
-    def listing_due(self, scope: str, small: int, seconds: float) -> bool:
-        """Whether index.md should be made now: always for a small scope, else at most once in `seconds`."""
-        state = self._one("listing_state", scope=scope, most=small + 1)
-        return bool(state and state[0] and (state[2] <= small or time.time() - state[1] >= seconds))
-
-    def listed(self, scope: str, seen: int) -> None:
-        """index.md says what the notes said when their fingerprint was the one seen."""
-        with self._writing() as db:
-            db.execute(SQL["set_listed"], {"scope": scope, "time": time.time(), "seen": seen})
 
     def counts(self) -> list[tuple[str, str, int, int, str]]:
         """Per folder: how many files, how many bytes, last change."""
