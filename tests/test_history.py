@@ -574,3 +574,12 @@ def test_no_name_leaves_the_transcripts(home, name):
 def test_a_folder_that_holds_the_home_does_not_bring_our_own_transcripts_in_again(memory, tmp_path):
     log(memory, HELLO, "s1", None, "project")
     assert bring(memory, tmp_path) == []
+
+
+def test_one_broken_file_does_not_keep_the_others_of_its_folder_out(memory, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"messages": [{"role": "user", "content": "first"}, {"role": "assistant", "con')
+    (tmp_path / "in" / "b.jsonl").write_bytes(lines_of(CHAT))
+    logged = bring(memory, tmp_path / "in")
+    assert [one.added for one in logged if one.path.endswith("b.jsonl")] == [5]
+    assert sum(one.broken for one in logged) == 1

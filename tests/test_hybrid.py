@@ -9,8 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from holdfast import embedding, pool, seeking
+from holdfast import embedding, house, pool, seeking
 from holdfast.embed import endpoint
+from holdfast.errors import DiskTrouble
 
 pytestmark = pytest.mark.xdist_group("models")  # they are loaded once a process
 
@@ -506,3 +507,17 @@ def test_trouble_behind_the_answers_is_told_until_it_is_over(notes, monkeypatch)
         assert notes.recall("sentence").degraded
     notes.embed()
     assert not notes.recall("sentence").degraded
+
+
+def test_a_catalogue_that_cannot_be_kept_answers_from_memory(memory, home, monkeypatch):
+    memory.store("the harbour is full", key="h")
+    memory.close()
+    for path in home.glob("index.db*"):
+        path.unlink()
+
+    def refused(self):
+        raise DiskTrouble("cannot make index.db: Read-only file system")
+
+    monkeypatch.setattr(house.Database, "_make", refused)
+    answer = memory.recall("harbour")
+    assert keys(answer) == ["h"] and answer.degraded and "memory" in answer.reason

@@ -36,10 +36,9 @@ def text(value: object, cap: int, what: str = "a note") -> str:
         raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be kept")
     size = len(encoded(value))
     if size > cap:
-        raise TooLarge(
-            f"{what} may have {cap:,} bytes, this has {size:,}",
-            "Split it, keep a summary with a pointer to the source, or raise notes.max_bytes",
-        )
+        more = ", or raise notes.max_bytes" if what == "a note" else ""
+        fix = f"Split it, keep a summary with a pointer to the source{more}"
+        raise TooLarge(f"{what} may have {cap:,} bytes, this has {size:,}", fix)
     return value
 
 

@@ -99,7 +99,9 @@ def _imported(desk: Desk, path: str, client: str | None, scope: str, progress: P
                 keeper.add(said.session or source.stem, said.replace(text=text) if text != said.text else said)
         except HoldfastError:
             keeper.flush()
-            raise
+            if must:
+                raise
+            return keeper.all(source.stem, source.broken + 1)  # the others of its folder are read all the same
         finally:
             progress.end()
         return keeper.all(source.stem, source.broken)

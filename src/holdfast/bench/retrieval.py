@@ -228,12 +228,12 @@ def as_text(report: Report) -> str:
 
 def _table(title: str, rows: dict[str, tuple[int, dict[str, Mean]]]) -> list[str]:
     wide = max(len(title), *(len(kind) for kind in rows))
-    lines = ["", f"{title:<{wide}}{'n':>7}" + "".join([f"{_spelled(name):>13}" for name in _SHOWN])]
+    lines = ["", f"{title:<{wide}}{'n':>7}" + "".join([f"{_spelled(name):>16}" for name in _SHOWN])]
     for kind, (count, means) in rows.items():
-        lines.append(f"{kind:<{wide}}{count:>7,}" + "".join([f"{100 * means[name].mean:>13.1f}" for name in _SHOWN]))
+        lines.append(f"{kind:<{wide}}{count:>7,}" + "".join([f"{100 * means[name].mean:>16.1f}" for name in _SHOWN]))
         if kind == ALL:
             spread = [f"{100 * means[name].low:.1f} to {100 * means[name].high:.1f}" for name in _SHOWN]
-            lines.append(f"{'  95 %':<{wide}}{'':>7}" + "".join([f"{one:>13}" for one in spread]))
+            lines.append(f"{'  95 %':<{wide}}{'':>7}" + "".join([f"{one:>16}" for one in spread]))
     return lines
 
 

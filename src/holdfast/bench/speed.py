@@ -22,6 +22,7 @@ _USAGE = """usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,1
   --json    one JSON document on stdout
   --sizes   how many notes, each in a home of its own
   --passages  how many turns for hybrid recall, each in a home of its own; a million takes a quarter of an hour
+  and `holdfast bench retrieval --help`: how well recall finds what answers a question
   --seed    another seed, other texts"""
 
 

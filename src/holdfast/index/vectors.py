@@ -8,6 +8,7 @@ changed since. numpy is imported by those who ask, not by those who only erase.
 
 from __future__ import annotations
 
+from holdfast.house import Renewed
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -277,7 +278,10 @@ class Shelved:
                 self.forget(model)
         with self._database.transaction() as db:
             db.execute(self._sql["add_model"], {"name": name, "dim": dim})
-        return next(model for model in self.models() if model.name == name)
+        for model in self.models():
+            if model.name == name:
+                return model
+        raise Renewed("the catalogue went away while it was asked")  # as one does that is kept in memory
 
     def forget(self, model: Model) -> None:
         """Take a model and all its vectors out."""
