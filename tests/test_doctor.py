@@ -480,14 +480,12 @@ def test_an_embedder_that_cannot_be_loaded_is_a_problem_with_a_fix(open_memory, 
 
 
 @pytest.mark.promise("D1")
-def test_many_passages_without_vectors_are_a_problem_that_embed_mends(open_memory, monkeypatch):
+def test_passages_without_vectors_are_told_by_status_and_are_no_problem(open_memory, monkeypatch):
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
     memory = open_memory()
     memory.store_many([{"text": f"harbour number {number}"} for number in range(65)])
-    (problem,) = found(memory, "waiting")
-    assert "65 passages" in problem.message and problem.fix.endswith(" embed")
+    assert memory.check() == [] and memory.status().waiting > 64
     memory.embed()
-    assert memory.check() == []
     assert memory.status().waiting == 0
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _LOW_DISK = 64 * 1024 * 1024
 _PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
-_MANY = 64  # passages without vectors that a recall makes up for by itself; beyond, its answers are degraded
 _SHOWN = 50  # problems of one kind that are listed one by one
 
 
@@ -308,15 +307,11 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
 
 
 def _embedder(desk: Desk, mending: Mending) -> list[Problem]:
-    """Search by meaning that cannot work, or that lags behind."""
-    missing = presence.missing(desk.config.embedder)
-    if missing:
-        return [Problem("embedder", what, fix or mending.holdfast("config search.embedder default")) for what, fix in missing]
-    waiting = _waiting(desk)
-    if waiting > _MANY:
-        what = f"{waiting:,} passages have no vectors yet, so search by meaning may miss them"
-        return [Problem("waiting", what, mending.holdfast("embed"))]
-    return []
+    """Search by meaning that cannot work. That it lags behind is no problem: `status` says so, and so does the answer."""
+    return [
+        Problem("embedder", what, fix or mending.holdfast("config search.embedder default"))
+        for what, fix in presence.missing(desk.config.embedder)
+    ]
 
 
 def _ledger(desk: Desk, mending: Mending) -> list[Problem]:
