@@ -309,9 +309,7 @@ class Desk:
             from holdfast import embed
             from holdfast.seeking import Seeker
 
-            chosen = embed.chosen(self.config.embedder, key=self.config.embed_key)
-            others = [one for one in chosen if not one.name.startswith("static-")]
-            self._seeker = Seeker(self.index, (*embed.chosen("static"), *others) if chosen else ())
+            self._seeker = Seeker(self.index, embed.for_search(self.config.embedder, self.config.embed_key))
         return self._seeker
 
     def hits(self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]]) -> list[Hit]:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 _BATCH = 16  # passages that get their vectors at once; of the quick model thirty-two times as many
 _AT_ONCE = {"static": 20_000, "sentence": 64, "multi": 64}  # that an answer waits for
-_MULTI_WORDS = 160  # of a text that the multilingual model is given
 _PAUSE = 30.0  # seconds before a model that failed is tried again
-ROLES = ("user", "assistant", "system", "tool", "ai", "human")  # speakers that are no names
 
 
 class Embedding:
@@ -116,7 +114,7 @@ class Embedding:
                 while not self._stopped and self._embed(self.model(role), role, _BATCH, Progress()):
                     pass
         except Exception as error:  # noqa: BLE001 (nobody hears a thread: the next answer says it)
-            self.failed["behind"], self._again["behind"] = str(error), 0.0
+            self.failed["behind"] = str(error)
         finally:
             self._behind.release()
 
@@ -174,16 +172,16 @@ def role_of(embedder: Embedder) -> str:
     return "multi" if embedder.name.startswith("use-") else "sentence"
 
 
-def _for(role: str, piece: Any, row: Waiting) -> list[str]:
+def _for(role: str, piece: pieces.Piece, row: Waiting) -> list[str]:
     """The units of a piece that a model embeds: sentences are for what people say and for short texts."""
     if role == "multi":
-        short = not row.speaker and len(row.text.split()) <= _MULTI_WORDS
+        short = not row.speaker and len(row.text.split()) <= pieces.NOTE_WORDS
         return [piece.text] if short else []
     if role == "static":
         return list(piece.units)
-    apart = bool(piece.marks & 1) or (not row.speaker and len(row.text.split()) <= pieces.SIZE)
+    apart = bool(piece.marks & pieces.PEOPLE) or (not row.speaker and len(row.text.split()) <= pieces.SIZE)
     return list(piece.units) if apart else []
 
 
 def _names(speakers: list[str]) -> tuple[str, ...]:
-    return tuple(sorted([name for name in speakers if name.casefold() not in ROLES], key=len, reverse=True))
+    return tuple(sorted([name for name in speakers if name.casefold() not in pieces.NAMELESS], key=len, reverse=True))

@@ -31,6 +31,8 @@ _DIRECTIVE = pattern(
     r"|\bi(?:'d| would)? prefer\b|\bi always\b|\bi never\b|\bi (?:don't|do not) (?:like|want)\b"
 )
 OTHERS = ("assistant", "system", "tool", "ai")  # speakers who are no people
+NAMELESS = ("user", "human", *OTHERS)  # speakers that are no names
+NOTE_WORDS = 160  # of a text that counts as short
 
 PEOPLE, TIME, NUMBER, DIRECTIVE = 1, 2, 4, 8
 QUESTIONS = 16  # times the eighths of its sentences that are questions, if it ends in one

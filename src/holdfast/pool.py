@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 
 _MOST_TOKENS = 300_000
 _MOST_PASSAGES = 100_000
-NOTE_WORDS = 160  # of a text that counts as short
-ROLES = frozenset(("user", "assistant", "system", "tool", "ai", "human"))
 
 
 class Vocabulary:
     """Tokens as numbers, with the words in each and, where it is a plain word, its vector."""
 
-    def __init__(self, vectors: Vectors | None) -> None:
+    def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
         self._numbers: dict[str, int] = {}
         self._holders: dict[str, list[int]] = {}
@@ -83,7 +81,7 @@ class Vocabulary:
     def table(self) -> NDArray[Any]:
         """The vectors of all tokens, by number."""
         fresh = list(self._numbers)[self._known :]
-        if fresh and self._vectors is not None:
+        if fresh:
             while len(self._table) < len(self._numbers):
                 self._table = np.concatenate([self._table, np.zeros_like(self._table)])
             for start in range(0, len(fresh), 4096):
@@ -118,17 +116,14 @@ class Pool:
 
     def _cut(self) -> None:
         owners: list[int] = []
-        numbers: list[int] = []
         marks: list[int] = []
         tokens: list[NDArray[Any]] = []
         for place, id in enumerate(self.ids.tolist()):
             its_marks, its_tokens = self.vocabulary.passage(id) or ([0], [np.zeros(0, np.int64)])
             owners.extend([place] * len(its_marks))
-            numbers.extend(range(len(its_marks)))
             marks.extend(its_marks)
             tokens.extend(its_tokens)
         self.p_owner = np.array(owners, np.int64)
-        self.p_number = np.array(numbers, np.int64)
         self.p_marks = np.array(marks, np.int64)
         self.p_length = np.array([len(one) for one in tokens], np.float64)
         self.tokens = np.concatenate(tokens) if tokens else np.zeros(0, np.int64)
@@ -141,12 +136,14 @@ class Pool:
 
     def count(self, term: str) -> NDArray[Any]:
         """How often each piece has a word."""
-        holders = self.vocabulary.holders(term)
-        if not holders or not len(self.tokens):
-            return np.zeros(len(self.p_owner))
+        mine = self.t_piece[self.holding(term)[self.tokens]]
+        return np.bincount(mine, minlength=len(self.p_owner)).astype(np.float64)
+
+    def holding(self, term: str) -> NDArray[Any]:
+        """Which tokens have this word in them."""
         chosen = np.zeros(len(self.vocabulary), bool)
-        chosen[holders] = True
-        return np.bincount(self.t_piece[chosen[self.tokens]], minlength=len(self.p_owner)).astype(np.float64)
+        chosen[self.vocabulary.holders(term)] = True
+        return chosen
 
     def piece_of(self, owners: NDArray[Any], numbers: NDArray[Any]) -> NDArray[Any]:
         """The places among all pieces of these candidates' pieces."""
@@ -154,15 +151,12 @@ class Pool:
         places: NDArray[Any] = self.p_first[owners] + np.minimum(numbers, counts[owners] - 1)
         return places
 
-    def people(self) -> NDArray[Any]:
-        return self.marked(pieces.PEOPLE)
-
 
 def _kind(speaker: str, length: int) -> str:
     """Turns of named people, turns of a user and an assistant, short texts and long ones are weighed differently."""
     if not speaker:
-        return "note" if length <= NOTE_WORDS else "long"
-    return "chat" if speaker.casefold() in ROLES else "people"
+        return "note" if length <= pieces.NOTE_WORDS else "long"
+    return "chat" if speaker.casefold() in pieces.NAMELESS else "people"
 
 
 def _day(day: str, known: dict[str, int]) -> int:

@@ -111,25 +111,25 @@ class Nearness:
 
 
 def signals(
-    pool: Pool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array | None
+    pool: Pool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array
 ) -> dict[str, Array]:
     """Every signal for every candidate, as WEIGHTS names them."""
     counts = {term: pool.count(term) for term in asked.terms}
     bm = _bm25(counts, asked, pool.p_length, max(float(pool.p_length.mean()), 1.0) if len(pool.p_length) else 1.0)
-    soft = _soft(pool, asked, words_of_question) if words_of_question is not None else np.zeros(len(bm))
+    soft = _soft(pool, asked, words_of_question)
     best_of: dict[str, Array] = {}
     found: dict[str, Array] = {}
     for name, one in near.items():
         _near(pool, name, one, best_of, found)
-    people = pool.people()
+    people = pool.marked(pieces.PEOPLE)
     rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - asked.of_assistant)
     rough += 0.1 * asked.number * pool.marked(pieces.NUMBER) + 0.1 * asked.when * pool.marked(pieces.TIME)
     for name, share in (("static", 0.5), ("sentence", 1.0), ("multi", 0.5)):
         rough = rough + share * best_of[name] if name in best_of else rough
     at = _best_piece(pool, rough)
-    found.update({"bm": bm[at], "soft": soft[at], "big": _side_by_side(pool, asked, at)})
+    found.update({"soft": soft[at], "big": _side_by_side(pool, asked, at)})
     found.update({f"c_{name}": values[at] for name, values in best_of.items()})
-    found["fp"] = pool.marked(pieces.PEOPLE)[at] * (1 - asked.of_assistant)
+    found["fp"] = people[at] * (1 - asked.of_assistant)
     found["direct"] = pool.marked(pieces.DIRECTIVE)[at] * people[at]
     found["qonly"] = (pool.p_marks[at] // pieces.QUESTIONS) / 8
     found["when"] = pool.marked(pieces.TIME)[at] * asked.when
@@ -201,16 +201,10 @@ def _side_by_side(pool: Pool, asked: Question, at: Array) -> Array:
         return score
     together = pool.t_piece[:-1] == pool.t_piece[1:]
     for first, second in pairs:
-        left, right = _held(pool, first), _held(pool, second)
+        left, right = pool.holding(first), pool.holding(second)
         hit = left[pool.tokens[:-1]] & right[pool.tokens[1:]] & together
         score += np.bincount(pool.t_piece[:-1][hit], minlength=len(pool.p_owner))[at] > 0
     return score / len(pairs)
-
-
-def _held(pool: Pool, term: str) -> Array:
-    chosen = np.zeros(len(pool.vocabulary), bool)
-    chosen[pool.vocabulary.holders(term)] = True
-    return chosen
 
 
 def _soft(pool: Pool, asked: Question, of_question: Array) -> Array:

@@ -9,7 +9,7 @@ from _thread import RLock
 from itertools import pairwise
 
 from holdfast import pieces, words
-from holdfast.embedding import ROLES, Embedding, tokens_of
+from holdfast.embedding import Embedding, tokens_of
 from holdfast.index.rows import RECORDED, Sought
 from holdfast.index.sqlite import found_of
 
@@ -37,8 +37,6 @@ class Seeker:
         self.embedding = Embedding(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None
         self._lock = RLock()
-
-    # --- asking --------------------------------------------------------------------------------------------------
 
     def search(
         self,
@@ -70,16 +68,16 @@ class Seeker:
         from holdfast import scoring
 
         terms, common = words.looked_for(query, self._index.frequencies, self._index.beginning)
-        start = list(terms) if asked.as_of else words.rarest(terms, common)
-        matched = self._index.matches(start, asked, self._most(asked)) if mode != "semantic" else {}
-        folders = [id for id, _, _ in self._index.folders_of(asked)]
-        near = self._near(vectors, legs, folders)
+        most = _LEXICAL * 8 if asked.type or asked.tags else _LEXICAL  # more where some may be filtered out
+        matched = self._index.matches(words.rarest(terms, common), asked, most) if mode != "semantic" else {}
+        folders = self._index.folders_of(asked)
+        near = self._near(vectors, legs, [id for id, _, _ in folders])
         ids = dict.fromkeys([*matched, *[id for _, _, some in near.values() for id in some]])
         ids.update(dict.fromkeys(self._index.beside(list(ids))))
         rows = self._index.rows(ids, asked)
         if not rows:
             return Sought([], mode, reason)
-        pool, found = self._signals(query, rows, terms, common, named, near, folders, asked, now, legs)
+        pool, found = self._signals(query, rows, terms, common, named, near, folders, now)
         score = scoring.total(pool, found, legs, mode == "semantic")
         has_words = (found["bmd"] > 0) | (found["bmw"] > 0)
         kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
@@ -90,14 +88,13 @@ class Seeker:
 
     def _signals(
         self, query: str, rows: list[tuple[Any, ...]], terms: dict[str, str], common: dict[str, int], named: list[str],
-        near: dict[str, tuple[Model, NDArray[Any], list[int]]], folders: list[int], asked: Asked, now: str | None, legs: str,
+        near: dict[str, tuple[Model, NDArray[Any], list[int]]], folders: list[tuple[int, int, int]], now: str | None,
     ) -> tuple[Pool, dict[str, NDArray[Any]]]:  # fmt: skip
         from holdfast import scoring
         from holdfast.spans import spans
 
         pool = self._pool(rows)
-        sizes = self._index.folders_of(asked)
-        passages, total = max(sum([size[1] for size in sizes]), 1), sum([size[2] for size in sizes])
+        passages, total = max(sum([count for _, count, _ in folders]), 1), sum([count for _, _, count in folders])
         names = {term for name in named for term in words.asked(name)}
         kept = {term: word for term, word in terms.items() if term not in names} or terms
         years = sorted({int(row[RECORDED][:4]) for row in rows if row[RECORDED][:4].isdigit()})
@@ -106,25 +103,19 @@ class Seeker:
             spans(query, now, tuple(years[:50])),
         )  # fmt: skip
         nearness = {
-            role: scoring.Nearness(*self._index.vectors.of(model, folders, pool.ids), vector)
+            role: scoring.Nearness(*self._index.vectors.of(model, [id for id, _, _ in folders], pool.ids), vector)
             for role, (model, vector, _) in near.items()
         }
-        static: Any = self.embedding.by_role.get("static")
-        of_question = static.words(list(kept.values())) if static is not None else None
-        return pool, scoring.signals(pool, question, total / passages, nearness, of_question)
-
-    def _most(self, asked: Asked) -> int:
-        """More candidates where some may be filtered out."""
-        return _LEXICAL * 8 if asked.type or asked.tags or asked.as_of else _LEXICAL
+        static: Any = self.embedding.by_role["static"]  # without it, words alone are searched
+        return pool, scoring.signals(pool, question, total / passages, nearness, static.words(list(kept.values())))
 
     def _pool(self, rows: list[tuple[Any, ...]]) -> Pool:
         from holdfast.pool import Pool, Vocabulary
 
         generation = self._index.generation()
         if self._vocabulary is None or self._vocabulary[0] != generation:
-            static: Any = self.embedding.by_role.get("static")
-            vectors = (lambda some: static.words([one.lower() for one in some])) if static is not None else None
-            self._vocabulary = generation, Vocabulary(vectors)
+            static: Any = self.embedding.by_role["static"]
+            self._vocabulary = generation, Vocabulary(lambda some: static.words([one.lower() for one in some]))
         vocabulary = self._vocabulary[1]
         vocabulary.make_room()
         fresh = [row[0] for row in rows if vocabulary.passage(row[0]) is None]
@@ -133,7 +124,7 @@ class Seeker:
             cut.setdefault(passage, []).append((marks, tokens))
         for passage, some in cut.items():
             vocabulary.add(passage, some)
-        uncut = [id for id in fresh if id not in cut]  # older versions, and what waits for its vectors
+        uncut = [id for id in fresh if id not in cut]  # what waits for its vectors
         for passage, names, text, speaker in self._index.texts(uncut) if uncut else ():
             vocabulary.add(
                 passage,
@@ -175,7 +166,7 @@ class Seeker:
         found = [token for token in words.tokens(query) if token[0].isupper()]
         pairs = [f"{first} {second}" for first, second in pairwise(found)]
         every = list(dict.fromkeys([*found, *pairs]))
-        return [name for name in self._index.who_of(every) if name.casefold() not in ROLES] if every else []
+        return [name for name in self._index.who_of(every) if name.casefold() not in pieces.NAMELESS] if every else []
 
 
 def _first_person(query: str, names: list[str]) -> str:

@@ -62,7 +62,7 @@ def kept(text: str) -> list[str]:
     else it can be found by."""
     if len(_seen) > _MOST_SEEN:
         _seen.clear()
-    return [term for token in _tokens(text) for term in _seen[token]]
+    return [term for token in tokens(text) for term in _seen[token]]
 
 
 def asked(text: str) -> dict[str, str]:
@@ -70,18 +70,13 @@ def asked(text: str) -> dict[str, str]:
     are no others."""
     every: dict[str, str] = {}
     found: dict[str, str] = {}
-    for token in _tokens(text):
+    for token in tokens(text):
         word = token.lower()
         for term in _parts(token, asked=True):
             every.setdefault(term, word)
             if word not in COMMON:
                 found.setdefault(term, word)
     return found or every
-
-
-def tokens(text: str) -> list[str]:
-    """The words of a text as they stand there, for `kept` and `asked` to be asked again of each."""
-    return _tokens(text)
 
 
 def wider(term: str, word: str) -> list[str]:
@@ -135,7 +130,8 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(bare)).translate(_ALIKE)
 
 
-def _tokens(text: str) -> list[str]:
+def tokens(text: str) -> list[str]:
+    """The words of a text as they stand there, for `kept` and `asked` to be asked again of each."""
     found: list[str] = _TOKEN.findall(text) if text.isascii() else _WIDE.findall(folded(text.replace("’", "'")))
     if "'" not in text and "’" not in text:
         return found

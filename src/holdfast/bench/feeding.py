@@ -9,8 +9,8 @@ from holdfast import dates
 from holdfast.bench.cases import Case, Doc
 from holdfast.errors import UsageError
 from holdfast.note import Answer, Record
+from holdfast.turns import ROLES
 
-ROLES = ("user", "assistant", "system", "tool")
 _PROBE = "is everything here yet"
 
 

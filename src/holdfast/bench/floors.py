@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -104,6 +105,34 @@ def program() -> list[str]:
     """The command as a user starts it."""
     script = Path(sys.executable).with_name("holdfast")
     return [str(script)] if script.exists() else [sys.executable, "-m", "holdfast"]
+
+
+def cold_recall(query: str) -> list[str]:
+    """A recall by a process that starts for it."""
+    return [*program(), "recall", "--mode", "keyword", "--project", "bench", query]
+
+
+def process(command: list[str], home: str) -> float:
+    """Milliseconds of a whole process."""
+    environment = plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
+    process.wait()
+    return (time.perf_counter() - start) * 1000
+
+
+def milliseconds(work: Callable[..., object], *given: object, **named: object) -> float:
+    start = time.perf_counter()
+    work(*given, **named)
+    return (time.perf_counter() - start) * 1000
+
+
+def index_bytes(home: str) -> int:
+    """What the catalogue takes on disk, with its log."""
+    files = [Path(home, name) for name in ("index.db", "index.db-wal")]
+    return sum([file.stat().st_size for file in files if file.exists()])
 
 
 def compiled() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.bench import metrics
-from holdfast.bench.cases import Case, half, read
+from holdfast.bench.cases import Case, half, read, wanted
 from holdfast.bench.feeding import feed, moment, ranking
 from holdfast.bench.metrics import Mean
 from holdfast.errors import UsageError
@@ -108,33 +108,12 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> Options:
     """The words after `bench retrieval`."""
-    words, files = list(argv), []
-    given: dict[str, Any] = {}
-    while words:
-        word = words.pop(0)
-        if word in ("-h", "--help"):
-            return Options(help=True)
-        if word == "--json":
-            given["json"] = True
-        elif word.startswith("--"):
-            name, _, value = word.partition("=")
-            if not value and not words:
-                raise UsageError(f"{name} needs a value", _FIX)
-            given |= _option(name, value or words.pop(0))
-        else:
-            files.append(Path(word))
-    if not files:
-        raise UsageError("name at least one file of cases", _FIX)
-    return Options(files=tuple(files), **given)
+    return Options(**wanted(argv, _option, _FIX))
 
 
 def _option(name: str, value: str) -> dict[str, Any]:
     if name == "--mode" and value in MODES and value != "recent":
         return {"mode": value}
-    if name == "--half" and value.upper() in ("A", "B"):
-        return {"half": value.upper()}
-    if name == "--limit-cases" and value.isascii() and value.isdigit() and int(value) > 0:
-        return {"cases": int(value)}
     if name == "--plot":
         return {"plot": Path(value)}
     known = name in ("--mode", "--half", "--limit-cases")

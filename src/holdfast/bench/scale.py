@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +31,7 @@ class Scale(Record):
     floor_ms: float  # a bare FTS5 query and a bare scan of as many vectors
     ratio: float
     cold_ms: float  # a new process, keyword
-    peak_mb: float
+    peak_mb: float  # of the measuring process until then
     bytes_per_passage: int
 
 
@@ -52,26 +50,22 @@ def measure(base: Path, size: int, seed: int, say: Callable[[str], None]) -> Sca
         memory.embed()
         built = time.perf_counter() - start
         queries = [prose.query(text) for text in texts[:_ASKED]]
-        keyword = [_milliseconds(memory, query, "keyword") for query in queries]
+        keyword = [floors.milliseconds(memory.recall, query, mode="keyword") for query in queries]
         for query in queries:  # what is worked out once in a process is not the price of a question
-            _milliseconds(memory, query, "hybrid")
-        hybrid = sorted([_milliseconds(memory, query, "hybrid") for query in queries])
+            memory.recall(query)
+        hybrid = sorted([floors.milliseconds(memory.recall, query) for query in queries])
+    peak = _peak()
     floor = _floor(texts, queries, seed)
+    cold = statistics.median([floors.process(floors.cold_recall(query), str(home)) for query in queries[:7]])
     p50 = statistics.median(hybrid)
     return Scale(
         size, round(size / built), statistics.median(keyword), p50, hybrid[int(len(hybrid) * 0.95)], floor, p50 / floor,
-        _cold(str(home), queries), _peak(), (home / "index.db").stat().st_size // size,
+        cold, peak, floors.index_bytes(str(home)) // size,
     )  # fmt: skip
 
 
 def _role(place: int) -> str:
     return "assistant" if place % 2 else "user"
-
-
-def _milliseconds(memory: Memory, query: str, mode: str) -> float:
-    start = time.perf_counter()
-    memory.recall(query, mode=mode)
-    return (time.perf_counter() - start) * 1000
 
 
 def _floor(texts: list[str], queries: list[str], seed: int) -> float:
@@ -83,17 +77,6 @@ def _floor(texts: list[str], queries: list[str], seed: int) -> float:
         start = time.perf_counter()
         bare.search(query)
         np.argpartition(-np.vecdot(vectors, vectors[0]), min(150, len(texts) - 1))
-        taken.append((time.perf_counter() - start) * 1000)
-    return statistics.median(taken)
-
-
-def _cold(home: str, queries: list[str]) -> float:
-    environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
-    taken = []
-    for query in queries[:7]:
-        start = time.perf_counter()
-        command = [*floors.program(), "recall", "--mode", "keyword", "--project", "bench", query]
-        subprocess.run(command, capture_output=True, env=environment, check=False)
         taken.append((time.perf_counter() - start) * 1000)
     return statistics.median(taken)
 
@@ -123,5 +106,5 @@ def show(rows: list[Scale]) -> None:
             bar = "█" * max(1, round(40 * row.hybrid_p50_ms / widest))
             print(f"{row.passages:>10,} {bar} {row.hybrid_p50_ms:.1f} ms")
         more, longer = rows[-1].passages / rows[0].passages, rows[-1].hybrid_p50_ms / rows[0].hybrid_p50_ms
-        print(f"{more:,.0f} times as many passages take {longer:.1f} times as long", file=sys.stdout)
+        print(f"{more:,.0f} times as many passages take {longer:.1f} times as long")
     print(f"SQLite {apsw.sqlite_lib_version()}, numpy {np.__version__}")

@@ -141,8 +141,8 @@ def _stores(base: Path, memory: Memory, home: _Home) -> tuple[Ratio, float]:
     ours, theirs = [], []
     for number in range(400):
         text = home.prose.text()
-        theirs.append(_milliseconds(bare.write, f"bare-{number}.md", text))
-        ours.append(_milliseconds(memory.store, text, key=f"single-{number}"))
+        theirs.append(floors.milliseconds(bare.write, f"bare-{number}.md", text))
+        ours.append(floors.milliseconds(memory.store, text, key=f"single-{number}"))
     bare.close()
     return _against("durable store", ours, theirs, 2.0), statistics.mean(ours)
 
@@ -154,51 +154,34 @@ def _recalls(memory: Memory, home: _Home) -> Ratio:
     ours, theirs = [], []
     for text in home.texts[:300]:
         query = home.prose.query(text)
-        theirs.append(_milliseconds(bare.search, query))
-        ours.append(_milliseconds(memory.recall, query, mode="keyword"))
+        theirs.append(floors.milliseconds(bare.search, query))
+        ours.append(floors.milliseconds(memory.recall, query, mode="keyword"))
     return _against(f"keyword recall at {home.notes:,}", ours, theirs, 3.0)
 
 
 def _cold(home: _Home) -> Ratio:
     ours, theirs = [], []
     for text in home.texts[: _ROUNDS * 2]:
-        theirs.append(_process(floors.bare_python(), home.folder))
-        ours.append(_process(_cold_recall(home.prose.query(text)), home.folder))
+        theirs.append(floors.process(floors.bare_python(), home.folder))
+        ours.append(floors.process(floors.cold_recall(home.prose.query(text)), home.folder))
     return _against(f"cold `holdfast recall` at {home.notes:,}", ours, theirs, 5.0)
-
-
-def _cold_recall(query: str) -> list[str]:
-    return [*floors.program(), "recall", "--mode", "keyword", "--project", "bench", query]
 
 
 def _size(home: _Home, say: Callable[[str], None]) -> Size:
     say(f"measuring at {home.notes:,} notes")
     with Memory(home.folder, project="bench") as memory:
-        store = [_milliseconds(memory.store, home.prose.text(), key=f"size-{n}") for n in range(60)]
+        store = [floors.milliseconds(memory.store, home.prose.text(), key=f"size-{n}") for n in range(60)]
         queries = [home.prose.query(text) for text in home.texts[:200]]
-        recall = sorted([_milliseconds(memory.recall, query, mode="keyword") for query in queries])
+        recall = sorted([floors.milliseconds(memory.recall, query, mode="keyword") for query in queries])
         start = time.perf_counter()
         notes = memory.reindex().notes
         rebuild = notes / (time.perf_counter() - start)
-    cold = [_process(_cold_recall(query), home.folder) for query in queries[:7]]
-    files = [Path(home.folder, name) for name in ("index.db", "index.db-wal")]
-    size = sum(file.stat().st_size for file in files if file.exists())
+    cold = [floors.process(floors.cold_recall(query), home.folder) for query in queries[:7]]
     return Size(
         home.notes, round(home.notes / home.import_seconds), statistics.median(store), statistics.median(recall),
         recall[int(len(recall) * 0.95)], statistics.median(cold), _peak(queries[0], home.folder),
-        size // notes, round(rebuild),
+        floors.index_bytes(home.folder) // notes, round(rebuild),
     )  # fmt: skip
-
-
-def _process(command: list[str], home: str) -> float:
-    """Milliseconds of a whole process."""
-    environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-    )
-    process.wait()
-    return (time.perf_counter() - start) * 1000
 
 
 def _peak(query: str, home: str) -> float:
@@ -207,16 +190,10 @@ def _peak(query: str, home: str) -> float:
         "import sys; from holdfast.doors.cli import main; main(sys.argv[1:]);"
         "print([l for l in open('/proc/self/status') if l.startswith('VmHWM')][0].split()[1])"
     )
-    command = [sys.executable, "-c", code, *_cold_recall(query)[len(floors.program()) :]]
+    command = [sys.executable, "-c", code, *floors.cold_recall(query)[len(floors.program()) :]]
     environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
     told = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout.split()
     return int(told[-1]) / 1024 if told and told[-1].isdigit() else 0.0
-
-
-def _milliseconds(work: Callable[..., object], *given: object, **named: object) -> float:
-    start = time.perf_counter()
-    work(*given, **named)
-    return (time.perf_counter() - start) * 1000
 
 
 def _against(name: str, ours: list[float], theirs: list[float], most: float) -> Ratio:

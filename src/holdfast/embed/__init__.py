@@ -57,6 +57,12 @@ def chosen(setting: str = "default", *, key: str | None = None, threads: int = 1
     return tuple(_bundled(name, threads) for name in dict.fromkeys(names))
 
 
+def for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...]:
+    """Those that search uses: what the setting names, and the static one beside any other, for it also knows single words."""
+    named = chosen(setting, key=key)
+    return tuple(dict.fromkeys([*chosen("static"), *named])) if named else ()
+
+
 def _bundled(name: str, threads: int) -> Embedder:
     """One object a model and process, so that two callers do not load it twice."""
     known = _made.get((name, threads))

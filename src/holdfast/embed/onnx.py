@@ -89,9 +89,7 @@ def _tokenizer(path: str, most: int) -> Any:
     written = weights.text(path)
     try:
         tokenizer = Tokenizer.from_str(written)
-    except BaseException as error:  # the package raises plain Exception, which only the doors may catch
-        if type(error) is not Exception:
-            raise
+    except Exception as error:
         raise Damaged(f"{path} is not a tokenizer: {error}", "Put the model's own tokenizer.json there") from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from holdfast.embed import chosen, hub, minilm, onnx, static, use
+from holdfast.embed import DEFAULT, chosen, for_search, hub, minilm, onnx, static, use
 from holdfast.errors import ConfigError
 
 _STATIC = ("wordllama", static.PACKAGE)
@@ -20,8 +20,7 @@ _PACKAGES = {
 
 def names(setting: str) -> list[str]:
     """The names of the models that search by meaning uses: those set, and the static one beside any other."""
-    models = [one.name for one in chosen(setting)]
-    return list(dict.fromkeys([*[one.name for one in chosen("static")], *models])) if models else []
+    return [one.name for one in for_search(setting)]
 
 
 def missing(setting: str) -> list[tuple[str, str]]:
@@ -43,4 +42,4 @@ def missing(setting: str) -> list[tuple[str, str]]:
 def _kinds(setting: str) -> list[str]:
     kind, colon, _ = setting.partition(":")
     wanted = [name.strip().lower() for name in kind.split(",")]
-    return [*wanted, "minilm", "use"] if not colon and wanted == ["default"] else wanted
+    return [*DEFAULT] if not colon and wanted == ["default"] else wanted

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Sql = Mapping[str, str]
 
 
-class Files:
+class Catalogued:
     """The files that are catalogued: what a writer must know of them, and how they come and go."""
 
     def __init__(self, database: Database, sql: Sql) -> None:

@@ -7,7 +7,7 @@ from zlib import crc32
 from holdfast import sql, words
 from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
-from holdfast.index.changing import Files
+from holdfast.index.changing import Catalogued
 from holdfast.index.rows import PLACE, Found
 from holdfast.index.vectors import Shelved
 from holdfast.note import Fact, Note, Record, Scope, Source
@@ -39,7 +39,7 @@ class Asked(Record):
     now: str = ""
 
 
-class Index(Files):
+class Index(Catalogued):
     """One process's view of the catalogue."""
 
     def __init__(self, home: str, busy_seconds: float) -> None:

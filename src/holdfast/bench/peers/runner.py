@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.bench import metrics
-from holdfast.bench.cases import Case, half, read
+from holdfast.bench.cases import Case, half, read, wanted
 from holdfast.bench.metrics import Mean
 from holdfast.bench.retrieval import ALL, DEPTH, USUAL, by_kind, judge, tell
 from holdfast.errors import HoldfastError, UsageError
@@ -108,23 +108,7 @@ def main(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> Options:
     """The words after `scripts/bench-peers`."""
-    words, files = list(argv), []
-    given: dict[str, Any] = {}
-    while words:
-        word = words.pop(0)
-        if word in ("-h", "--help"):
-            return Options(help=True)
-        if word == "--json":
-            given["json"] = True
-        elif word.startswith("--"):
-            if not words:
-                raise UsageError(f"{word} needs a value", _usage())
-            given |= _option(word, words.pop(0))
-        else:
-            files.append(Path(word))
-    if not files:
-        raise UsageError("name at least one file of cases", _usage())
-    return Options(files=tuple(files), **given)
+    return Options(**wanted(argv, _option, _usage()))
 
 
 def _option(name: str, value: str) -> dict[str, Any]:
@@ -132,10 +116,6 @@ def _option(name: str, value: str) -> dict[str, Any]:
         return {"only": tuple(value.split(","))}
     if name == "--cache":
         return {"cache": Path(value).absolute()}
-    if name == "--half" and value.upper() in ("A", "B"):
-        return {"half": value.upper()}
-    if name == "--limit-cases" and value.isascii() and value.isdigit() and int(value) > 0:
-        return {"cases": int(value)}
     raise UsageError(f"cannot follow {name} {value}", _usage())
 
 
