@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.index.sqlite import Known
     from holdfast.shelf.disk import Watch
 
 PARTS = ("notes", "files", "transcripts")
@@ -33,6 +34,7 @@ SMALL = 200  # notes up to which index.md is made anew with every change of its 
 _MIDDLE = 2000  # and up to which with every call that reads it;
 _LAG = 1.0  # in a larger one it may lag so many seconds,
 _SHARE = 20  # and so many times longer than making it takes: it never costs more than a twentieth of the time
+_UNKNOWN = (0, 0, 0)
 _MANY = 200  # from here on one process does the work, and the others wait for it
 
 
@@ -48,6 +50,7 @@ class Sync:
         self._calls = 0
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
+        self._changed: set[str] = set()  # scopes that were read anew, and whose index.md was not asked about since
         self._listings: dict[str, tuple[float, float]] = {}  # of large scopes: how long index.md may rest, and since when
         self._deferred: list[str] = []
         self._generation = 0
@@ -84,11 +87,14 @@ class Sync:
             self._generation = generation
         self._listen()
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
+        known = self._index.known(scopes)
         for scope in scopes:
             for part in PARTS:
                 if (scope, part) not in self._clean:
-                    reason = self._look_at(scope, part) or reason
-            self.listing(Scope.of_folder(scope), small=_MIDDLE)
+                    reason = self._look_at(scope, part, known.get((scope, part))) or reason
+            if scope in self._changed or known.get((scope, "notes"), _UNKNOWN)[2]:
+                self._changed.discard(scope)
+                self.listing(Scope.of_folder(scope), small=_MIDDLE)
         return reason
 
     def ready(self, scope: str) -> None:
@@ -98,7 +104,7 @@ class Sync:
             return
         try:
             if not self.catalogued(scope):
-                self._look_at(scope, "notes")
+                self._look_at(scope, "notes", None)
             self._ready.add(scope)
         except (Lost, Busy, DiskTrouble):
             self.reset()
@@ -158,7 +164,7 @@ class Sync:
     def refresh(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
         self._clean.discard((scope, part))
-        self._look_at(scope, part)
+        self._look_at(scope, part, self._index.known((scope,)).get((scope, part)))
 
     def close(self) -> None:
         if self._watch is not None:
@@ -167,8 +173,7 @@ class Sync:
 
     # --- looking -------------------------------------------------------------------------------------------------
 
-    def _look_at(self, scope: str, part: str) -> str:
-        known = self._index.folder(scope, part)
+    def _look_at(self, scope: str, part: str, known: Known | None) -> str:
         if not (known and known[1]) and not os.path.isdir(self._path(scope, part)):
             return ""  # nothing there, nothing known
         if known and part == "notes" and ahead.counting(scope):
@@ -217,6 +222,7 @@ class Sync:
 
     def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:
         self._index.add_folder(scope, part)
+        self._changed.add(scope)
         if gone:
             self.gone(scope, part, gone)
         if not changed:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    Known = tuple[int, int, int]  # a folder's id, its fingerprint, and whether its index.md is stale
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
@@ -85,6 +86,11 @@ class Index(Catalogued):
         if asked.as_of:
             scores.update(self._all("match_past", query=match, pool=most))
         return scores
+
+    def known(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], Known]:
+        """The folders of these scopes that were ever catalogued."""
+        rows: list[Any] = self._all("known_folders", scopes=listed(scopes))
+        return {(row[0], row[1]): row[2:] for row in rows}
 
     def folders_of(self, asked: Asked) -> list[tuple[int, int, int]]:
         """The folders a question is about: id, how many passages, how many words in them."""

@@ -127,6 +127,9 @@ CREATE TABLE piece (
 -- name: folder_of
 SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
 
+-- name: known_folders
+SELECT scope, part, id, fingerprint, stale FROM folder WHERE scope IN (SELECT value FROM json_each(:scopes));
+
 -- name: add_folder
 INSERT INTO folder (scope, part) VALUES (:scope, :part) ON CONFLICT DO NOTHING;
 
