@@ -23,8 +23,8 @@ test: lint  ## everything: lint, then all tests in parallel
 bench: setup  ## speed, as ratios to floors measured in the same run
 	@.venv/bin/holdfast bench speed
 
-bench-peers:  ## other memories on the same data: make bench-peers DATA="cases.jsonl.gz ..."
-	@scripts/bench-peers $(or $(DATA),tests/data/slice.jsonl)
+bench-peers:  ## other memories on the same data: make bench-peers DATA="cases.jsonl.gz ..." SCALE=100000
+	@scripts/bench-peers $(or $(DATA),tests/data/slice.jsonl) $(if $(SCALE),--scale $(SCALE))
 
 battery: setup  ## kill, starve and crowd it: 0 acknowledged writes lost
 	@$(PY) -m battery

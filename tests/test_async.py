@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from holdfast import AsyncMemory, Conflict, NotFound
+from holdfast.errors import Trouble
 
 
 def run(life, home, **given):
@@ -107,6 +108,25 @@ def test_errors_are_raised_where_they_are_awaited(home):
             await memory.get("nothing")
         with pytest.raises(TypeError):
             await memory.recall("x", colour="red")
+
+    run(life, home)
+
+
+class Ended(StopIteration):
+    """One of somebody's own."""
+
+
+@pytest.mark.parametrize("error", [StopIteration, Ended])
+def test_what_says_that_it_has_nothing_more_is_an_error_and_no_endless_wait(home, error):
+    class Items:
+        def __iter__(self):
+            raise error("no more")
+
+    async def life(memory):
+        with pytest.raises(Trouble, match="store_many: something it was given") as caught:
+            await asyncio.wait_for(memory.store_many(Items()), 20)
+        assert type(caught.value.__cause__) is error
+        assert (await memory.store("goes on", key="k")).action == "created"
 
     run(life, home)
 

@@ -15,6 +15,7 @@ from holdfast.bench import main, plot, retrieval
 from holdfast.bench.cases import Case, Doc, Query, half, read
 from holdfast.bench.feeding import moment
 from holdfast.bench.peers import runner
+from holdfast.bench.peers import scale as peer_scale
 
 SLICE = Path(__file__).parent / "data" / "slice.jsonl"
 
@@ -259,9 +260,10 @@ def test_a_floor_runs_in_a_process_of_its_own_and_a_peer_that_cannot_is_a_row_th
     assert fts5.docs["any@5"].mean == 1
     assert fts5.docs_per_s > 0 and fts5.peak_mb > 1
     assert chroma.failed == "cannot be installed: no such package"
-    table = runner.as_markdown("chat", [fts5, chroma])
-    assert "| fts5 3." in table and "no such package" in table
-    assert len({line.count("|") for line in table.splitlines()}) == 1
+    table = runner.as_markdown({"chat": [fts5, chroma]}, "").splitlines()
+    assert table[0] == "chat"
+    assert table[4].startswith("| fts5 3.") and "no such package" in table[5]
+    assert len({line.count("|") for line in table[2:]}) == 1
 
 
 def test_a_peer_that_breaks_is_a_row_with_its_last_words(chat, tmp_path):
@@ -280,9 +282,62 @@ def test_the_words_of_the_comparison(tmp_path, capsys):
     assert runner.main(["f", "--only", "nobody"]) == 2
     assert runner.main([]) == 2
     assert runner.main([str(tmp_path / "nothing.jsonl")]) == 1
+    assert runner.parse(["--scale", "10,200"]).scale == (10, 200)  # which needs no file
+    assert runner.main(["--scale", "0"]) == 2
     assert "scripts/bench-peers" in capsys.readouterr().out
 
 
 def test_every_peer_has_an_adapter():
     there = {path.stem for path in Path(runner.__file__).parent.glob("with_*.py")}
-    assert there == {f"with_{peer.name}" for peer in runner.PEERS}
+    assert there == {peer.adapter for peer in runner.PEERS}
+
+
+def test_a_peer_that_is_not_run_now_is_shown_from_an_earlier_run_and_marked(chat, tmp_path, capsys):
+    rows = tmp_path / "rows.json"
+    assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 0
+    assert "†" not in capsys.readouterr().out
+    kept = json.loads(rows.read_text())
+    (title,) = kept
+    kept[title][0] |= {"name": "chroma", "run": "2026-01-01T00:00:00Z"}  # what another peer measured another day
+    rows.write_text(json.dumps(kept))
+    assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("|")[1].strip().split()[0] for line in lines[4:6]] == ["fts5", "chroma"]
+    assert ["†" in line for line in lines[4:]] == [False, True, False, True]
+    rows.write_text('{"chat": [{"name": "fts5"}]}')
+    assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 2
+
+
+def test_holdfast_is_a_peer_of_the_same_run_with_the_same_measures(chat, tmp_path):
+    options = runner.Options((chat,), ("holdfast",), tmp_path)
+    (row,) = runner.compare(read(chat), options)
+    assert row.failed == "" and row.questions == 3
+    assert row.docs["any@5"].mean == 1
+    assert row.docs_per_s > 0 and row.p95_ms >= row.p50_ms > 0 and row.peak_mb > 1
+
+
+def test_at_scale_every_peer_gets_the_same_texts_and_holdfast_finds_them(tmp_path):
+    first, second = list(peer_scale.data(300)), list(peer_scale.data(300))
+    assert first == second and len(first) == 3  # the questions, then sessions of 200 and 100
+    docs = {doc["id"]: doc["text"] for line in first[1:] for doc in json.loads(line)}
+    asked = json.loads(first[0])
+    assert len(docs) == 300 and len(asked["warm"]) == 10 and len(asked["queries"]) == 40
+    assert all(set(query["text"].split()) <= set(docs[query["id"]].split()) for query in asked["queries"])
+    (row,) = runner.at_scale(300, runner.Options((), ("holdfast",), tmp_path))
+    assert row.failed == "" and row.docs == 300
+    assert row.found > 0.8 and row.p50_ms > 0 and row.cpu_ms > 0
+
+
+def test_only_what_has_as_many_passages_is_compared():
+    ours = peer_scale.Row("holdfast", "1", "", 1000, 9.0, 10.0, 20.0, 10.0, 1.0, 100.0)
+    same = ours.replace(name="mem0-bm25", p50_ms=125.0, cpu_ms=50.0)
+    fewer = ours.replace(name="mempalace", docs=500, p50_ms=40.0)
+    lines = peer_scale.as_markdown("1,000 passages", [ours, same, fewer], set()).splitlines()
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines[4:]]
+    assert [(row[6], row[8]) for row in cells] == [("1.0", "1.0"), ("12.5", "5.0"), ("", "")]
+
+
+def test_a_peer_that_takes_too_long_to_fill_is_measured_with_what_it_has(monkeypatch, tmp_path):
+    monkeypatch.setattr(peer_scale, "PATIENCE", 0)
+    (row,) = runner.at_scale(300, runner.Options((), ("holdfast",), tmp_path))
+    assert row.docs == 0 and row.found == 0

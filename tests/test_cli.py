@@ -546,7 +546,7 @@ def test_embed_says_what_is_left(holdfast, monkeypatch):
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
     assert "embedder  static, 1 passage without vectors yet\n" in holdfast("status").out
     assert holdfast("embed").out == "every passage has its vectors\n"
-    assert holdfast("embed", "--json").json == {"embedder": "static", "left": {"static": 0}, "unusable": 0}
+    assert holdfast("embed", "--json").json == {"embedder": "static", "left": {"static": 0}, "failed": {}}
     assert "embedder  static\n" in holdfast("status").out
 
 
@@ -562,7 +562,7 @@ def test_embed_with_a_model_that_cannot_be_used_says_so(holdfast, monkeypatch):
     holdfast("store", "the harbour opens at six", "--key", "k")
     said = holdfast("embed")
     assert said.code == 1
-    assert "1 model could not be used" in said.err
+    assert (said.out, said.err) == ("", "no vectors of the sentence model: the model is gone\n")
 
 
 # --- forgetting -------------------------------------------------------------------------------------------------------
@@ -887,6 +887,61 @@ def test_config_never_shows_the_key_of_an_endpoint(holdfast, home, monkeypatch):
     assert "sesame-open" in (home / "config.toml").read_text()
     monkeypatch.delenv("HOLDFAST_EMBED_KEY")
     assert holdfast("config", "search.key", "--unset", "--json").json["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("word2vec", "there is no embedder 'word2vec'"), ("gpt:4", "there is no kind of embedder 'gpt'"),
+        ("default,use", "default is a list itself (static,minilm,use)"), ("minilm,none", "none means no embedder at all"),
+        ("minilm,", "an empty name"), ("", "names no embedder"), ("onnx:/nowhere", "no model.onnx in the folder"),
+        ("minilm,endpoint:m@http://h/v1", "stand alone"), ("endpoint:m@http://h/v1,minilm", "stand alone"),
+        ("endpoint:m@http://user:hunter2@h/v1", "no user"), ("endpoint:m", "endpoint:MODEL@URL"), ("fastembed:", "the name"),
+    ],
+)  # fmt: skip
+def test_config_refuses_what_cannot_be_an_embedder(holdfast, home, value, said):
+    refused = holdfast("config", "search.embedder", value)
+    assert refused.code == 2 and said in refused.err and "hunter2" not in refused.err
+    assert refused.err.count("\n") == 2  # what is wrong, and what can be written instead
+    assert not (home / "config.toml").exists()
+
+
+def test_config_says_what_can_be_an_embedder(holdfast):
+    told = holdfast("config", "search.embedder", "word2vec").err
+    for choice in ("default", "none", "static", "minilm", "use", "endpoint:MODEL@URL", "onnx:FOLDER", "fastembed:NAME"):
+        assert choice in told
+    assert holdfast("config", "search.embedder", "Static, use").code == 0
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "endpoint:m@http://me:hunter2@h/v1", "endpoint:m@http://me:hun@ter2/hunter2@h/v1", "endpoint:m@http://h/v1?key=hunter2",
+        "endpoint:m@me:hunter2@h/v1", "http://me:hunter2@h/v1", "endpoint:m@http://h/v1#hunter2", "endpoint:hunter2@h",
+    ],
+)  # fmt: skip
+def test_a_password_in_the_setting_of_an_embedder_is_never_shown(holdfast, home, monkeypatch, setting):
+    from holdfast import config
+
+    holdfast("store", "the harbour opens at six", "--key", "k")
+    (home / "config.toml").write_text(f'[search]\nembedder = "{setting}"\n')
+    monkeypatch.delenv("HOLDFAST_EMBEDDER")
+    told = []
+    for words in (
+        ("config",), ("config", "search.embedder"), ("status",), ("doctor",), ("embed",), ("recall", "harbour", "--explain"),
+        ("recall", "harbour", "--mode", "hybrid", "--debug"),
+    ):  # fmt: skip
+        told += [holdfast(*words), holdfast(*words, "--json")]
+    assert [said for said in told if "hunter2" in said.out + said.err] == []
+    assert "hunter2" not in repr(config.load(home)) and "********" in repr(config.load(home))
+    assert "********" in told[0].out and "********" in holdfast("status").out
+
+
+@pytest.mark.parametrize("setting", ["default", "minilm,use", "onnx:/a@b", "endpoint:a@b@http://h:1/v1", "fastembed:BAAI/x@2"])
+def test_a_setting_without_a_password_is_shown_as_it_is(setting):
+    from holdfast.config import without_password
+
+    assert without_password(setting) == setting
 
 
 def test_config_changes_one_value_and_keeps_a_persons_comments(holdfast, home):

@@ -484,6 +484,27 @@ def test_what_is_remembered_of_words_and_passages_changes_no_answer(notes, monke
     assert [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries] == before
 
 
+def test_where_words_are_too_common_to_rate_the_rarest_still_choose(memory, monkeypatch):
+    memory.log([{"text": f"the weather of day {number} was fine"} for number in range(20)], session="days")
+    memory.log([{"text": "the weather spoiled the regatta"}], session="boats")
+    memory.embed()
+    rated = memory.recall("weather regatta", limit=3).hits
+    monkeypatch.setattr(seeking, "_RATED", 0)
+    monkeypatch.setattr(seeking, "_LEXICAL", 5)
+    monkeypatch.setattr(seeking, "_NEAR", 1)
+    assert memory.recall("weather regatta", limit=3).hits[0].text == rated[0].text == "the weather spoiled the regatta"
+    assert len(memory.recall("weather", limit=3)) == 3
+
+
+def test_how_common_a_word_is_is_counted_again_when_something_was_written(memory, open_memory):
+    memory.store("a heron by the lake", key="one")
+    assert memory._desk.index.frequencies(["heron", "otter"]) == {"heron": 1}
+    open_memory().store("an otter and a heron", key="two")
+    assert memory._desk.index.frequencies(["heron", "otter"]) == {"heron": 2, "otter": 1}
+    memory.forget("one")
+    assert memory._desk.index.frequencies(["heron", "otter"]) == {"heron": 1, "otter": 1}
+
+
 def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):
     monkeypatch.setattr(embedding, "_AT_ONCE", {"static": 20_000, "sentence": 2, "multi": 2})
     notes.store_many([{"key": f"k{number}", "text": f"sentence number {number}"} for number in range(40)])

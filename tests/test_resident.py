@@ -91,6 +91,25 @@ def test_a_socket_left_by_one_that_died_hinders_nobody(home, memory, staying):
     assert [hit.key for hit in memory.recall("harbour")] == ["k"]
 
 
+def test_it_goes_by_the_settings_as_they_are_now(home, memory, tmp_path, monkeypatch):
+    monkeypatch.delenv("HOLDFAST_EMBEDDER")
+    memory.store("harbour words", key="k")
+    settings = home / "config.toml"
+    settings.write_text('[search]\nembedder = "none"\n')
+    words = [sys.executable, "-m", "holdfast", "resident", "--home", str(home)]
+    staying = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert "answering" in staying.stderr.readline()
+        assert "no embedder" in ask(str(home), {"project": "demo"}, {"query": "harbour"}).reason
+        settings.write_text('[search]\nembedder = "static"\n')
+        told = ask(str(home), {"project": "demo"}, {"query": "harbour"})
+        assert (told.mode, told.degraded, told[0].key) == ("hybrid", False, "k")
+    finally:
+        staying.send_signal(signal.SIGINT)
+        staying.wait(20)
+        staying.stderr.close()
+
+
 def test_an_answer_survives_the_way_through_json(memory):
     memory.store("harbour words", key="k", tags=["a", "b"])
     answer = memory.recall("harbour", mode="keyword")

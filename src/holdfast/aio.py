@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from holdfast.config import Config
+from holdfast.errors import Trouble
 from holdfast.files import Files
 from holdfast.memory import Memory
 
@@ -26,8 +27,15 @@ class _Skin(Generic[T]):
 def _awaitable(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Skin[T], P], Coroutine[Any, Any, R]]:
     """The same verb, with the same signature, to be awaited."""
 
+    def work(inside: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return verb(inside, *args, **kwargs)
+        except StopIteration as error:  # no future can hold one: whoever awaits it would wait for ever
+            what = f"{verb.__name__}: something it was given said that it has nothing more"
+            raise Trouble(what, "See the cause: a `next` without a default, in what was given") from error
+
     async def run(self: _Skin[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, self._inside, *args, **kwargs)
+        return await asyncio.to_thread(work, self._inside, *args, **kwargs)
 
     functools.update_wrapper(run, verb)
     return run

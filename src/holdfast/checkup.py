@@ -7,7 +7,9 @@ import stat
 import time
 
 from holdfast import dates, house
-from holdfast.embed import presence
+from holdfast.config import named, source, without_password
+from holdfast.embed import for_search, presence
+from holdfast.embedding import by_role
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
@@ -91,7 +93,7 @@ def status(desk: Desk, brief: Brief) -> Status:
     return Status(
         home, True, desk.project_ids()[0], desk.session, desk.agent, os.path.join(home, "shelf"), tuple(scopes),
         _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded, len(brief.text), brief.shown,
-        sum([one.sessions for one in scopes]), _turns(desk, folders) if there else 0, desk.config.embedder,
+        sum([one.sessions for one in scopes]), _turns(desk, folders) if there else 0, _shown(desk),
         "; ".join([what for what, _ in presence.missing(desk.config.embedder)]), _waiting(desk) if there else 0,
     )  # fmt: skip
 
@@ -101,8 +103,12 @@ def _switched_off(desk: Desk) -> Status:
     home, project = desk.config.home, desk.project_ids()[0] if desk.override else None
     return Status(
         home, False, project, desk.session, desk.agent, os.path.join(home, "shelf"), (), _size(home, "index.db"),
-        _size(home, "ledger.db"), 0, 0, "", 0, (), embedder=desk.config.embedder,
+        _size(home, "ledger.db"), 0, 0, "", 0, (), embedder=_shown(desk),
     )  # fmt: skip
+
+
+def _shown(desk: Desk) -> str:
+    return without_password(desk.config.embedder)
 
 
 def _scope(desk: Desk, scope: str, visible: bool, last_write: str) -> ScopeStatus:
@@ -122,11 +128,11 @@ def _turns(desk: Desk, folders: tuple[str, ...]) -> int:
 def _waiting(desk: Desk) -> int:
     """How many passages lack vectors of a model that is set: those of the one that has seen the fewest."""
     try:
-        names = presence.names(desk.config.embedder)
+        wanted = [(one.name, role) for role, one in by_role(for_search(desk.config.embedder)).items()]
     except HoldfastError:
         return 0  # what is wrong with the setting is told elsewhere
-    seen = {model.name: model for model in desk.ask(desk.index.vectors.models)}
-    unseen = [seen.get(name) or Model(0, name, 0, 0) for name in names]
+    seen = {(model.name, model.role): model for model in desk.ask(desk.index.vectors.models)}
+    unseen = [seen.get(one) or Model(0, one[0], 0, 0) for one in wanted]
     return max([desk.ask(lambda one=one: desk.index.vectors.count_waiting(one)) for one in unseen], default=0)  # type: ignore[misc]
 
 
@@ -308,10 +314,11 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
 
 def _embedder(desk: Desk, mending: Mending) -> list[Problem]:
     """Search by meaning that cannot work. That it lags behind is no problem: `status` says so, and so does the answer."""
-    return [
-        Problem("embedder", what, fix or mending.holdfast("config search.embedder default"))
-        for what, fix in presence.missing(desk.config.embedder)
-    ]
+    wrong = presence.missing(desk.config.embedder) or presence.silent(desk.config.embedder, desk.config.embed_key)
+    another = mending.holdfast("config search.embedder default")
+    if os.path.isdir(desk.config.home) and source(named("search.embedder"), desk.config.home) == "HOLDFAST_EMBEDDER":
+        another = f"unset HOLDFAST_EMBEDDER; {another}"  # it would go over what the command sets
+    return [Problem("embedder", what, fix or another) for what, fix in wrong]
 
 
 def _ledger(desk: Desk, mending: Mending) -> list[Problem]:

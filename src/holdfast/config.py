@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+MASK = "********"  # what is shown where a secret stands
+
+
 class Setting(Record):
     """One line of config.toml: its name there, the environment variable that overrides it, and what it does."""
 
@@ -49,8 +52,9 @@ class Config(Record):
     unknown: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Never the key."""
-        return super().__repr__() if self.embed_key is None else repr(self.replace(embed_key=None))
+        """Never the key, nor a password."""
+        shown = self.replace(embed_key=None, embedder=without_password(self.embedder))
+        return repr(shown) if shown != self else super().__repr__()
 
 
 SETTINGS = (
@@ -107,6 +111,26 @@ def source(setting: Setting, home: str, environ: Mapping[str, str] | None = None
     if setting.env and env.get(setting.env):
         return setting.env
     return "config.toml" if setting.name in _read_toml(os.path.join(home, "config.toml")) else "default"
+
+
+def stamp(home: str) -> tuple[int, int, int] | None:
+    """Another one, another config.toml."""
+    try:
+        found = os.stat(os.path.join(home, "config.toml"))
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def without_password(embedder: str) -> str:
+    """The setting of an embedder as anybody may see it: what a URL must not have, and may have by mistake, is hidden."""
+    start, scheme, rest = embedder.partition("://")
+    if not scheme:
+        kind, colon, rest = embedder.partition(":")
+        return f"{kind}:{MASK}" if colon and "@" in rest and kind.strip().lower() == "endpoint" else embedder
+    user, at, place = rest.rpartition("@")  # the last one: an @ or a / may stand in a password that nobody encoded
+    cut = min([place.find(sign) for sign in "?#" if sign in place], default=len(place))
+    return start + scheme + (MASK + at if user or at else "") + place[:cut] + (place[cut] + MASK if cut < len(place) else "")
 
 
 def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:

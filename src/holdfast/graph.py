@@ -106,6 +106,11 @@ def about(facts: Iterable[Fact], entity: str) -> list[Fact]:
     return [fact for fact in facts if wanted is not None and wanted in map(web.find, (fact.subject, *fact.links))]
 
 
+def others_of(value: str, links: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that an alias declares: those linked in it, else those with commas between."""
+    return links or tuple(value.split(","))
+
+
 class _Web:
     """Names gathered into entities, and the links between them. An entity goes by the first of its folded names."""
 
@@ -168,7 +173,7 @@ class _Web:
         """Makes one of the names that these facts declare to be one."""
         for fact in facts:
             self._gather({fact.subject}, _DECLARES)
-            others = fact.links or tuple(fact.value.split(","))
+            others = others_of(fact.value, fact.links)
             self._gather(set(others), _IS_NAMED)
             for one, other in [(fold(fact.subject), fold(other)) for other in others]:
                 first, second = sorted((self._root(one), self._root(other)))

@@ -194,6 +194,12 @@ class Database:
             except apsw.Error as error:
                 raise self.failed(error) from error
 
+    def mark(self) -> tuple[int, int, int]:
+        """Another one, another content: something was written, here or by another process."""
+        with self.lock:
+            db = self.opened()
+            return self.generation, int(db.pragma("data_version")), db.total_changes()
+
     def row(self, statement: str, /, **values: Any) -> Any:
         """Its first row, or None."""
         rows = self.rows(statement, **values)

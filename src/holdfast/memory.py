@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.browsing import Piece, Snippet
     from holdfast.checkup import Reindexed, Status
     from holdfast.desk import Tags, When
+    from holdfast.embedding import Left
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
     from holdfast.leaf import Draft
@@ -312,8 +313,9 @@ class Memory:
 
         return graph.path(self.facts(as_of=as_of, scope=scope), start, end)
 
-    def embed(self) -> dict[str, int]:
-        """Give every passage its vectors now, instead of a few with each recall; by model, how many still lack them."""
+    def embed(self) -> Left:
+        """Give every passage its vectors now, instead of a few with each recall; by role of a model, how many still lack
+        them. Its `failed` says why a model could not be used."""
         desk = self._desk
         desk.must_be_enabled()
         desk.look(tuple(desk.shelf.scopes()))

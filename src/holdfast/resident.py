@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast import config
 from holdfast.errors import Busy, HoldfastError, UsageError, from_os
 from holdfast.house import Lock
 from holdfast.note import Answer, Hit, Scope, Source
@@ -65,12 +66,13 @@ def answer_of(fields: dict[str, Any]) -> Answer:
 
 
 class Resident:
-    """Answers until it is stopped."""
+    """Answers until it is stopped; when config.toml changes, by what it says then."""
 
     def __init__(self, home: str, open_memory: Open) -> None:
         self._home = home
         self._open = open_memory
         self._memories: dict[tuple[str | None, ...], Memory] = {}
+        self._settings = config.stamp(home)
 
     def serve(self, ready: Callable[[str], object] = lambda path: None) -> None:
         """Listen in the home. A second one for the same home is refused."""
@@ -113,8 +115,11 @@ class Resident:
             os.unlink(path)
         except OSError:
             pass
-        for memory in self._memories.values():
-            memory.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        while self._memories:
+            self._memories.popitem()[1].close()
 
     def _answer(self, connection: Any) -> None:
         import json
@@ -143,6 +148,9 @@ class Resident:
 
     def _memory(self, who: tuple[str | None, ...]) -> Memory:
         with self._guard:
+            if (settings := config.stamp(self._home)) != self._settings:
+                self._let_go()
+                self._settings = settings
             if who not in self._memories:
                 if len(self._memories) >= _CALLERS:
                     self._memories.pop(next(iter(self._memories))).close()

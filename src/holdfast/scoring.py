@@ -7,8 +7,6 @@ the figures. They are round numbers on purpose.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from holdfast import pieces
@@ -29,7 +27,8 @@ if TYPE_CHECKING:
 # What a signal is called: words in the text (bmd), with the turn before (bmw), in the session (bms), side by side (big);
 # words near in meaning (soft), also elsewhere in the session (soft_sm); nearness of the best piece (c_), of the whole (d_), of
 # the whole with its neighbours (g_) by the static, sentence and multilingual models; the person named (spk), the user (ru) or
-# the assistant (ra) who is meant; said in the first person (fp); of the time asked about (date) or close to it (near).
+# the assistant (ra) who is meant; said in the first person (fp); of the time asked about (date) or close to it (near); a
+# fact that holds of what the question names (fact: set by hand, the public data have none).
 WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "people": {
         "all": {
@@ -55,17 +54,18 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "note": {
         "all": {
             "bmd": 0.25, "big": 0.15, "date": 0.25, "near": 0.2, "when": 0.1, "soft": 0.1, "c_static": 0.1, "c_sentence": 0.8,
-            "c_multi": 1.0,
+            "c_multi": 1.0, "fact": 0.3,
         },
-        "static": {"bmd": 0.35, "c_static": 0.9},
+        "static": {"bmd": 0.35, "c_static": 0.9, "fact": 0.3},
     },
     "long": {
         "all": {
             "bmd": 0.3, "big": 0.15, "date": 0.3, "near": 0.25, "fp": 0.15, "when": 0.15, "soft": 0.15, "c_static": 0.4,
-            "c_sentence": 0.55,
+            "c_sentence": 0.55, "fact": 0.3,
         },
         "static": {
             "bmd": 0.35, "big": 0.2, "date": 0.3, "near": 0.25, "fp": 0.2, "when": 0.15, "soft": 0.15, "c_static": 0.75,
+            "fact": 0.3,
         },
     },
 }  # fmt: skip
@@ -73,6 +73,7 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
 _SCALE = {"people": (0.28, 1.6), "chat": (0.0, 1.2), "note": (0.25, 1.7), "long": (0.3, 1.5)}
 _FLOOR = {"people": 0.06, "chat": 0.06, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
 K1, B = 0.9, 0.4
+_FAR = 0.3  # words that are no nearer to each other have nothing in common
 _MISSING = 0.2  # nearness where the sentence model has no vector: what machines said at length
 _SLACK = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # people tell later
 _WHEN = pattern(
@@ -111,23 +112,25 @@ class Nearness:
 
 
 def signals(
-    pool: Pool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array
+    pool: Pool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array, legs: str
 ) -> dict[str, Array]:
-    """Every signal for every candidate, as WEIGHTS names them."""
-    counts = {term: pool.count(term) for term in asked.terms}
-    bm = _bm25(counts, asked, pool.p_length, max(float(pool.p_length.mean()), 1.0) if len(pool.p_length) else 1.0)
+    """Every signal that WEIGHTS names for the kinds among the candidates, for every candidate."""
+    mentions = pool.mentions(asked.terms)
+    counts = mentions.counts()
+    bm = _bm25(counts, asked, pool.p_length, float(pool.p_length.mean()))
     soft = _soft(pool, asked, words_of_question)
+    weighed = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[kind][legs]}
     best_of: dict[str, Array] = {}
     found: dict[str, Array] = {}
     for name, one in near.items():
-        _near(pool, name, one, best_of, found)
+        _near(pool, name, one, weighed, best_of, found)
     people = pool.marked(pieces.PEOPLE)
     rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - asked.of_assistant)
     rough += 0.1 * asked.number * pool.marked(pieces.NUMBER) + 0.1 * asked.when * pool.marked(pieces.TIME)
     for name, share in (("static", 0.5), ("sentence", 1.0), ("multi", 0.5)):
         rough = rough + share * best_of[name] if name in best_of else rough
     at = _best_piece(pool, rough)
-    found.update({"soft": soft[at], "big": _side_by_side(pool, asked, at)})
+    found.update({"soft": soft[at], "big": mentions.side_by_side()[at] / max(len(asked.terms) - 1, 1)})
     found.update({f"c_{name}": values[at] for name, values in best_of.items()})
     found["fp"] = people[at] * (1 - asked.of_assistant)
     found["direct"] = pool.marked(pieces.DIRECTIVE)[at] * people[at]
@@ -172,63 +175,53 @@ def why(pool: Pool, found: Mapping[str, Array], legs: str, place: int, meaning_o
     return told
 
 
-def _bm25(counts: Mapping[str, Array], asked: Question, length: Array, average: float) -> Array:
+def _bm25(counts: Array, asked: Question, length: Array, average: float) -> Array:
     """BM25, divided by what the whole question is worth: 0 to about 2, whatever is asked."""
-    score = np.zeros(len(length))
     norm = K1 * (1 - B + B * length / max(average, 1.0))
-    for term, count in counts.items():
-        score += asked.idf[term] * count * (K1 + 1) / (count + norm)
+    idf = np.array([asked.idf[term] for term in asked.terms]).reshape(-1, 1)
+    score: Array = (idf * counts * (K1 + 1) / (counts + norm)).sum(axis=0)
     return score / asked.whole
 
 
-def _of_words(pool: Pool, asked: Question, counts: Mapping[str, Array], average: float, found: dict[str, Array]) -> None:
+def _of_words(pool: Pool, asked: Question, counts: Array, average: float, found: dict[str, Array]) -> None:
     """Words in the passage, in it and the turn before, in the session."""
-    own = {term: np.bincount(pool.p_owner, count, pool.size) for term, count in counts.items()}
+    own = np.add.reduceat(counts, pool.p_first, axis=1)
     found["bmd"] = _bm25(own, asked, pool.length, average)
-    before = {term: count + _shift(count, pool.previous) for term, count in own.items()}
+    before = own + _shift(own.T, pool.previous).T
     found["bmw"] = _bm25(before, asked, pool.length + _shift(pool.length, pool.previous), 2 * average)
-    whole = {term: np.bincount(pool.session, count, pool.sessions)[pool.session] for term, count in own.items()}
+    whole = np.array([np.bincount(pool.session, count, pool.sessions)[pool.session] for count in own]).reshape(own.shape)
     long = pool.turns * average
-    found["bms"] = _bm25(whole, asked, long, float(long.mean()) if pool.size else 1.0)
-
-
-def _side_by_side(pool: Pool, asked: Question, at: Array) -> Array:
-    """The share of the question's pairs of words that stand side by side in the best piece."""
-    order = list(asked.terms)
-    pairs = list(pairwise(order))
-    score = np.zeros(pool.size)
-    if not pairs or not len(pool.tokens):
-        return score
-    together = pool.t_piece[:-1] == pool.t_piece[1:]
-    for first, second in pairs:
-        left, right = pool.holding(first), pool.holding(second)
-        hit = left[pool.tokens[:-1]] & right[pool.tokens[1:]] & together
-        score += np.bincount(pool.t_piece[:-1][hit], minlength=len(pool.p_owner))[at] > 0
-    return score / len(pairs)
+    found["bms"] = _bm25(whole, asked, long, float(long.mean()))
 
 
 def _soft(pool: Pool, asked: Question, of_question: Array) -> Array:
-    """For each word of the question the nearest word of the piece, by the static model."""
+    """For each word of the question the nearest word of the piece, by the static model; only near ones count."""
     score = np.zeros(len(pool.p_owner))
-    meant = pool.vocabulary.plain()[pool.tokens]
-    tokens, owner = pool.tokens[meant], pool.t_piece[meant]
-    if not len(tokens):
-        return score
     seen = np.zeros(len(pool.vocabulary), bool)
-    seen[tokens] = True
-    used = np.flatnonzero(seen)
+    seen[pool.tokens] = True
+    meant = seen & pool.vocabulary.plain()
+    used = np.flatnonzero(meant)
     table = pool.vocabulary.table()[used]
-    like = np.zeros(len(seen), np.float32)
+    like = np.array([np.vecdot(table, vector) for vector in of_question]).reshape(len(of_question), len(used))
+    for row, term in zip(like, asked.terms, strict=True):
+        held = pool.vocabulary.holders(term)
+        row[np.searchsorted(used, [token for token in held if meant[token]])] = 1
+    near = np.flatnonzero((like > _FAR).any(axis=0))
+    place = np.zeros(len(seen), np.int32)  # of each token its place among the near ones, counted from 1
+    place[used[near]] = np.arange(1, len(near) + 1)
+    found = place[pool.tokens]
+    at = np.flatnonzero(found)
+    if not len(at):
+        return score
+    which, owner = near[found[at] - 1], pool.t_piece[at]
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-    for number, term in enumerate(asked.terms):
-        like[used] = np.vecdot(table, of_question[number])
-        like[pool.vocabulary.holders(term)] = 1
-        nearest = np.maximum.reduceat(like[tokens], starts)
-        score[owner[starts]] += asked.idf[term] * np.clip((nearest - 0.3) / 0.7, 0, 1)
+    for row, term in zip(like, asked.terms, strict=True):
+        nearest = np.maximum.reduceat(row[which], starts)
+        score[owner[starts]] += asked.idf[term] * np.clip((nearest - _FAR) / (1 - _FAR), 0, 1)
     return score / asked.whole
 
 
-def _near(pool: Pool, name: str, one: Nearness, best_of: dict[str, Array], found: dict[str, Array]) -> None:
+def _near(pool: Pool, name: str, one: Nearness, weighed: set[str], best_of: dict[str, Array], found: dict[str, Array]) -> None:
     """The nearest unit of each piece, the mean of each passage, and that mean with its neighbours."""
     like = np.vecdot(one.vectors, one.question)  # unlike `@`, it never waits for another core
     missing = _MISSING if name == "sentence" else 0.0
@@ -238,17 +231,29 @@ def _near(pool: Pool, name: str, one: Nearness, best_of: dict[str, Array], found
         starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
         best[places[starts]] = np.maximum.reduceat(like, starts)
     best_of[name] = np.where(best < -0.999, missing, np.maximum(best, 0))
-    if name == "multi":
+    if not weighed & {f"d_{name}", f"g_{name}"}:
         return
     mean = np.zeros((pool.size, one.vectors.shape[1]), np.float32)
     if len(like):
         starts = np.flatnonzero(np.r_[True, one.owners[1:] != one.owners[:-1]])
         weight = np.sqrt(np.maximum(one.numbers % pieces.LENGTHS, 1)).astype(np.float32)  # longer ones say more
-        mean[one.owners[starts]] = np.add.reduceat(one.vectors * weight[:, None], starts, axis=0)
+        mean[one.owners[starts]] = _sums(one.vectors * weight[:, None], starts)
     mean = _unit(mean)
-    found[f"d_{name}"] = np.vecdot(mean, one.question)
-    around = _unit(mean + 0.5 * _shift(mean, pool.previous) + 0.5 * _shift(mean, pool.next))
-    found[f"g_{name}"] = np.vecdot(around, one.question)
+    if f"d_{name}" in weighed:
+        found[f"d_{name}"] = np.vecdot(mean, one.question)
+    if f"g_{name}" in weighed:
+        around = _unit(mean + 0.5 * _shift(mean, pool.previous) + 0.5 * _shift(mean, pool.next))
+        found[f"g_{name}"] = np.vecdot(around, one.question)
+
+
+def _sums(rows: Array, starts: Array) -> Array:
+    """The sum of each run of rows; with rows this wide, and runs this short, it is twice as quick as np.add.reduceat."""
+    lengths = np.diff(np.r_[starts, len(rows)])
+    total: Array = rows[starts]
+    for place in range(1, int(lengths.max())):
+        longer = np.flatnonzero(lengths > place)
+        total[longer] += rows[starts[longer] + place]
+    return total
 
 
 def _of_speakers(pool: Pool, asked: Question, found: dict[str, Array]) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from _thread import RLock
 from itertools import pairwise
 
-from holdfast import pieces, words
+from holdfast import dates, pieces, words
 from holdfast.embedding import Embedding, tokens_of
 from holdfast.index.rows import RECORDED, Sought
 from holdfast.index.sqlite import found_of
+from holdfast.stated import stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.pool import Pool, Vocabulary
 
 _LEXICAL, _NEAR = 200, 150  # candidates by words, and by each model
+_RATED = 2000  # mentions of a question's words that the catalogue rates one by one
 _BEST = 40  # at least, that are put in their final order
 
 
@@ -59,7 +61,7 @@ class Seeker:
         left = self.embedding.catch_up(progress)
         named = self._named(query) if self.embedding.by_role else []
         vectors = self.embedding.of_question(_first_person(query, named))
-        legs = self._legs(left, vectors)
+        legs = self._legs(vectors)
         reason = self._reason(left)
         if legs == "lexical":
             return Sought(self._index.search(query, asked, limit), "keyword", reason)
@@ -69,35 +71,64 @@ class Seeker:
 
         terms, common = words.looked_for(query, self._index.frequencies, self._index.beginning)
         most = _LEXICAL * 8 if asked.type or asked.tags else _LEXICAL  # more where some may be filtered out
-        matched = self._index.matches(words.rarest(terms, common), asked, most) if mode != "semantic" else {}
         folders = self._index.folders_of(asked)
+        matched = self._by_words(terms, common, asked, folders, most) if mode != "semantic" else []
         near = self._near(vectors, legs, [id for id, _, _ in folders])
-        ids = dict.fromkeys([*matched, *[id for _, _, some in near.values() for id in some]])
+        facts = stated(self._index, query, asked, now or dates.now()) if mode != "semantic" else {}
+        ids = dict.fromkeys([*matched, *facts, *[id for _, _, some in near.values() for id in some]])
         ids.update(dict.fromkeys(self._index.beside(list(ids))))
         rows = self._index.rows(ids, asked)
         if not rows:
             return Sought([], mode, reason)
-        pool, found = self._signals(query, rows, terms, common, named, near, folders, now)
+        pool, found = self._signals(query, rows, terms, common, named, near, folders, now, legs)
+        found["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
         score = scoring.total(pool, found, legs, mode == "semantic")
-        has_words = (found["bmd"] > 0) | (found["bmw"] > 0)
+        has_words = (found["bmd"] > 0) | (found["bmw"] > 0) | (found["fact"] > 0)
         kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
         order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _BEST)].tolist()
         best = [found_of(rows[place], float(score[place])) for place in order]
         why = {rows[place][0]: scoring.why(pool, found, legs, place, mode == "semantic") for place in order} if explain else {}
         return Sought(best, mode, reason, why)
 
+    def _by_words(
+        self, terms: dict[str, str], common: dict[str, int], asked: Asked, folders: list[tuple[int, int, int]], most: int
+    ) -> list[int]:
+        """The passages with the most telling words of the question. Where mentions are few the catalogue rates them all; where
+        they are many it names them, and how rare their words are and how short they are decides."""
+        import numpy as np
+
+        from holdfast import scoring
+
+        if sum([common.get(term, 0) for term in terms]) <= _RATED:
+            return list(self._index.matches([term for term in terms if term in common], asked, most))
+        passages, total = _sizes(folders)
+        mentions, worth = [], []
+        for term in words.rarest(terms, common, 1):
+            named = self._index.having(term, asked, words.POSTINGS)
+            some = np.fromstring(named, np.int64, sep=",") if named else np.zeros(0, np.int64)
+            mentions.append(some)
+            worth.append(np.full(len(some), _idf(common[term], passages)))
+        ids, places = np.unique(np.concatenate(mentions), return_inverse=True)
+        score = np.bincount(places, np.concatenate(worth))
+        best = np.lexsort((-ids, -score))[: 4 * most]
+        length = dict(self._index.lengths(ids[best].tolist()))
+        words_of = np.array([length.get(id, 0) for id in ids[best].tolist()], np.float64)
+        rated = score[best] / (1 + scoring.K1 * (1 - scoring.B + scoring.B * words_of * passages / max(total, 1)))
+        return [int(id) for id in ids[best[np.argsort(-rated, kind="stable")[:most]]]]
+
     def _signals(
         self, query: str, rows: list[tuple[Any, ...]], terms: dict[str, str], common: dict[str, int], named: list[str],
         near: dict[str, tuple[Model, NDArray[Any], list[int]]], folders: list[tuple[int, int, int]], now: str | None,
+        legs: str,
     ) -> tuple[Pool, dict[str, NDArray[Any]]]:  # fmt: skip
         from holdfast import scoring
         from holdfast.spans import spans
 
         pool = self._pool(rows)
-        passages, total = max(sum([count for _, count, _ in folders]), 1), sum([count for _, _, count in folders])
+        passages, total = _sizes(folders)
         names = {term for name in named for term in words.asked(name)}
         kept = {term: word for term, word in terms.items() if term not in names} or terms
-        years = sorted({int(row[RECORDED][:4]) for row in rows if row[RECORDED][:4].isdigit()})
+        years = sorted({int(year) for year in {row[RECORDED][:4] for row in rows} if year.isdigit()})
         question = scoring.Question(
             query, kept, {term: _idf(common.get(term, 0), passages) for term in kept}, frozenset(named),
             spans(query, now, tuple(years[:50])),
@@ -107,7 +138,7 @@ class Seeker:
             for role, (model, vector, _) in near.items()
         }
         static: Any = self.embedding.by_role["static"]  # without it, words alone are searched
-        return pool, scoring.signals(pool, question, total / passages, nearness, static.words(list(kept.values())))
+        return pool, scoring.signals(pool, question, total / passages, nearness, static.words(list(kept.values())), legs)
 
     def _pool(self, rows: list[tuple[Any, ...]]) -> Pool:
         from holdfast.pool import Pool, Vocabulary
@@ -136,13 +167,12 @@ class Seeker:
         return Pool(rows, vocabulary)
 
     def _near(
-        self, vectors: dict[str, NDArray[Any]], legs: str, folders: list[int]
+        self, vectors: dict[str, tuple[Model, NDArray[Any]]], legs: str, folders: list[int]
     ) -> dict[str, tuple[Model, NDArray[Any], list[int]]]:
-        """By model: the question's vector, and the passages nearest to it."""
+        """By role: the model, the question's vector, and the passages nearest to it."""
         near = {}
-        for role, vector in vectors.items():
+        for role, (model, vector) in vectors.items():
             if legs == "all" or role == "static":
-                model = self.embedding.model(role)
                 near[role] = model, vector, self._index.vectors.nearest(model, folders, vector, _NEAR)
         return near
 
@@ -150,16 +180,19 @@ class Seeker:
         """Why an answer is less than it could be."""
         if not self.embedding.by_role:
             return "no embedder is set: keyword search ran"
-        if self.embedding.failed:
-            return "; ".join(dict.fromkeys(self.embedding.failed.values()))
+        said = list(dict.fromkeys(self.embedding.failed.copy().values()))
         waiting = max(left.values(), default=0)
-        return f"{waiting:,} passages wait for their vectors: `holdfast embed` makes them now" if waiting else ""
+        if waiting and not said:
+            said.append(f"{waiting:,} passages wait for their vectors: `holdfast embed` makes them now")
+        if said and self.embedding.older:
+            said.append(f"until then the older vectors of {', '.join(self.embedding.older)} answer")
+        return "; ".join(said)
 
-    def _legs(self, left: dict[str, int], vectors: dict[str, NDArray[Any]]) -> str:
+    def _legs(self, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> str:
         """What an order can stand on: every model, the quick one alone, or words alone."""
         if "static" not in vectors:
             return "lexical"
-        return "all" if "sentence" in vectors and left.get("sentence") == 0 else "static"
+        return "all" if "sentence" in vectors else "static"
 
     def _named(self, query: str) -> list[str]:
         """The people named in a question who speak in sessions: one word or two."""
@@ -177,6 +210,11 @@ def _first_person(query: str, names: list[str]) -> str:
         query = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", query, flags=re.IGNORECASE)
         query = re.sub(rf"\b{re.escape(name)}\b", "I", query, flags=re.IGNORECASE)
     return " ".join(query.split())
+
+
+def _sizes(folders: list[tuple[int, int, int]]) -> tuple[int, int]:
+    """How many passages some folders have, and how many words."""
+    return max(sum([count for _, count, _ in folders]), 1), sum([count for _, _, count in folders])
 
 
 def _idf(frequency: int, passages: int) -> float:

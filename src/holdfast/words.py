@@ -51,7 +51,7 @@ _COMMON = (
     "you're you've your yours yourself yourselves also may might must shall us "
 )
 COMMON = frozenset(_COMMON.split())  # what means nothing by itself, in English; elsewhere its being everywhere tells
-_POSTINGS = 6_000  # how many mentions of words one search looks through: the rarest words first,
+POSTINGS = 6_000  # how many mentions of words one search looks through: the rarest words first,
 _RAREST = 2  # and so many whatever it costs
 _MOST_SEEN = 50_000
 _stemmers: dict[str, Any] = {}
@@ -102,12 +102,13 @@ def looked_for(
     return terms, common
 
 
-def rarest(terms: Mapping[str, str], common: Mapping[str, int]) -> list[str]:
-    """The words a search starts from: common ones add to an order that the rare ones have nearly made."""
+def rarest(terms: Mapping[str, str], common: Mapping[str, int], least: int = _RAREST) -> list[str]:
+    """The words a search starts from, `least` whatever they cost: common ones add to an order that the rare ones have nearly
+    made."""
     chosen: list[str] = []
     total = 0
     for term in sorted([term for term in terms if term in common], key=lambda term: common[term]):
-        if len(chosen) >= _RAREST and total + common[term] > _POSTINGS:
+        if len(chosen) >= least and total + common[term] > POSTINGS:
             break
         chosen.append(term)
         total += common[term]

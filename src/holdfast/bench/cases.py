@@ -32,7 +32,7 @@ def wanted(argv: list[str], option: Callable[[str, str], dict[str, Any]], fix: s
             given |= _shared(name, value) or option(name, value)
         else:
             files.append(Path(word))
-    if not files:
+    if not files and "scale" not in given:  # which brings its own data
         raise UsageError("name at least one file of cases", fix)
     return {"files": tuple(files), **given}
 

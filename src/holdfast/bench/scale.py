@@ -1,4 +1,7 @@
-"""How hybrid recall grows with the number of passages: turns through `Memory.log`, static vectors, floors beside."""
+"""How hybrid recall grows with the number of passages: turns through `Memory.log`, static vectors, floors beside.
+
+Hybrid recall and its floor are told in CPU time: what else a machine does then counts less. `fresh` is a question that nobody
+asked before in this process, `hybrid` one whose passages it has seen."""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class Scale(Record):
     passages: int
     build_per_s: float
     keyword_p50_ms: float
-    hybrid_p50_ms: float
+    fresh_p50_ms: float  # CPU, of questions asked for the first time,
+    hybrid_p50_ms: float  # and again
     hybrid_p95_ms: float
     floor_ms: float  # a bare FTS5 query and a bare scan of as many vectors
     ratio: float
@@ -51,16 +55,16 @@ def measure(base: Path, size: int, seed: int, say: Callable[[str], None]) -> Sca
         built = time.perf_counter() - start
         queries = [prose.query(text) for text in texts[:_ASKED]]
         keyword = [floors.milliseconds(memory.recall, query, mode="keyword") for query in queries]
-        for query in queries:  # what is worked out once in a process is not the price of a question
-            memory.recall(query)
-        hybrid = sorted([floors.milliseconds(memory.recall, query) for query in queries])
+        memory.recall(prose.query(texts[-1]))  # what is loaded once in a process is not the price of a question
+        fresh = [floors.cpu_milliseconds(memory.recall, query) for query in queries]
+        hybrid = sorted([floors.cpu_milliseconds(memory.recall, query) for query in queries])
     peak = _peak()
     floor = _floor(texts, queries, seed)
     cold = statistics.median([floors.process(floors.cold_recall(query), str(home)) for query in queries[:7]])
     p50 = statistics.median(hybrid)
     return Scale(
-        size, round(size / built), statistics.median(keyword), p50, hybrid[int(len(hybrid) * 0.95)], floor, p50 / floor,
-        cold, peak, floors.index_bytes(str(home)) // size,
+        size, round(size / built), statistics.median(keyword), statistics.median(fresh), p50,
+        hybrid[int(len(hybrid) * 0.95)], floor, p50 / floor, cold, peak, floors.index_bytes(str(home)) // size,
     )  # fmt: skip
 
 
@@ -74,10 +78,10 @@ def _floor(texts: list[str], queries: list[str], seed: int) -> float:
     vectors = np.random.default_rng(seed).standard_normal((len(texts), _DIM), dtype=np.float32)
     taken = []
     for query in queries:
-        start = time.perf_counter()
+        start = time.process_time()
         bare.search(query)
         np.argpartition(-np.vecdot(vectors, vectors[0]), min(150, len(texts) - 1))
-        taken.append((time.perf_counter() - start) * 1000)
+        taken.append((time.process_time() - start) * 1000)
     return statistics.median(taken)
 
 
@@ -91,17 +95,18 @@ def _peak() -> float:
 
 def show(rows: list[Scale]) -> None:
     """A table, and how the time of an answer grows."""
-    names = f"{'passages':>10}{'build/s':>10}{'keyword p50':>13}{'hybrid p50':>12}{'p95':>10}{'floor':>10}{'ratio':>8}"
-    print(f"\n{names}{'cold':>9}{'peak':>9}{'bytes each':>12}")
+    names = f"{'passages':>10}{'build/s':>10}{'keyword p50':>13}{'fresh':>10}{'hybrid p50':>12}{'p95':>10}{'floor':>10}"
+    print(f"\n{names}{'ratio':>8}{'cold':>9}{'peak':>9}{'bytes each':>12}")
     for row in rows:
         print(
-            f"{row.passages:>10,}{row.build_per_s:>10,.0f}{row.keyword_p50_ms:>10.2f} ms{row.hybrid_p50_ms:>9.2f} ms"
+            f"{row.passages:>10,}{row.build_per_s:>10,.0f}{row.keyword_p50_ms:>10.2f} ms{row.fresh_p50_ms:>7.2f} ms"
+            f"{row.hybrid_p50_ms:>9.2f} ms"
             f"{row.hybrid_p95_ms:>7.2f} ms{row.floor_ms:>7.2f} ms{row.ratio:>7.2f}×{row.cold_ms:>6.0f} ms"
             f"{row.peak_mb:>6.0f} MB{row.bytes_per_passage:>12,}"
         )
     if len(rows) > 1:
         widest = max(row.hybrid_p50_ms for row in rows)
-        print("\nhybrid p50 as the number of passages grows (static vectors)")
+        print("\nhybrid p50 (CPU) as the number of passages grows (static vectors)")
         for row in rows:
             bar = "█" * max(1, round(40 * row.hybrid_p50_ms / widest))
             print(f"{row.passages:>10,} {bar} {row.hybrid_p50_ms:.1f} ms")

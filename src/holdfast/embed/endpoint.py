@@ -34,22 +34,40 @@ _SETTING = re.compile(r"(?P<model>.+)@(?P<url>[A-Za-z]+://.*)", re.S)
 class Endpoint:
     """Asks in batches, waits a bounded time, tries again where that may help, and believes no answer unchecked."""
 
-    def __init__(self, model: str, url: str, *, key: str | None = None, seconds: float = 30) -> None:
+    def __init__(
+        self, model: str, url: str, *, key: str | None = None, seconds: float = 30, tries: int | None = None
+    ) -> None:
         self._place = _place(url)
         self._model = model
         self._key = _fit_for_a_header(key)
         self._seconds = seconds
+        self._tries = TRIES if tries is None else tries
         self._dim = 0
         self._lock = threading.Lock()
         self.name = f"endpoint-{model}@{self._place.netloc}{self._place.path}"
+        self.setting = f"endpoint:{model}@{self._place.geturl()}"
 
     @classmethod
-    def named(cls, setting: str, *, key: str | None, seconds: float) -> Endpoint:
+    def named(cls, setting: str, *, key: str | None, seconds: float, tries: int | None = None) -> Endpoint:
         """From `MODEL@URL`; the model's name may have an @ in it."""
         found = _SETTING.fullmatch(setting)
         if not found:
             raise ConfigError("an endpoint is written endpoint:MODEL@URL", "For example endpoint:bge-m3@http://localhost:8080/v1")
-        return cls(found["model"], found["url"], key=key, seconds=seconds)
+        return cls(found["model"], found["url"], key=key, seconds=seconds, tries=tries)
+
+    @classmethod
+    def again(cls, setting: str, now: list[Endpoint], seconds: float) -> Endpoint:
+        """One that was set before, if it is where an endpoint is set now, or on this machine: text goes nowhere else."""
+        older = cls.named(setting, key=None, seconds=seconds, tries=1)
+        same = next((one for one in now if one._place[:2] == older._place[:2]), None)
+        if same is None and not _is_here(older._place.hostname or ""):
+            raise ConfigError("an endpoint that is no longer set is not asked", "Set it again")
+        older._key = same._key if same else ""
+        return older
+
+    def reach(self) -> None:
+        """Ask for one vector, to see whether anybody answers."""
+        self._ask(["how long is a vector"])
 
     @property
     def dim(self) -> int:
@@ -79,7 +97,7 @@ class Endpoint:
     def _answer(self, body: bytes) -> bytes:
         """The bytes of an answer with status 200, after as many tries as make sense."""
         why = ""
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, self._tries + 1):
             pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 status, wait, data = self._once(body)
@@ -92,9 +110,9 @@ class Endpoint:
                 if status not in AGAIN:
                     raise self._trouble(why, _remedy(status))
                 pause = pause if wait is None else min(wait, LONGEST_PAUSE)
-            if attempt < TRIES:
+            if attempt < self._tries:
                 time.sleep(pause)
-        raise self._trouble(f"{why}, {TRIES} times", REMEDY)
+        raise self._trouble(why if self._tries == 1 else f"{why}, {self._tries} times", REMEDY)
 
     def _once(self, body: bytes) -> tuple[int, float | None, bytes]:
         """One request: the status, how long the server asks us to wait, and what it answered."""
@@ -150,6 +168,16 @@ def _place(url: str) -> SplitResult:
         raise ConfigError("the endpoint's URL has characters that no URL has", "Write it like http://localhost:8080/v1")
     path = place.path.rstrip("/") or "/v1"
     return place._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this very machine."""
+    import ipaddress
+
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _fit_for_a_header(key: str | None) -> str:

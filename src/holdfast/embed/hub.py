@@ -23,6 +23,7 @@ class Hub:
         if not model:
             raise ConfigError("fastembed: needs the name of a model", "For example fastembed:BAAI/bge-small-en-v1.5")
         self.name = f"fastembed-{model}"
+        self.setting = f"fastembed:{model}"
         self._model = model
         self._threads = threads
         self._lock = threading.Lock()

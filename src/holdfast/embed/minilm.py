@@ -22,6 +22,7 @@ class MiniLM:
     """Weights alone are 8-bit and the sums are not, so a text has the same vector alone and in any batch."""
 
     name = f"minilm-{MODEL[:12]}"
+    setting = "minilm"
     dim = 384
 
     def __init__(self, threads: int = 1) -> None:

@@ -32,6 +32,7 @@ class Folder:
     def __init__(self, folder: str, threads: int = 1) -> None:
         if not os.path.isabs(folder) or not os.path.isfile(os.path.join(folder, "model.onnx")):
             raise ConfigError(f"there is no model.onnx in the folder {folder!r}", "Set onnx: and the full path of a folder")
+        self.setting = f"onnx:{folder}"
         self._folder = folder
         self._threads = threads
         self._lock = threading.RLock()

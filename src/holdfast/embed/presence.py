@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from holdfast.embed import DEFAULT, chosen, for_search, hub, minilm, onnx, static, use
-from holdfast.errors import ConfigError
+from holdfast.embed import DEFAULT, chosen, hub, minilm, onnx, static, use
+from holdfast.errors import ConfigError, Trouble
 
+_PATIENCE = 5.0  # seconds
 _STATIC = ("wordllama", static.PACKAGE)
 _RUNTIME = ("onnxruntime", "onnxruntime")
 _PACKAGES = {
@@ -18,18 +19,13 @@ _PACKAGES = {
 }
 
 
-def names(setting: str) -> list[str]:
-    """The names of the models that search by meaning uses: those set, and the static one beside any other."""
-    return [one.name for one in for_search(setting)]
-
-
 def missing(setting: str) -> list[tuple[str, str]]:
     """What keeps them from being loaded, each with the command that mends it, where there is one."""
     try:
         if not chosen(setting):
             return []
     except ConfigError as error:
-        return [(error.message, "")]
+        return [(str(error), "")]
     kinds = ["static", *_kinds(setting)]
     needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
     return [
@@ -37,6 +33,20 @@ def missing(setting: str) -> list[tuple[str, str]]:
         for module, requirement in needed
         if find_spec(module) is None
     ]
+
+
+def silent(setting: str, key: str | None) -> list[tuple[str, str]]:
+    """Why an endpoint does not answer, asked once and with little patience; no command mends that."""
+    kind, _, rest = setting.strip().partition(":")
+    if kind.strip().lower() != "endpoint":
+        return []
+    from holdfast.embed.endpoint import Endpoint
+
+    try:
+        Endpoint.named(rest.strip(), key=key, seconds=_PATIENCE, tries=1).reach()
+    except (Trouble, ConfigError) as error:
+        return [(str(error), "")]
+    return []
 
 
 def _kinds(setting: str) -> list[str]:

@@ -23,6 +23,7 @@ class Static:
     """The token vectors of wordllama's l2_supercat, read from its files; the package itself is never imported."""
 
     name = f"static-{TABLE[:12]}"
+    setting = "static"
     dim = 256
 
     def __init__(self) -> None:

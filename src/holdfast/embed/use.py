@@ -23,6 +23,7 @@ class Multilingual:
     """Google's universal sentence encoder, multilingual, third version."""
 
     name = f"use-{WEIGHTS[:12]}"
+    setting = "use"
     dim = 512
 
     def __init__(self, threads: int = 1) -> None:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 2  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 3  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
+_MOST_COUNTED = 20_000  # words
 
 
 Lost = Renewed  # the catalogue was not usable and has been started anew; fill it and ask again
@@ -46,6 +47,7 @@ class Index(Catalogued):
     def __init__(self, home: str, busy_seconds: float) -> None:
         super().__init__(Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds), SQL)
         self.vectors = Shelved(self._database, SQL)
+        self._common: tuple[object, dict[str, int]] = None, {}  # what the catalogue was, and how common words were in it
 
     def generation(self) -> int:
         """Which file this is, counted from the first that was opened."""
@@ -76,12 +78,9 @@ class Index(Catalogued):
 
     def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
         """The passages of the places asked about that have any of these words, the best with the lowest number."""
-        folders = self.folders_of(asked)
-        if not terms or not folders:
+        match = self._match(terms, asked)
+        if not match:
             return {}
-        match = "{names text} : (" + " OR ".join([f'"{term}"' for term in terms]) + ")"
-        if asked.as_of or sum([folder[1] for folder in folders]) < self._one("current")[0]:  # else there is nothing elsewhere
-            match = f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND {match}"
         scores = dict(self._all("match_now", query=match, pool=most))
         if asked.as_of:
             scores.update(self._all("match_past", query=match, pool=most))
@@ -91,6 +90,26 @@ class Index(Catalogued):
         """The folders of these scopes that were ever catalogued."""
         rows: list[Any] = self._all("known_folders", scopes=listed(scopes))
         return {(row[0], row[1]): row[2:] for row in rows}
+
+    def having(self, term: str, asked: Asked, most: int) -> str:
+        """The newest passages of the places asked about that have this word, their numbers with commas between. Numbers as one
+        text, because there may be thousands, and rating each costs ten times as much as naming it."""
+        match = self._match([term], asked)
+        return str(self._one("having", query=match, most=most)[0] or "") if match else ""
+
+    def lengths(self, ids: list[int]) -> list[tuple[int, int]]:
+        """How many words each of these passages has: id, words."""
+        return self._all("lengths", ids=_numbers(ids))
+
+    def _match(self, terms: list[str], asked: Asked) -> str:
+        """What FTS5 is asked for: any of these words, in the places asked about; nothing if there are none."""
+        folders = self.folders_of(asked)
+        if not terms or not folders:
+            return ""
+        match = "{names text} : (" + " OR ".join([f'"{term}"' for term in terms]) + ")"
+        if asked.as_of or sum([folder[1] for folder in folders]) < self._one("current")[0]:  # else there is nothing elsewhere
+            match = f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND {match}"
+        return match
 
     def folders_of(self, asked: Asked) -> list[tuple[int, int, int]]:
         """The folders a question is about: id, how many passages, how many words in them."""
@@ -114,7 +133,14 @@ class Index(Catalogued):
 
     def frequencies(self, terms: list[str]) -> dict[str, int]:
         """In how many passages each of these words stands; one that stands in none is not told."""
-        return dict(self._all("frequency", terms=listed(terms)))
+        now = self._database.mark()
+        if self._common[0] != now or len(self._common[1]) > _MOST_COUNTED:
+            self._common = now, {}
+        known = self._common[1]
+        fresh = [term for term in terms if term not in known]
+        if fresh:  # counting a common word goes through all its mentions
+            known.update({**dict.fromkeys(fresh, 0), **dict(self._all("frequency", terms=listed(fresh)))})
+        return {term: known[term] for term in terms if known[term]}
 
     def beginning(self, start: str) -> list[str]:
         """The commonest words that begin so."""
@@ -162,6 +188,21 @@ class Index(Catalogued):
         """The key of a note that states facts about a subject."""
         row = self._one("stating", scope=scope, about=fold(subject))
         return str(row[0]) if row else None
+
+    def has_facts(self) -> bool:
+        """Whether anything states a fact."""
+        return self._one("any_fact") is not None
+
+    def declared(self, scopes: tuple[str, ...], labels: list[str]) -> list[tuple[str, str, tuple[str, ...]]]:
+        """The facts that hold under these labels: subject, value, links."""
+        rows = self._all("declared", scopes=listed(scopes), labels=listed(labels))
+        return [(subject, value, tuple(links.split("\n")) if links else ()) for subject, value, links in rows]
+
+    def stating_passages(self, names: Iterable[str], asked: Asked, now: str, most: int) -> list[tuple[int, str, str]]:
+        """The passages that state what holds now about any of these names: passage, subject, label."""
+        return self._all(
+            "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
+        )
 
     def counts(self) -> list[tuple[str, str, int, int, str]]:
         """Per folder: how many files, how many bytes, last change."""

@@ -94,10 +94,14 @@ INSERT INTO past (past, rank) VALUES ('secure-delete', 1);
 INSERT INTO now (now, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)');
 INSERT INTO past (past, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)');
 CREATE TABLE model (
-  id   INTEGER PRIMARY KEY AUTOINCREMENT,
-  name TEXT NOT NULL UNIQUE,
-  dim  INTEGER NOT NULL,
-  done INTEGER NOT NULL DEFAULT 0          -- every passage up to this one has its vectors
+  id      INTEGER PRIMARY KEY AUTOINCREMENT,
+  name    TEXT NOT NULL,
+  dim     INTEGER NOT NULL,
+  done    INTEGER NOT NULL DEFAULT 0,      -- every passage up to this one has its vectors
+  role    TEXT NOT NULL,                   -- what it is for: static, sentence, multi
+  setting TEXT NOT NULL,                   -- what opens it again; never a key or a password
+  asked   INTEGER NOT NULL DEFAULT 0,      -- the newest other model there was when somebody who has this one set last asked
+  UNIQUE (name, role)
 );
 CREATE TABLE block (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -216,6 +220,12 @@ DELETE FROM fact WHERE doc = :doc;
 -- name: match_now
 SELECT rowid, rank FROM now WHERE now MATCH :query ORDER BY rank LIMIT :pool;
 
+-- name: having
+SELECT group_concat(rowid) FROM (SELECT rowid FROM now WHERE now MATCH :query ORDER BY rowid DESC LIMIT :most);
+
+-- name: lengths
+SELECT id, words FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
+
 -- name: match_past
 SELECT rowid, rank FROM past WHERE past MATCH :query ORDER BY rank LIMIT :pool;
 
@@ -226,7 +236,7 @@ SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source,
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
-  AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0)
+  AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
   AND (p.valid_to IS NULL OR p.valid_to > :now);
 
 -- name: passages_at
@@ -292,6 +302,23 @@ ORDER BY a.about, a.named, a.valid_from, a.line;
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about ORDER BY d.key LIMIT 1;
 
+-- name: any_fact
+SELECT 1 FROM fact LIMIT 1;
+
+-- name: declared
+SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.named IN (SELECT value FROM json_each(:labels)) AND a.valid_to IS NULL
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) LIMIT 10000;
+
+-- name: stating_passages
+SELECT p.id, a.subject, a.label
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+  JOIN passage p ON p.doc = d.id AND p.past = 0 AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
+WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
+  AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part)
+ORDER BY a.about IN (SELECT value FROM json_each(:names)) DESC, p.id DESC LIMIT :most;
+
 -- name: counts
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0), coalesce(max(d.updated), '')
 FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id ORDER BY f.scope, f.part;
@@ -343,10 +370,13 @@ SELECT term, doc FROM now_word WHERE term IN (SELECT value FROM json_each(:terms
 SELECT term, doc FROM now_word WHERE term >= :first AND term < :last ORDER BY doc DESC LIMIT 20;
 
 -- name: models
-SELECT id, name, dim, done FROM model ORDER BY id;
+SELECT id, name, dim, done, role, setting, asked FROM model ORDER BY id;
 
 -- name: add_model
-INSERT INTO model (name, dim) VALUES (:name, :dim) ON CONFLICT DO NOTHING;
+INSERT INTO model (name, dim, role, setting) VALUES (:name, :dim, :role, :setting) ON CONFLICT DO NOTHING;
+
+-- name: model_asked
+UPDATE model SET asked = :newest WHERE id = :model AND asked < :newest;
 
 -- name: drop_model
 DELETE FROM model WHERE id = :model;

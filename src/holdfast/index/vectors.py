@@ -2,7 +2,7 @@
 
 A block holds the vectors of one model and one folder: for each slot the passage it belongs to, its signs (one bit a
 number) and its numbers (one byte each). A vector is put by writing its slot in place, and taken out by zeroing it. A
-process that asks keeps the signs in memory (and the numbers too while there are few), and reads again only the blocks that
+process that asks keeps the signs in memory (and the numbers too unless there are many), and reads again only the blocks that
 changed since. numpy is imported by those who ask, not by those who only erase.
 """
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 SLOTS = 256  # of a block
 PIECES = 1 << 14  # vectors of a passage are told apart by a number below this: an owner is `passage * PIECES + number`
-EXACT = 50_000  # vectors of a folder up to which every one is compared; beyond, the signs choose whom to compare
-_POOL = 512  # that the signs choose
+EXACT = 16_384  # vectors of a folder up to which every one is compared; beyond, the signs choose whom to compare
+HELD = 128 << 20  # bytes of the numbers that are kept in memory; where there are more, they are read when they are needed
+_POOL, _POOL_AFAR = 2048, 512  # that the signs choose from numbers in memory, and from others
 
 
 class Model(Record):
@@ -36,6 +37,9 @@ class Model(Record):
     name: str
     dim: int
     done: int
+    role: str = ""
+    setting: str = ""  # what opens it again
+    asked: int = 0  # the newest other model that was here when somebody who has this one set last asked
 
 
 class Waiting(Record):
@@ -128,100 +132,131 @@ def unpacked(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 class Reader:
-    """One process's copy of the vectors of one model in one folder: their signs, and their numbers while they are few."""
+    """One process's copy of the vectors of one model in one folder: their signs, and their numbers unless they are many.
+
+    A block's slots stand side by side, and blocks in the order in which they were first read; an empty slot's id is 0."""
 
     def __init__(self, model: Model) -> None:
+        import numpy as np
+
+        self.mark: object = None  # what the catalogue was when this was read
         self._model = model
-        self._width = -(-model.dim // 8)
-        self._blocks: dict[int, tuple[int, NDArray[Any], NDArray[Any], NDArray[Any] | None]] = {}
-        self._joined: _Joined | None = None
+        self._words = -(-model.dim // 64)
+        self._places: dict[int, tuple[int, int]] = {}  # of each block its place and stamp
+        self._blocks: list[int] = []
+        self._ids = np.zeros(0, np.int64)
+        self._signs = np.zeros((self._words, 0), np.uint64)  # by column: a slot's signs in words of 64
+        self._numbers: NDArray[Any] | None = None  # as they are kept, or as unit vectors while there are few
+        self._sorted: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def refresh(self, stamps: list[tuple[int, int, int]], read: Callable[[int], tuple[bytes, bytes, bytes]]) -> None:
         """Read what changed: `stamps` are (block, stamp, used) of all blocks, `read` gives a block's three columns."""
-        exact = sum(used for _, _, used in stamps) <= EXACT
-        if {block for block, _, _ in stamps} != set(self._blocks):
-            self._blocks = {block: self._blocks[block] for block, _, _ in stamps if block in self._blocks}
-            self._joined = None
-        for block, stamp, used in stamps:
-            known = self._blocks.get(block)
-            if not known or known[0] != stamp or (known[3] is not None) != exact:
-                self._blocks[block] = (stamp, *self._parts(read(block), used, exact))
-                self._joined = None
+        self._make_room(stamps)
+        for block, stamp, _ in stamps:
+            if block not in self._places:
+                self._blocks.append(block)
+            place, known = self._places.get(block, (len(self._blocks) - 1, None))
+            if known != stamp:
+                self._take(place, read(block))
+                self._places[block] = place, stamp
+                self._sorted = None
 
-    def _parts(self, row: tuple[bytes, bytes, bytes], used: int, exact: bool) -> tuple[Any, Any, Any]:
+    def _make_room(self, stamps: list[tuple[int, int, int]]) -> None:
+        """Room for all blocks; everything is read again when one is gone, or when the numbers are kept another way."""
         import numpy as np
 
-        ids = np.frombuffer(row[0], dtype="<i8")[:used]
-        signs = np.frombuffer(row[1], dtype=np.uint8).reshape(SLOTS, self._width)[:used]
-        if not exact:
-            return ids, signs, None
-        return ids, signs, unpacked(np.frombuffer(row[2], dtype=np.int8).reshape(SLOTS, self._model.dim)[:used])
+        there = {block for block, _, _ in stamps}
+        slots = len(there) * SLOTS
+        kind = np.float32 if slots <= EXACT else np.int8 if slots * self._model.dim <= HELD else None
+        same = kind is None if self._numbers is None else self._numbers.dtype == kind
+        if not same or not there.issuperset(self._blocks):
+            self.__init__(self._model)  # type: ignore[misc]
+        if slots > len(self._ids):
+            room = slots + slots // 4 // SLOTS * SLOTS
+            self._ids = _longer(self._ids, room)
+            self._signs = np.ascontiguousarray(_longer(self._signs.T, room).T)
+            if kind is not None:
+                before = np.zeros((0, self._model.dim), kind) if self._numbers is None else self._numbers
+                self._numbers = _longer(before, room)
 
-    def _all(self) -> _Joined:
-        if self._joined is None:
-            self._joined = _Joined(self._blocks)
-        return self._joined
+    def _take(self, place: int, row: tuple[bytes, bytes, bytes]) -> None:
+        import numpy as np
+
+        slots = slice(place * SLOTS, place * SLOTS + SLOTS)
+        self._ids[slots] = np.frombuffer(row[0], dtype="<i8")
+        self._signs[:, slots] = _as_words(np.frombuffer(row[1], np.uint8).reshape(SLOTS, -1)).T
+        if self._numbers is not None:
+            numbers = np.frombuffer(row[2], np.int8).reshape(SLOTS, self._model.dim)
+            self._numbers[slots] = unpacked(numbers) if self._numbers.dtype == np.float32 else numbers
 
     def nearest(self, query: NDArray[Any], most: int, fetch: Fetch) -> list[int]:
         """The passages whose pieces point most nearly the same way, best first."""
         import numpy as np
 
-        all_ = self._all()
-        if not len(all_.ids):
-            return []
-        if all_.numbers is not None:
-            scores = np.vecdot(all_.numbers, query)  # unlike `@`, it never waits for another core
-            best = _enough(scores, all_.ids // PIECES, most)
+        slots = len(self._blocks) * SLOTS
+        ids = self._ids[:slots]
+        if self._numbers is not None and self._numbers.dtype == np.float32:
+            scores = np.vecdot(self._numbers[:slots], query)  # unlike `@`, it never waits for another core
+            best = _enough(np.where(ids > 0, scores, -2), ids // PIECES, most)
         else:
-            near = _top(-_distances(all_.signs, np.packbits(query > 0)), _POOL)
-            scores = np.full(len(all_.ids), -1.0, np.float32)
-            scores[near] = np.vecdot(unpacked(fetch(all_.slots(near))), query)
-            best = near[np.argsort(-scores[near], kind="stable")]
-        return list(dict.fromkeys([owner // PIECES for owner in all_.ids[best].tolist() if owner]))[:most]
+            near = _fewest(self._distances(query, ids), _POOL if self._numbers is not None else _POOL_AFAR)
+            best = near[np.argsort(-np.vecdot(self._vectors(near, fetch), query), kind="stable")]
+        return list(dict.fromkeys([owner // PIECES for owner in ids[best].tolist() if owner]))[:most]
+
+    def _distances(self, query: NDArray[Any], ids: NDArray[Any]) -> NDArray[Any]:
+        """In how many signs each slot differs from the query; an empty one in more than there are."""
+        import numpy as np
+
+        asked = _as_words(np.packbits(query > 0)[None])[0]
+        total = np.zeros(len(ids), np.uint16)
+        for column, word in zip(self._signs, asked, strict=True):
+            total += np.bitwise_count(column[: len(ids)] ^ word)
+        total[ids == 0] = 64 * self._words + 1
+        return total
 
     def of(self, passages: NDArray[Any], fetch: Fetch) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The vectors of these passages: for each the place of its passage among them, its piece, and its numbers."""
         import numpy as np
 
-        all_ = self._all()
-        ids, order = all_.sorted()
-        first, last = np.searchsorted(ids, passages * PIECES), np.searchsorted(ids, passages * PIECES + PIECES)
-        owners = np.repeat(np.arange(len(passages)), last - first)
-        rows = order[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])] if len(owners) else order[:0]
-        vectors = all_.numbers[rows] if all_.numbers is not None else unpacked(fetch(all_.slots(rows)))
-        return owners, all_.ids[rows] % PIECES, vectors
-
-
-class _Joined:
-    """All blocks of a folder as one."""
-
-    def __init__(self, blocks: dict[int, tuple[int, NDArray[Any], NDArray[Any], NDArray[Any] | None]]) -> None:
-        import numpy as np
-
-        parts = list(blocks.values())
-        self.ids = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0, "<i8")
-        self.signs = np.concatenate([part[2] for part in parts]) if parts else np.zeros((0, 8), np.uint8)
-        full = [part[3] for part in parts if part[3] is not None]
-        self.numbers = np.concatenate(full) if parts and len(full) == len(parts) else None
-        self._blocks = np.array(list(blocks))
-        self._starts = np.cumsum([0] + [len(part[1]) for part in parts])
-        self._sorted: tuple[NDArray[Any], NDArray[Any]] | None = None
-
-    def sorted(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The ids in order, and where each stands."""
-        import numpy as np
-
         if self._sorted is None:
-            order = np.argsort(self.ids, kind="stable")
-            self._sorted = self.ids[order], order
-        return self._sorted
+            ids = self._ids[: len(self._blocks) * SLOTS]
+            order = np.argsort(ids, kind="stable")
+            self._sorted = ids[order], order
+        ids, order = self._sorted
+        first, last = np.searchsorted(ids, passages * PIECES), np.searchsorted(ids, passages * PIECES + PIECES)
+        counts = last - first
+        owners = np.repeat(np.arange(len(passages)), counts)
+        found = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(owners))
+        return owners, ids[found] % PIECES, self._vectors(order[found], fetch)
 
-    def slots(self, rows: NDArray[Any]) -> list[tuple[int, int]]:
-        """The block and the slot of each row."""
+    def _vectors(self, slots: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
         import numpy as np
 
-        place = np.searchsorted(self._starts, rows, "right") - 1
-        return list(zip(self._blocks[place].tolist(), (rows - self._starts[place]).tolist(), strict=True))
+        if not len(slots):
+            return np.zeros((0, self._model.dim), np.float32)
+        if self._numbers is None:
+            blocks = np.array(self._blocks, np.int64)[slots // SLOTS]
+            return unpacked(fetch(list(zip(blocks.tolist(), (slots % SLOTS).tolist(), strict=True))))
+        numbers = self._numbers[slots]
+        return numbers if numbers.dtype == np.float32 else unpacked(numbers)
+
+
+def _longer(rows: NDArray[Any], length: int) -> NDArray[Any]:
+    """The same rows, and zeros after them."""
+    import numpy as np
+
+    longer = np.zeros((length, *rows.shape[1:]), rows.dtype)
+    longer[: len(rows)] = rows
+    return longer
+
+
+def _as_words(signs: NDArray[Any]) -> NDArray[Any]:
+    """Rows of packed signs as words of 64, the last one filled up with zeros."""
+    import numpy as np
+
+    wide = np.zeros((len(signs), -(-signs.shape[1] // 8) * 8), np.uint8)
+    wide[:, : signs.shape[1]] = signs
+    return wide.view(np.uint64)
 
 
 def _enough(scores: NDArray[Any], passages: NDArray[Any], most: int) -> NDArray[Any]:
@@ -245,16 +280,18 @@ def _top(scores: NDArray[Any], most: int) -> NDArray[Any]:
     return np.argsort(-scores, kind="stable")
 
 
-def _distances(signs: NDArray[Any], query: NDArray[Any]) -> NDArray[Any]:
-    """In how many signs each differs from the query."""
+def _fewest(distances: NDArray[Any], most: int) -> NDArray[Any]:
+    """The places of the smallest, and of all that are as small as the last of them: numbers this small are quicker counted
+    than sorted."""
     import numpy as np
 
-    wide = signs.view(np.uint64) if signs.shape[1] % 8 == 0 and signs.flags.c_contiguous else signs
-    same = query.view(np.uint64) if wide.dtype == np.uint64 else query
-    total: NDArray[Any] = np.bitwise_count(wide[:, 0] ^ same[0]).astype(np.int32)
-    for column in range(1, wide.shape[1]):
-        total += np.bitwise_count(wide[:, column] ^ same[column])
-    return total
+    upto = np.cumsum(np.bincount(distances))
+    return np.flatnonzero(distances <= np.searchsorted(upto, min(most, len(distances))))
+
+
+def _follows(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether a slot stands just behind another: then both are read at once."""
+    return one[0] == other[0] and one[1] + 1 == other[1]
 
 
 class Shelved:
@@ -269,19 +306,24 @@ class Shelved:
         """Every model that has vectors here."""
         return [Model(*row) for row in self._database.rows("models")]
 
-    def model(self, name: str, dim: int) -> Model:
-        """The model of this name, known from now on."""
+    def model(self, name: str, dim: int, role: str = "", setting: str = "") -> Model:
+        """The model of this name and role, known from now on."""
         for model in self.models():
-            if model.name == name and model.dim == dim:
+            if (model.name, model.role, model.dim) == (name, role, dim):
                 return model
-            if model.name == name:  # the same name for another model: its vectors mean nothing any more
+            if (model.name, model.role) == (name, role):  # the same name for another model: its vectors mean nothing any more
                 self.forget(model)
         with self._database.transaction() as db:
-            db.execute(self._sql["add_model"], {"name": name, "dim": dim})
+            db.execute(self._sql["add_model"], {"name": name, "dim": dim, "role": role, "setting": setting})
         for model in self.models():
-            if model.name == name:
+            if (model.name, model.role) == (name, role):
                 return model
         raise Renewed("the catalogue went away while it was asked")  # as one does that is kept in memory
+
+    def asked_for(self, model: Model, newest: int) -> None:
+        """Note that somebody still has this model set, though a newer one came."""
+        with self._database.transaction() as db:
+            db.execute(self._sql["model_asked"], {"model": model.id, "newest": newest})
 
     def forget(self, model: Model) -> None:
         """Take a model and all its vectors out."""
@@ -335,25 +377,40 @@ class Shelved:
         if reader is None:
             self._readers = {known: one for known, one in self._readers.items() if known[0] == key[0]}
             reader = self._readers[key] = Reader(model)
-        stamps = self._database.rows("stamps_of_blocks", model=model.id, folder=folder)
-        reader.refresh(stamps, lambda block: self._database.row("read_block", block=block))
+        now = self._database.mark()
+        if reader.mark != now:
+            stamps = self._database.rows("stamps_of_blocks", model=model.id, folder=folder)
+            reader.refresh(stamps, self._read)
+            reader.mark = now
         return reader
+
+    def _read(self, block: int) -> tuple[bytes, bytes, bytes]:
+        row: tuple[bytes, bytes, bytes] | None = self._database.row("read_block", block=block)
+        if row is None:
+            raise Renewed("vectors went away while they were compared")  # of a model that nobody asks for any more
+        return row
 
     def _fetch(self, model: Model) -> Fetch:
         def fetch(slots: list[tuple[int, int]]) -> NDArray[Any]:
+            import apsw
             import numpy as np
 
             numbers = np.zeros((len(slots), model.dim), np.int8)
-            by_block: dict[int, list[int]] = {}
-            for place, (block, _) in enumerate(slots):
-                by_block.setdefault(block, []).append(place)
+            order = sorted(range(len(slots)), key=slots.__getitem__)
+            starts = [0, *[n for n in range(1, len(order)) if not _follows(slots[order[n - 1]], slots[order[n]])]]
             with self._database.lock:
                 db = self._database.opened()
-                for block, places in by_block.items():
-                    with db.blob_open("main", "block", "numbers", block, False) as blob:
-                        for place in places:
-                            blob.seek(slots[place][1] * model.dim)
-                            numbers[place] = np.frombuffer(blob.read(model.dim), np.int8)
+                try:
+                    opened = db.blob_open("main", "block", "numbers", slots[order[0]][0], False)
+                    with opened as blob:
+                        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+                            block, slot = slots[order[start]]
+                            blob.reopen(block)
+                            blob.seek(slot * model.dim)
+                            read = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
+                            numbers[order[start:end]] = read.reshape(-1, model.dim)
+                except apsw.SQLError as error:
+                    raise Renewed("vectors went away while they were compared") from error
             return numbers
 
         return fetch

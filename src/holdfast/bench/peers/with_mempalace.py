@@ -17,6 +17,7 @@ _FILED = "2026-01-01T00:00:00"
 
 class Peer:
     version = version("mempalace")
+    strategy = "vector"  # its default: what vectors find, re-ranked by words
 
     def __init__(self, folder: str, embed: Any) -> None:
         # Its MiniLM would be fetched from the network: these are the same model's weights from a package.
@@ -31,11 +32,17 @@ class Peer:
             ids = [f"drawer_{doc['id']}" for doc in session]
             self._drawers.upsert(documents=[doc["said"] for doc in session], ids=ids, metadatas=labels)
 
+    def load(self, sessions: list[list[dict[str, str]]]) -> None:
+        self.add([[doc for session in sessions for doc in session]])
+
     def search(self, text: str, k: int) -> list[str]:
-        answer = search_memories(text, self._palace, n_results=k)
+        answer = search_memories(text, self._palace, n_results=k, candidate_strategy=self.strategy)
         if "error" in answer:
             raise RuntimeError(str(answer["error"]))
         return [one["drawer_id"].removeprefix("drawer_") for one in answer["results"]]
+
+
+Scaled = Peer
 
 
 def _label(doc: dict[str, str], number: int) -> dict[str, Any]:

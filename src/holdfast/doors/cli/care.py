@@ -41,23 +41,32 @@ def retain(call: Call) -> int:
 
 
 def embed(call: Call) -> int:
-    from holdfast.embed import presence
+    from holdfast.config import without_password
 
     left = call.memory.embed()
-    setting = call.memory.config.embedder
-    idle = len(presence.names(setting)) - len(left)
-    return call.answer({"embedder": setting, "left": left, "unusable": idle}, _tell_embedded, 1 if idle else 0)
+    setting = without_password(call.memory.config.embedder)
+    return call.answer({"embedder": setting, "left": left, "failed": left.failed}, _tell_embedded, 1 if left.failed else 0)
 
 
 def resident(call: Call) -> int:
     """Until it is stopped."""
+    from holdfast import config
+    from holdfast.embed import presence
     from holdfast.memory import Memory
     from holdfast.resident import Resident
 
-    config = call.memory.config
+    now = call.memory.config
     call.memory.close()
-    staying = Resident(config.home, lambda **who: Memory(config=config.replace(project=None, session=None, agent=None), **who))
-    staying.serve(lambda path: call.screen.aside(f"answering for {config.home}; stop with Ctrl-C"))
+
+    def open_memory(**who: Any) -> Memory:
+        return Memory(config=config.load(now.home).replace(project=None, session=None, agent=None), **who)
+
+    def ready(path: str) -> None:
+        call.screen.aside(f"answering for {now.home}; stop with Ctrl-C")
+        for what, _ in presence.missing(now.embedder) or presence.silent(now.embedder, now.embed_key):
+            call.screen.aside(f"search by meaning lacks a model, and the answers say so: {what}", "yellow")
+
+    Resident(now.home, open_memory).serve(ready)
     return 0
 
 
@@ -131,10 +140,12 @@ def _tell_embedded(screen: Screen, done: dict[str, Any]) -> None:
         screen.nothing("no embedder is set, so there are no vectors to make: `holdfast config search.embedder default`")
         return
     left = max(done["left"].values(), default=0)
-    screen.say(f"{plural(left, 'passage')} still without vectors" if left else "every passage has its vectors")
-    if done["unusable"]:
-        what = plural(done["unusable"], "model")
-        screen.aside(f"{what} could not be used: `holdfast doctor` and `holdfast recall ... --mode hybrid` say why", "yellow")
+    if left:
+        screen.say(f"{plural(left, 'passage')} still without vectors")
+    elif not done["failed"]:
+        screen.say("every passage has its vectors")
+    for role, why in done["failed"].items():
+        screen.aside(f"no vectors of the {role} model: {why}", "yellow")
 
 
 def _tell_retained(screen: Screen, retained: dict[str, Any]) -> None:

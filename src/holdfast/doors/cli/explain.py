@@ -14,6 +14,7 @@ MEANS = {
     "spk": "said by the person named", "ru": "said by the user", "ra": "said by the assistant", "fp": "said of oneself",
     "direct": "a wish of the user", "qonly": "only a question", "when": "tells a time", "num": "tells a number",
     "date": "of the time asked about", "near": "close to the day asked about", "loglen": "its length",
+    "fact": "a fact about what is named",
     "first": "the first of its session",
     **{f"c_{name}": f"meaning of its best piece ({model})" for name, model in _MODELS.items()},
     **{f"d_{name}": f"meaning of the whole ({model})" for name, model in _MODELS.items()},

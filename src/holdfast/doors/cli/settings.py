@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _FILE = "config.toml"
 _SECRET = ("search.key",)  # told to the endpoint and to nobody else
-_MASK = "********"
 _LOCK_SECONDS = 30
 
 
@@ -48,7 +47,9 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
 
 def _shown(setting: Setting, value: object) -> object:
     """The value, or for a secret only whether there is one."""
-    return _MASK if value and setting.name in _SECRET else value
+    if isinstance(value, str) and setting.name == "search.embedder":
+        return configuration.without_password(value)
+    return configuration.MASK if value and setting.name in _SECRET else value
 
 
 def _change(folder: str, setting: Setting, value: str | None) -> None:
@@ -57,6 +58,10 @@ def _change(folder: str, setting: Setting, value: str | None) -> None:
     from holdfast.shelf.disk import open_folder
 
     wanted = None if value is None else configuration.from_text(setting, value, "the command line")
+    if wanted is not None and setting.name == "search.embedder":
+        from holdfast import embed
+
+        embed.chosen(wanted)  # what cannot be an embedder is refused; nothing is loaded and nobody is asked
     path = _path(folder)
     home = open_folder(folder, (), create=True)
     assert home is not None  # it was to be made
