@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import npm
 from holdfast import Memory, dates
 
 hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=True, database=None)
@@ -25,6 +26,14 @@ REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.get
 def pytest_addoption(parser):
     parser.addoption("--model-examples", type=int, default=40, help="how many lives the model test leads")
     parser.addoption("--model-shrink", action="store_true", help="let the model test look for the shortest life that fails")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What a real program would have proven is not passed over in silence."""
+    reports = terminalreporter.stats.get("skipped", ())
+    reasons = {report.longrepr[-1] for report in reports if isinstance(report.longrepr, tuple)}
+    for reason in sorted(reason for reason in reasons if npm.LOUD in reason):
+        terminalreporter.write_line(f"!!! {reason.removeprefix('Skipped: ')}", yellow=True, bold=True)
 
 
 def _marks(path):
@@ -163,6 +172,53 @@ def child(tmp_path):
         return json.loads(done.stdout.splitlines()[-1])
 
     return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A project's folder."""
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def note(home, folder):
+    """Keeps a note in the project of the folder."""
+
+    def store(text, key=None, where=folder, **given):
+        with Memory(home, cwd=where, **given) as memory:
+            return memory.store(text, key=key).note
+
+    return store
+
+
+@pytest.fixture
+def hook(home, folder):
+    """Runs a hook as a client does, in another folder than the project's; gives what it printed."""
+
+    def run(client, event, /, raw=None, env=(), stdin=None, **told):
+        told = {"session_id": "s1", "cwd": str(folder), **told}
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", "hook", client, event],
+            input=None if stdin is not None else raw if raw is not None else json.dumps(told).encode(),
+            stdin=stdin, capture_output=True, timeout=60, cwd=folder.parent,
+            env={**os.environ, "HOLDFAST_HOME": str(home), **dict(env)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stderr == b""
+        return done.stdout.decode("utf-8")
+
+    return run
+
+
+@pytest.fixture
+def begun(hook, note, home):
+    """A session that was briefed with other notes than these: they came later."""
+    note("The lighthouse keeper is called Ada.", "keeper")
+    hook("claude-code", "SessionStart", source="startup")
+    note("We deploy on Tuesdays, never on Fridays.", "deploys")
+    note("Use pytest, never unittest.", "testing")
 
 
 _PREFACE = """

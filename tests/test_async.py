@@ -43,6 +43,8 @@ def test_each_verb_can_be_awaited_and_answers_as_memory_does(home, open_memory):
         assert (await memory.restore("k")).versions == 2
         assert (await memory.purge("k")).deleted
         assert "Harbour" in (await memory.brief()).text
+        assert (await memory.scaffold("continuity")).created
+        assert "Heartbeat" in (await memory.boot()).text
         assert (await memory.status()).project == "demo"
         assert await memory.check() == []
         assert (await memory.reindex()).notes == 3

@@ -46,6 +46,7 @@ NAMES = [
     "__version__",
 ]
 VERBS = [
+    "boot",
     "brief",
     "check",
     "clear",
@@ -67,8 +68,10 @@ VERBS = [
     "read",
     "recall",
     "reindex",
+    "render",
     "restore",
     "retain",
+    "scaffold",
     "search",
     "status",
     "store",
@@ -92,6 +95,8 @@ ARGUMENTS = {
     "read": ("a.md",),
     "recall": ("x",),
     "restore": ("k",),
+    "render": ("a.md",),
+    "scaffold": ("wiki",),
     "search": ("x",),
     "store": ("x",),
     "store_many": ([],),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.xdist_group("install"), pytest.mark.timeout(900)]  # one environment for all of them
 ROOT = Path(__file__).resolve().parents[1]
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|Max retries exceeded|Temporary failure in name resolution|Network is unreachable"
@@ -23,7 +24,7 @@ UNREACHABLE = re.compile(
 def pip(python, *words, **options):
     """Run pip; where the package index is out of reach, there is nothing to prove here."""
     command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, stdin=subprocess.DEVNULL, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL, **options)
     if done.returncode and UNREACHABLE.search(done.stderr):
         pytest.skip(f"the package index cannot be reached: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
@@ -69,6 +70,8 @@ def test_the_wheel_holds_all_that_is_needed_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {"holdfast/py.typed", "holdfast/index/sqlite.sql", "holdfast/ledger/sqlite.sql"} <= names
+    templates = [path for path in (ROOT / "src/holdfast").rglob("*") if path.suffix in (".md", ".js", ".jsonl", ".sql")]
+    assert {path.relative_to(ROOT / "src").as_posix() for path in templates} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".sql")}
     assert {name for name in names if name.endswith((".py", ".sql"))} == source

@@ -25,6 +25,7 @@ MOST_LINES = 500
 MOST_LINES_OF_A_FUNCTION = 60
 
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
+    "hooklog.py": "the log of what failed in hooks",
     "shelf/disk.py": "the truth: the one place where memory files are opened and written",
     "shelf/folder.py": "the truth: notes, trash, archive, index.md",
     "shelf/tree.py": "the truth: the agent's own files",
@@ -33,7 +34,13 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "house.py": "the home itself, its locks and its SQLite files",
     "sql.py": "the .sql beside a module; a database that is set aside",
     "config.py": "reads config.toml",
+    "wiring/file.py": "files of somebody else's that an install or a render edits, and our records of that",
+    "clients/__init__.py": "reads which clients there are, and the rubric",
+    "clients/making.py": "reads the skills and plugins that come with it",
+    "scaffold/__init__.py": "reads the templates that come with it",
     "doors/cli/settings.py": "writes config.toml",
+    "doors/mcp/greeting.py": "the client's end of stdin and stdout, and /dev/null in its place",
+    "doors/mcp/stdio.py": "the client's end of stdout",
     "repository.py": "reads git's own files",
     "marker.py": "a project's marker, outside the home",
     "erasing.py": "reads the bytes of the databases back after a purge",
@@ -45,6 +52,10 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "doors/cli/demo.py": "shows a person a note as `cat` would",
     "doors/cli/call.py": "/dev/null, when a caller closed a stream",
     "doors/cli/docs.py": "writes the computed pages of docs/",
+    "doors/cli/proving.py": "the folder a person names for what a proof saw",
+    "proof/staging.py": "the private home of a proof",
+    "proof/run.py": "what a program said during a proof; /proc, to leave none of its children behind",
+    "proof/tee.py": "what goes in and out of Holdfast during a proof",
 }
 OS_CALLS = {
     "chmod", "chown", "fchmod", "link", "makedirs", "mkdir", "mkfifo", "open", "remove", "removedirs", "rename", "renames",
@@ -52,10 +63,14 @@ OS_CALLS = {
 }  # fmt: skip
 NETWORK = {
     "socket", "_socket", "ssl", "http", "urllib", "ftplib", "smtplib", "socketserver", "xmlrpc", "requests", "httpx", "aiohttp",
+    "uvicorn",
 }  # fmt: skip
 MAY_CONNECT = {  # every file of ours that knows a network module, and what for
     "embed/endpoint.py": "the embedding endpoint a person named, and nothing else",
     "resident.py": "a unix socket in the home",
+    "doors/mcp/caller.py": "takes the address of a client's root apart; connects to nothing",
+    "doors/mcp/http.py": "listens on loopback, when a person asks for it",
+    "proof/model.py": "a model on loopback, which calls nobody",
 }
 CATCHES_ALL = {  # beside the doors
     "embedding.py": "the outermost frame of its thread: nobody else would hear of it",
@@ -204,6 +219,8 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
         "sql.py",  # a damaged or foreign database, set aside
         "marker.py",  # .holdfast/project.json in a person's folder
         "resident.py",  # its own socket
+        "hooklog.py",  # its own log, when it is full
+        "wiring/file.py",  # files of the user's that an install or a render edits
         "doors/cli/settings.py",  # config.toml
         "doors/cli/editing.py",  # the temporary file of an editor
     }

@@ -44,7 +44,7 @@ def ten_lines():
 
 def tour():
     """The commands of the README's tour, as words."""
-    (block,) = [body for body in blocks(README, "sh") if "holdfast" in body]
+    (block,) = [body for body in blocks(README, "sh") if "holdfast store" in body]
     return [shlex.split(line)[1:] for line in block.splitlines()]
 
 

@@ -20,6 +20,8 @@ VERBS = {
     "restore": lambda memory, scope: memory.restore("k", scope=scope),
     "purge": lambda memory, scope: memory.purge("k", scope=scope),
     "clear": lambda memory, scope: memory.clear(scope),
+    "scaffold": lambda memory, scope: memory.scaffold("wiki", scope=scope),
+    "boot": lambda memory, scope: memory.boot(scope=scope),
     "files.view": lambda memory, scope: memory.files.view("/memories", scope=scope),
     "files.create": lambda memory, scope: memory.files.create("a.md", "text", scope=scope),
     "files.str_replace": lambda memory, scope: memory.files.str_replace("a.md", "a", "b", scope=scope),

@@ -12,11 +12,17 @@ _KEY = 60  # characters of a key that are shown; ours have no more, a file that 
 _LEAST = 30  # characters of its text that a shortened entry keeps, where its scope has room
 _SHARE = 100  # characters that even the fullest briefing leaves a scope: one entry, without its text if need be
 _MORE = 40  # what the line takes that says how much of an overview is missing
+_REMINDER = (
+    "A reminder from Holdfast, the memory of this work. If something came up that will matter later and that code and git do\n"
+    "not tell (a decision, a preference, a correction, how things really are), keep it now: the tool memory_store, or\n"
+    "`holdfast store TEXT`. Never secrets, nothing that will soon be over. If there was nothing, go on; do not mention this."
+)
 _HIDDEN = pattern(  # control, zero-width, bidi, invisible and tag characters
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_SUSPECT = ("<", "```", "~~~")
 _FENCE = pattern(r"`{3,}|~{3,}")
 _TAG = pattern(r"[<\ufe64\uff1c](?=\s*/[\s/]*[a-zA-Z]|[a-zA-Z!?])")
 
@@ -29,6 +35,8 @@ class Told(Record):
     date: str
     origin: str
     text: str
+    id: str = ""  # of the note, and
+    version: str = ""  # which of its texts this is
 
 
 class Part(Record):
@@ -47,19 +55,28 @@ class Budget(Record):
     total_chars: int = 3000
 
 
+class Why(Record):
+    """Why a note is in a briefing, or is not."""
+
+    name: str  # project/testing
+    told: bool
+    reason: str
+
+
 class Brief(Record):
-    """The block, which notes are in it, and how many are not."""
+    """The block, which notes are in it, and how many are not; asked to explain, why for each."""
 
     text: str
     shown: tuple[str, ...] = ()
     left_out: int = 0
     disabled: bool = False
+    why: tuple[Why, ...] = ()
 
 
 class _Entry(Record):
     """One note as its line: what stands before its text, and its text."""
 
-    name: str
+    told: Told
     head: str
     text: str
 
@@ -110,8 +127,8 @@ class _Share(Record):
     def wanted(self) -> int:
         return sum([entry.full for entry in self.entries]) + (self.tree.full if self.tree else 0)
 
-    def within(self, size: int) -> tuple[list[str], tuple[_Entry, ...]]:
-        """The lines, and the notes that are in them."""
+    def within(self, size: int) -> tuple[list[str], list[tuple[Told, bool]]]:
+        """The lines, and the notes that are in them, each with whether all of it is."""
         notes = sum([entry.full for entry in self.entries])
         tree = min(self.tree.full, max(size // 2, size - notes)) if self.tree else 0
         if self.tree and self.entries and (tree < self.tree.least or size - tree < self.entries[0].least):
@@ -119,32 +136,52 @@ class _Share(Record):
         entries, room = self.entries, size - tree
         while len(entries) > 1 and sum([entry.least for entry in entries]) > room:
             entries = entries[:-1]
-        lines = [entry.within(given) for entry, given in zip(entries, _sizes(entries, room), strict=True)]
-        return lines + (self.tree.within(tree) if self.tree and tree else []), entries
+        sized = list(zip(entries, _sizes(entries, room), strict=True))
+        lines = [entry.within(given) for entry, given in sized]
+        told = [(entry.told, entry.full <= given) for entry, given in sized]
+        return lines + (self.tree.within(tree) if self.tree and tree else []), told
 
 
 def compose(parts: list[Part], budget: Budget) -> Brief:
     """Nearest scope first; each within its share; and always a line about what was left out."""
+    return composed(parts, budget)[0]
+
+
+def composed(parts: list[Part], budget: Budget) -> tuple[Brief, list[tuple[Told, bool]]]:
+    """The same, and the notes that are in it, each with whether it is in there whole."""
     shares = [share for scope in SCOPES if (share := _share(scope, parts, budget))]
     if not shares:
-        return Brief("")
+        return Brief(""), []
     frame = max(len(_block([], sum([share.total for share in shares]))), len(_block([], 0)))
     room = max(min(budget.total_chars, MOST_CHARS) - frame, _SHARE * len(shares))
     sizes = _split([min(budget.scope_chars, share.wanted) for share in shares], room)
     lines: list[str] = []
-    shown: list[str] = []
-    left_out = 0
+    shown: list[tuple[Told, bool]] = []
     for share, size in zip(shares, sizes, strict=True):
         told, entries = share.within(size)
         lines.extend(told)
-        shown.extend([entry.name for entry in entries])
-        left_out += share.total - len(entries)
-    return Brief(_block(lines, left_out), tuple(shown), left_out)
+        shown.extend(entries)
+    left_out = sum([share.total for share in shares]) - len(shown)
+    return Brief(_block(lines, left_out), tuple([name_of(told) for told, _ in shown]), left_out), shown
+
+
+def name_of(told: Told) -> str:
+    """What a note is called in an answer about briefings."""
+    return f"{told.scope}/{told.key}"
+
+
+def reminder() -> str:
+    """A word to an agent that memory is there to be written to: a block of its own, since it is ours and no stored text."""
+    mark = digest(_REMINDER.encode())[:12]
+    return f'<holdfast-memory id="{mark}">\n{_REMINDER}\n</holdfast-memory id="{mark}">\n'
 
 
 def safe(text: str) -> str:
     """Text that cannot close the block, open a fence or a tag, or hide anything. As long as it was."""
-    plain = _HIDDEN.sub("\ufffd", text.replace("\t", " "))
+    plain = text.replace("\t", " ")
+    if plain.isascii() and plain.replace("\n", "").isprintable() and not any(bad in plain for bad in _SUSPECT):
+        return plain  # most are: a hook has no time to load regular expressions
+    plain = _HIDDEN.sub("\ufffd", plain)
     plain = _FENCE.sub(lambda match: "'" * len(match.group()), plain)
     return _TAG.sub("‹", plain)
 
@@ -191,9 +228,7 @@ def _entry(told: Told, most: int) -> _Entry:
     key = " ".join(told.key.split())
     shown = key if len(key) <= _KEY else key[: _KEY - 1] + "…"
     flat = " / ".join([line.strip() for line in told.text.split("\n") if line.strip()])[:most]
-    return _Entry(
-        f"{told.scope}/{told.key}", f"- [{told.scope}] {safe(shown)} ({told.date}, {told.origin}): ", safe(flat)
-    )
+    return _Entry(told, f"- [{told.scope}] {safe(shown)} ({told.date}, {told.origin}): ", safe(flat))
 
 
 def _sizes(entries: tuple[_Entry, ...], room: int) -> list[int]:

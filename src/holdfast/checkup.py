@@ -6,7 +6,7 @@ import os
 import stat
 import time
 
-from holdfast import dates, house
+from holdfast import dates, hooklog, house
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LOW_DISK = 64 * 1024 * 1024
 _PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
+_HOOK_SECONDS = 7 * 86400
 _SHOWN = 50  # problems of one kind that are listed one by one
 
 
@@ -154,7 +155,7 @@ def check(desk: Desk) -> list[Problem]:
     closed = _closed(desk, mending)
     if closed:
         return closed
-    problems = _home(desk) + _config(desk, mending) + _disk(desk)
+    problems = _home(desk) + _config(desk, mending) + _disk(desk) + _hooks(desk)
     in_the_way = _in_the_way(desk, mending)
     if in_the_way or not enabled:
         return problems + (in_the_way or _strays(desk, mending))
@@ -223,6 +224,27 @@ def _marker(desk: Desk, mending: Mending) -> list[Problem]:
     marked_anew = f"(cd {quoted(os.path.dirname(os.path.dirname(ignored)))} && {mending.holdfast('init --marker')})"
     what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
     return [Problem("marker", what, f"{mending.beside(ignored)} && {marked_anew}", ignored)]
+
+
+def _hooks(desk: Desk) -> list[Problem]:
+    """What went wrong in hooks this week: the same trouble once, with how often and when last."""
+    home, since = desk.config.home, dates.stamp(dates.clock() - _HOOK_SECONDS)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for mishap in hooklog.read(home):
+        if mishap.time >= since:
+            alike.setdefault((mishap.client, mishap.event, mishap.message, mishap.fix), []).append(mishap.time)
+    log = hooklog.path(home)
+    return [
+        Problem(
+            "hook", f"the hook of {client} at {event} failed {_times(len(times))}, last {times[-1]}: {message}",
+            f"{fix}; afterwards rm -f {quoted(log)}", log,
+        )
+        for (client, event, message, fix), times in list(alike.items())[-_SHOWN:]
+    ]  # fmt: skip
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 # --- what stands on the shelf -----------------------------------------------------------------------------------------

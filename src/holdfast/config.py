@@ -46,6 +46,10 @@ class Config(Record):
     brief_entries: int = 10
     brief_scope_chars: int = 1000
     brief_total_chars: int = 3000
+    prompt_chars: int = 1500
+    reminder: int = 15
+    capture: bool = False
+    scaffolds: str | None = None
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
@@ -62,6 +66,10 @@ SETTINGS = (
     Setting("project.id", "project", str, "the project's id, instead of finding it out", "HOLDFAST_PROJECT"),
     Setting("session.id", "session", str, "the session whose notes are meant", "HOLDFAST_SESSION"),
     Setting("agent.name", "agent", str, "the agent whose notes are meant", "HOLDFAST_AGENT"),
+    Setting(
+        "agent.scaffolds", "scaffolds", str, "trees of files an agent keeps, made at its first boot: continuity, wiki",
+        "HOLDFAST_SCAFFOLDS",
+    ),
     Setting("client.name", "client", str, "the program that is asking, kept with each version", "HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
     Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", "", 1, 10 * 1024 * 1024),
@@ -71,6 +79,9 @@ SETTINGS = (
     Setting("brief.entries", "brief_entries", int, "most entries of one scope in a briefing", "", 1, 100),
     Setting("brief.scope_chars", "brief_scope_chars", int, "most characters of one scope in a briefing", "", 100, 9000),
     Setting("brief.total_chars", "brief_total_chars", int, "most characters of a whole briefing", "", 750, 9000),
+    Setting("hooks.prompt_chars", "prompt_chars", int, "most characters told with a prompt; 0 tells nothing", "", 0, 9000),
+    Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
+    Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
     Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
     Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", "HOLDFAST_EMBEDDER"),
     Setting("search.key", "embed_key", str, "the key of an embedding endpoint", "HOLDFAST_EMBED_KEY"),
@@ -137,6 +148,16 @@ def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
     """NO_COLOR and a dumb terminal say no."""
     env = os.environ if environ is None else environ
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+
+def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The whole environment, for whoever must look up a variable of another program's."""
+    return dict(os.environ if environ is None else environ)
+
+
+def user_home(environ: Mapping[str, str] | None = None) -> str:
+    """The user's own home directory."""
+    return os.path.dirname(_default_home(os.environ if environ is None else environ))
 
 
 def editor(environ: Mapping[str, str] | None = None) -> str:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from holdfast.graph import Edge, Graph
     from holdfast.leaf import Draft
     from holdfast.note import Binned, Fact, FactSet, Logged, Problem, Receipt, Scope, Stored, Turn, Version
+    from holdfast.rendering import Rendered
+    from holdfast.scaffold import Scaffolded
+    from holdfast.scaffold.boot import Boot
 
 
 @typed_errors
@@ -145,6 +148,7 @@ class Memory:
         moved = [place for place in places if self._desk.bin(place, [key], "trash")]
         if not moved:
             return Forgotten(False, key)
+        self._render_anew()
         return Forgotten(True, key, moved[0], dates.stamp(dates.clock() + self.config.trash_days * 86400))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
@@ -179,7 +183,11 @@ class Memory:
         from holdfast import erasing, guard
 
         self._desk.must_be_enabled()
-        return erasing.purge(self._desk, self._desk.places_of(guard.key_of_note(key), scope, binned=True), key)
+        receipt = erasing.purge(self._desk, self._desk.places_of(guard.key_of_note(key), scope, binned=True), key)
+        written, failed = self._render_anew()
+        checks = [*receipt.checks, *[f"rendered anew: {path}" for path in written]]
+        beyond = [*receipt.beyond_reach, *[f"the block in {path}, which cannot be written" for path in failed]]
+        return receipt.replace(checks=tuple(checks), beyond_reach=tuple(beyond))
 
     def clear(self, scope: str) -> int:
         """Forget every note of a scope; how many there were."""
@@ -189,6 +197,7 @@ class Memory:
         for place in desk.places(scope if isinstance(scope, str) else ""):
             names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
             count += len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
+        self._render_anew()
         return count
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
@@ -289,11 +298,34 @@ class Memory:
         desk.look(folders)
         return desk.ask(lambda: desk.index.facts(folders, subject, label, None if history else moment))
 
-    def brief(self) -> Brief:
-        """What an agent is told when it starts: nearest scope first, in the budget, the same bytes for the same notes."""
+    def brief(
+        self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
+        mode: str = "keyword",
+    ) -> Brief:  # fmt: skip
+        """What an agent is told when it starts: nearest scope first, in the budget, the same bytes for the same notes. With
+        a `prompt`, only the notes that bear on it and that this session was not shown yet; `again` also those it was. No
+        more than `cap` characters; `explain` says of each note why it is in or out, and is not counted as shown."""
         from holdfast import telling
 
-        return telling.brief(self._desk)
+        return telling.brief(self._desk, prompt, again, cap, explain, _one_of(mode, ("keyword", "hybrid"), "mode"))
+
+    def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
+        """Put the briefing into a file that a client reads: into a block of ours, the rest of the file untouched. With
+        nothing to tell, or to `remove` it, the block is taken out. What is forgotten is gone from there at once."""
+        from holdfast import rendering, telling
+
+        self._desk.must_be_enabled()
+        text = "" if remove else telling.brief(self._desk, remember=False).text
+        return rendering.render(self.config, os.fspath(path), text, self.project)
+
+    def boot(
+        self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None
+    ) -> Boot:
+        """What an agent that keeps continuity reads when it starts: heartbeat, messages, live state, open loops, identity,
+        goals. `scaffolds` are made first where they are missing: those a client declares, and those of the settings."""
+        from holdfast.scaffold import boot
+
+        return boot.boot(self._desk, scope, cap, scaffolds)
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
         """What was said around a turn, which is named by its citation or its id."""
@@ -340,13 +372,21 @@ class Memory:
 
         return Files(self._desk)
 
+    def scaffold(self, name: str, *, scope: str | None = None) -> Scaffolded:
+        """Put a tree of template files where they are missing: the agent's tree, without an agent the project's. What stands
+        there is never touched."""
+        from holdfast import scaffold
+
+        self._desk.must_be_enabled()
+        return scaffold.make(self._desk, name, scaffold.place_of(self._desk, scope))
+
     # --- looking after it ----------------------------------------------------------------------------------------
 
     def status(self) -> Status:
         """Where memory for this folder lives, how much there is, and what would be briefed. Switched off, only where."""
-        from holdfast import checkup
+        from holdfast import checkup, telling
 
-        return checkup.status(self._desk, self.brief())
+        return checkup.status(self._desk, telling.brief(self._desk, remember=False))
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
@@ -393,6 +433,20 @@ class Memory:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _render_anew(self) -> tuple[List[str], List[str]]:
+        """Files that show a briefing must not show what is gone."""
+        from holdfast import rendering
+
+        if not rendering.anywhere(self.config.home):
+            return [], []
+        return rendering.render_anew(self.config, self._told_of)
+
+    def _told_of(self, project: str) -> str:
+        """What a file that belongs to a project shows."""
+        others = self.config.replace(project=None, session=None, agent=None)
+        with Memory(config=others, project=project, client=self.config.client) as memory:
+            return memory.brief().text
 
     def _asked(
         self, query: object, scope: str | None, kind: str | None, type: str | None, tags: Tags, limit: object, as_of: When,

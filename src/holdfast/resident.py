@@ -36,7 +36,7 @@ def is_there(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", NAME))
 
 
-def ask(home: str, who: dict[str, str | None], asked: dict[str, Any]) -> Answer | None:
+def ask(home: str, who: dict[str, str | None], asked: dict[str, Any], seconds: float = _SECONDS) -> Answer | None:
     """What the process that stays answers; None if there is none, or if it cannot say."""
     import _socket  # the bare module: what `socket` adds costs more than asking does
     import json
@@ -45,7 +45,7 @@ def ask(home: str, who: dict[str, str | None], asked: dict[str, Any]) -> Answer 
         with _folder(home) as place:
             connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
             try:
-                connection.settimeout(_SECONDS)
+                connection.settimeout(seconds)
                 connection.connect(place)
                 connection.sendall(json.dumps({"who": who, "asked": asked}).encode() + b"\n")
                 said = json.loads(_line(connection, _ANSWER_BYTES))
@@ -73,6 +73,8 @@ class Resident:
         self._open = open_memory
         self._memories: dict[tuple[str | None, ...], Memory] = {}
         self._settings = config.stamp(home)
+        self._listening: Any = None
+        self._stopped = False
 
     def serve(self, ready: Callable[[str], object] = lambda path: None) -> None:
         """Listen in the home. A second one for the same home is refused."""
@@ -87,15 +89,28 @@ class Resident:
             with _folder(self._home) as place, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
                 self._bind(listening, place)
                 self._guard = threading.Lock()
+                self._listening = listening
                 ready(path)
-                while True:
+                while not self._stopped:
                     connection, _ = listening.accept()
                     threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
         except OSError as error:
-            raise from_os(error, "cannot listen in the home") from error
+            if not self._stopped:
+                raise from_os(error, "cannot listen in the home") from error
         finally:
             self._leave(path)
             lock.release()
+
+    def stop(self) -> None:
+        """End it from another thread, so that nothing is left in the home."""
+        import socket
+
+        self._stopped = True
+        if self._listening is not None:
+            try:
+                self._listening.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in accept
+            except OSError:
+                pass  # it has ended already
 
     def _bind(self, listening: Any, place: str) -> None:
         """Nobody else may connect, not even in the instant between making the socket and closing it to others."""

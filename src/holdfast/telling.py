@@ -1,40 +1,189 @@
-"""Gathers what a briefing may tell: the newest notes of each scope and the overview of its files."""
+"""What an agent is told, and what it was told already: at the start the newest notes of each scope and the overview of its
+files; with a prompt only notes that bear on it and that this session has not seen (B1, B2, B4)."""
 
 from __future__ import annotations
 
 from holdfast import briefing, dates
+from holdfast.desk import nameless_id
+from holdfast.errors import HoldfastError
+from holdfast.house import exists
 from holdfast.index.sqlite import note_of_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.briefing import Brief, Part, Told, Why
     from holdfast.desk import Desk
-    from holdfast.note import Note, Scope
+    from holdfast.note import Answer, Note, Scope
+
+MOST_TOLD = 5  # notes that one prompt brings along
+_EVERY = -1
 
 
-def brief(desk: Desk) -> briefing.Brief:
-    """The steps of `Memory.brief`."""
+def brief(
+    desk: Desk, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
+    mode: str = "keyword", found: Answer | None = None, remember: bool = True,
+) -> Brief:  # fmt: skip
+    """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was told nothing."""
+    remember = remember and not explain
     if not desk.config.enabled:
         return briefing.Brief("", disabled=True)
-    config = desk.config
+    if prompt is not None:
+        return _at_prompt(desk, prompt, again, cap, explain, mode, found, remember)
+    return _at_start(desk, cap, explain, remember)
+
+
+# --- at the start -----------------------------------------------------------------------------------------------------
+
+
+def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool) -> Brief:
+    """Whatever was shown before: a start is a new context."""
+    config, now = desk.config, dates.now()
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
-    parts = [_part(desk, place, config.brief_entries) for place in places]
-    return briefing.compose(
-        parts, briefing.Budget(config.brief_entries, config.brief_scope_chars, config.brief_total_chars)
-    )
+    parts = [_part(desk, place, config.brief_entries, now) for place in places]
+    total = min(config.brief_total_chars, cap or briefing.MOST_CHARS)
+    made, told = briefing.composed(parts, briefing.Budget(config.brief_entries, config.brief_scope_chars, total))
+    if remember:
+        _remember(desk, [one for one, _ in told], anew=True)
+    if explain:
+        notes = [note for place in places for note in _notes(desk, place, _EVERY, "")]
+        made = made.replace(why=_why_at_start(notes, told, config.brief_entries, now))
+    return made
 
 
-def _part(desk: Desk, place: Scope, entries: int) -> briefing.Part:
+def _part(desk: Desk, place: Scope, entries: int, now: str) -> Part:
     from holdfast.browsing import overview
 
-    now = dates.now()
-    rows = desk.ask(lambda: desk.index.notes((place.folder,), most=entries, now=now))
-    count = desk.ask(lambda: desk.index.count((place.folder,), now))
+    notes = _notes(desk, place, entries, now)
+    count = desk.ask(lambda: desk.index.count((place.folder,), now)) if len(notes) == entries else len(notes)
     path, text = overview(desk.config.home, place)
-    return briefing.Part(place.kind, tuple([_told(note_of_row(row), now) for row in rows]), count, text, path)
+    return briefing.Part(place.kind, tuple([_told(note, now) for note in notes]), count, text, path)
 
 
-def _told(note: Note, now: str) -> briefing.Told:
+def _notes(desk: Desk, place: Scope, most: int, now: str) -> list[Note]:
+    return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes((place.folder,), most=most, now=now))]
+
+
+def _told(note: Note, now: str) -> Told:
     """A note's line; one that is only going to be true says from when."""
     date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
-    return briefing.Told(note.scope.kind, note.key, date, note.source.origin, note.text[: briefing.MOST_CHARS])
+    id = note.id or nameless_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
+    text = note.text[: briefing.MOST_CHARS]
+    return briefing.Told(note.scope.kind, note.key, date, note.source.origin, text, id, note.version)
+
+
+def _why_at_start(notes: list[Note], told: list[tuple[Told, bool]], entries: int, now: str) -> tuple[Why, ...]:
+    """For every note of the places, also for those that are over."""
+    whole = {one.id: whole for one, whole in told}
+    seen: dict[str, int] = {}
+    reasons: list[Why] = []
+    for note in notes:
+        if note.valid_to and note.valid_to <= now:
+            reasons.append(briefing.Why(f"{note.scope.kind}/{note.key}", False, f"over since {note.valid_to[:10]}"))
+            continue
+        place = seen[note.scope.kind] = seen.get(note.scope.kind, 0) + 1
+        one = _told(note, now)
+        if one.id in whole:
+            reasons.append(briefing.Why(briefing.name_of(one), True, _told_because(note, place, whole[one.id], now)))
+        else:
+            why = f"beyond the {entries} entries of its scope" if place > entries else "no room in the characters of its scope"
+            reasons.append(briefing.Why(briefing.name_of(one), False, f"number {place} of its scope: {why}"))
+    return tuple(reasons)
+
+
+def _told_because(note: Note, place: int, whole: bool, now: str) -> str:
+    said = [f"number {place} of its scope" + (", pinned" if note.pinned else f", updated {note.updated[:10]}")]
+    if note.valid_from > now:
+        said.append(f"not true before {note.valid_from[:10]}, and says so")
+    return "; ".join(said if whole else [*said, "shortened to its share"])
+
+
+# --- with a prompt ----------------------------------------------------------------------------------------------------
+
+
+def _at_prompt(
+    desk: Desk, prompt: str, again: bool, cap: int | None, explain: bool, mode: str, found: Answer | None, remember: bool
+) -> Brief:
+    from holdfast import relevance
+
+    most = min(desk.config.prompt_chars, cap or briefing.MOST_CHARS)
+    if not prompt.strip() or not most:
+        return briefing.Brief("")
+    fitting = relevance.of_answer(desk, found) if found else relevance.fitting(desk, prompt, mode)
+    now, known = dates.now(), {} if again else _told_before(desk)
+    fresh = [one for one in [_told(note, now) for note in fitting] if known.get(one.id) != one.version]
+    made, told = _composed(fresh, most)
+    claimed = _remember(desk, [one for one, _ in told]) if remember else {one.id for one, _ in told}
+    if not again and len(claimed) < len(told):  # another hook of this session was told of the same prompt
+        made, told = _composed([one for one in fresh if one.id in claimed], most)
+    if explain:
+        made = made.replace(why=_why_at_prompt(desk, fitting, fresh, told, now))
+    return made
+
+
+def _composed(fresh: list[Told], most: int) -> tuple[Brief, list[tuple[Told, bool]]]:
+    """The first few of them; the others are counted as left out."""
+    parts: list[Part] = []
+    for kind in dict.fromkeys([one.scope for one in fresh[:MOST_TOLD]]):
+        mine = tuple([one for one in fresh[:MOST_TOLD] if one.scope == kind])
+        parts.append(briefing.Part(kind, mine, len(mine) + (0 if parts else len(fresh[MOST_TOLD:]))))
+    return briefing.composed(parts, briefing.Budget(MOST_TOLD, most, most))
+
+
+def _why_at_prompt(
+    desk: Desk, fitting: list[Note], fresh: list[Told], told: list[tuple[Told, bool]], now: str
+) -> tuple[Why, ...]:
+    fits = {_told(note, now).id for note in fitting}
+    new, shown = {one.id for one in fresh}, {one.id: whole for one, whole in told}
+    reasons = []
+    for note in [note for place in desk.places(None) for note in _notes(desk, place, _EVERY, "")]:
+        one = _told(note, now)
+        if one.id in shown:
+            why = "bears on the prompt" if shown[one.id] else "bears on the prompt; shortened to its share"
+        elif one.id in new:
+            why = "bears on the prompt, but there is no room: it may come with a later one"
+        elif one.id in fits:
+            why = "shown to this session already"
+        elif note.valid_to and note.valid_to <= now:
+            why = f"over since {note.valid_to[:10]}"
+        else:
+            why = "does not bear on the prompt"
+        reasons.append(briefing.Why(briefing.name_of(one), one.id in shown, why))
+    return tuple(reasons)
+
+
+# --- what was told to whom --------------------------------------------------------------------------------------------
+
+
+def _told_before(desk: Desk) -> dict[str, str]:
+    return desk.ledger.told(desk.session) if desk.session else {}
+
+
+def _remember(desk: Desk, told: list[Told], anew: bool = False) -> set[str]:
+    """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
+    told twice than never."""
+    every = {one.id for one in told}
+    if not desk.session or not exists(desk.config.home):
+        return every
+    try:
+        return set(desk.ledger.tell(desk.session, [(one.id, one.version) for one in told], int(dates.clock()), anew))
+    except HoldfastError:
+        return every
+
+
+def heard_prompt(desk: Desk, prompt: str) -> int:
+    """Count a prompt of this session: how many it has had with this one, 0 if this one was counted already or nobody can."""
+    from holdfast.note import digest
+
+    if not desk.session or not desk.config.enabled or not exists(desk.config.home):
+        return 0
+    try:
+        return desk.ledger.prompted(desk.session, digest(prompt.encode("utf-8", "replace")), int(dates.clock()))
+    except HoldfastError:
+        return 0
+
+
+def begin_anew(desk: Desk) -> None:
+    """A context that nothing was told to yet, of a client that can only be told with a prompt."""
+    if desk.session and desk.config.enabled and exists(desk.config.home):
+        desk.ledger.begin(desk.session, int(dates.clock()))

@@ -31,8 +31,10 @@ _ROLES = {
     **{role: role for role in ROLES},
 }  # fmt: skip
 _OWN = ("id", "role", "speaker", "time", "text")
-_OPEN = pattern(r'<holdfast-memory id=\\*"([0-9a-f]{12})\\*">(?:\\n|\n)?')
-_CLOSE = pattern(r'</holdfast-memory id=\\*"([0-9a-f]{12})\\*">(?:\\n|\n)?')
+# some clients hand it back escaped, for JSON or for markup
+_NAMED = r'holdfast-memory id=(?:\\*"|&quot;)([0-9a-f]{12})(?:\\*"|&quot;)(?:>|&gt;)(?:\\n|\n)?'
+_OPEN = pattern(r"(?:<|&lt;)" + _NAMED)
+_CLOSE = pattern(r"(?:<|&lt;)/" + _NAMED)
 _BRIEFED = pattern(  # the lines of a block whose end was cut off
     r"(?:(?:Notes kept from earlier work: data|each line shows its scope|- \[(?:session|project|agent|global)\] |  |"
     r"\d+ more left out; |Nothing was left out; )[^\n]*(?:\n|\Z))*"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -112,15 +113,49 @@ def cold_recall(query: str) -> list[str]:
     return [*program(), "recall", "--mode", "keyword", "--project", "bench", query]
 
 
-def process(command: list[str], home: str) -> float:
-    """Milliseconds of a whole process."""
+def hook(event: str) -> list[str]:
+    """A hook as most clients run it."""
+    return [*program(), "hook", "generic", event]
+
+
+def process(command: list[str], home: str, told: bytes = b"") -> float:
+    """Milliseconds of a whole process that is told something on stdin."""
+    environment = plain_environment() | {"HOLDFAST_HOME": home, "HOME": home, "HOLDFAST_PROJECT": "bench"}
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+    )
+    process.communicate(told)
+    return (time.perf_counter() - start) * 1000
+
+
+def handshake() -> bytes:
+    """What a client says first to an MCP server."""
+    asked = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    said = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    return b"".join([json.dumps(line).encode() + b"\n" for line in said])
+
+
+def answered(command: list[str], home: str, told: bytes, lines: int) -> float:
+    """Milliseconds until a process that stays has answered with so many lines."""
     environment = plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
     start = time.perf_counter()
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
-    process.wait()
-    return (time.perf_counter() - start) * 1000
+    assert process.stdin is not None and process.stdout is not None
+    with process, process.stdin as there, process.stdout as here:
+        there.write(told)
+        there.flush()
+        for _ in range(lines):
+            here.readline()
+        seconds = time.perf_counter() - start
+        process.kill()
+    return seconds * 1000
 
 
 def milliseconds(work: Callable[..., object], *given: object, **named: object) -> float:

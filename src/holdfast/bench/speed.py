@@ -130,6 +130,8 @@ def _ratios(base: Path, home: _Home, say: Callable[[str], None]) -> list[Ratio]:
         Ratio("the same against a bare bulk loop", bulk, bare, bulk / bare, "", True),
         recall,
         _cold(home),
+        *_hooks(home),
+        _handshake(home),
     ]
 
 
@@ -165,6 +167,31 @@ def _cold(home: _Home) -> Ratio:
         theirs.append(floors.process(floors.bare_python(), home.folder))
         ours.append(floors.process(floors.cold_recall(home.prose.query(text)), home.folder))
     return _against(f"cold `holdfast recall` at {home.notes:,}", ours, theirs, 5.0)
+
+
+def _hooks(home: _Home) -> list[Ratio]:
+    """What an agent waits for when a session starts, and at every prompt."""
+    start, prompt, theirs = [], [], []
+    for number, text in enumerate(home.texts[: _ROUNDS * 2]):
+        told = {"session_id": f"bench-{number}", "cwd": home.folder, "source": "startup", "prompt": home.prose.query(text)}
+        said = json.dumps(told).encode()
+        theirs.append(floors.process(floors.bare_python(), home.folder))
+        start.append(floors.process(floors.hook("start"), home.folder, said))
+        prompt.append(floors.process(floors.hook("prompt"), home.folder, said))
+    return [
+        _against(f"hook start at {home.notes:,}", start, theirs, 5.0),
+        _against(f"hook prompt at {home.notes:,}", prompt, theirs, 5.0),
+    ]
+
+
+def _handshake(home: _Home) -> Ratio:
+    """What an agent waits for when it starts its MCP server: the handshake and the list of tools."""
+    ours, theirs = [], []
+    for _ in range(_ROUNDS):
+        theirs.append(floors.process(floors.bare_python(), home.folder))
+        ours.append(floors.answered([*floors.program(), "mcp"], home.folder, floors.handshake(), 2))
+    mine, floor = statistics.median(ours), statistics.median(theirs)
+    return Ratio("MCP handshake, cold", mine, floor, mine / floor, "≤ 1 s", mine <= 1000)
 
 
 def _size(home: _Home, say: Callable[[str], None]) -> Size:

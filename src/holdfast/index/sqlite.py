@@ -166,6 +166,15 @@ class Index(Catalogued):
         wanted = listed(folded_tags(tags))
         return self._all("notes", scopes=listed(scopes), type=type, tags=wanted, before=before, most=most, now=now)
 
+    def notes_of(self, ids: list[int]) -> list[tuple[Any, ...]]:
+        """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it."""
+        return self._all("notes_of", ids=_numbers(ids))
+
+    def note_named(self, scope: str, name: str) -> tuple[Any, ...] | None:
+        """The note of that file, a row for `note_of_row`."""
+        row: tuple[Any, ...] | None = self._one("note_named", scope=scope, name=name)
+        return row
+
     def count(self, scopes: tuple[str, ...], now: str = "") -> int:
         """How many notes some scopes have that are not over."""
         return int(self._one("count_notes", scopes=listed(scopes), now=now)[0])

@@ -272,12 +272,28 @@ ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
   d.pinned, d.first_line, d.last_line, d.digest, d.versions, p.text
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
-  AND (:type IS NULL OR d.type = :type)
-  AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
-  AND (:before IS NULL OR d.touched < :before)
-  AND (d.valid_to IS NULL OR d.valid_to > :now)
-ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most;
+WHERE d.id IN (                            -- the few first, and only then their texts
+  SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
+  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
+    AND (:type IS NULL OR d.type = :type)
+    AND (:tags = '[]'
+      OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+    AND (:before IS NULL OR d.touched < :before)
+    AND (d.valid_to IS NULL OR d.valid_to > :now)
+  ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
+
+-- name: notes_of
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, p.text, p.id, p.names
+FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
+WHERE d.kind = 'note';
+
+-- name: note_named
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, p.text
+FROM folder f JOIN doc d ON d.folder = f.id AND d.name = :name JOIN passage p ON p.doc = d.id AND p.past = 0
+WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
 
 -- name: count_notes
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder

@@ -1,4 +1,5 @@
-"""The ledger in one SQLite file: which ids are one project, where markers were seen, what was used how often.
+"""The ledger in one SQLite file: which ids are one project, where markers were seen, what was used how often, and what
+was shown to which session.
 
 A file that is damaged or not ours is set aside, never deleted: it was truth. Reads make nothing; what cannot be read
 answers empty.
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 SQL = sql.statements(__file__)
-_APPLICATION, _VERSION = 1215260236, 1
+_APPLICATION, _VERSION = 1215260236, 2
+_TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
 _MINUTE = 60
 _MEMO_MOST = 10_000
 
@@ -88,17 +90,19 @@ class Ledger:
         return {id: uses for one in ids for id, uses in self._rows("uses", {"id": one})}
 
     def forget(self, ids: Sequence[str]) -> int:
-        """Remove the usage of these ids, and say how many had any."""
+        """Remove the usage of these ids and whom they were told to; how many had been used."""
         with self._file.lock:
             for id in ids:
                 self._counted.pop(id, None)
-            if not self.usage(ids):
+            if not self.usage(ids) and not any(row[0] for id in ids for row in self._rows("told_to", {"id": id})):
                 return 0
 
             def work(db: apsw.Connection) -> int:
                 before = db.total_changes()
                 db.executemany(SQL["forget"], [{"id": id} for id in ids]).fetchall()
-                return db.total_changes() - before
+                counted = db.total_changes() - before
+                db.executemany(SQL["untell"], [{"id": id} for id in ids]).fetchall()
+                return counted
 
             return self._write(work, durable=True)
 
@@ -117,6 +121,37 @@ class Ledger:
         if aside:
             return f"a damaged ledger was set aside as {', '.join(aside)}; its links and counts are missing"
         return self._unreadable
+
+    # --- what was shown to whom -------------------------------------------------------------------------------------
+
+    def told(self, session: str) -> dict[str, str]:
+        """The notes that a session was shown since its context began, each with the version of it."""
+        return dict(self._rows("told", {"session": session}))
+
+    def tell(self, session: str, notes: Iterable[tuple[str, str]], now: int, anew: bool = False) -> list[str]:
+        """Remember versions of notes as shown; those that nobody else had shown meanwhile. `anew` is a new context: what
+        was shown before counts no more."""
+        rows = [{"session": session, "note": note, "version": version, "time": now} for note, version in notes]
+
+        def work(db: apsw.Connection) -> list[str]:
+            if anew:
+                before = now - _TOLD_SECONDS
+                db.execute(SQL["new_context"], {"session": session, "before": before}).fetchall()
+                db.execute(SQL["old_prompts"], {"before": before}).fetchall()
+            return [str(row[0]) for row in db.executemany(SQL["tell"], rows).fetchall()]
+
+        return self._write(work, durable=False)
+
+    def begin(self, session: str, now: int) -> None:
+        """A session starts over: nothing was shown to it, and it had no prompt."""
+        self.tell(session, [], now, anew=True)
+        self._write(lambda db: db.execute(SQL["no_prompts"], {"session": session}).fetchall(), durable=False)
+
+    def prompted(self, session: str, digest: str, now: int) -> int:
+        """How many prompts a session has had with this one; 0 if this one was counted already."""
+        row = {"session": session, "last": digest, "time": now}
+        counted: list[Any] = self._write(lambda db: db.execute(SQL["prompted"], row).fetchall(), durable=False)
+        return int(counted[0][0]) if counted else 0
 
     # --- running statements -----------------------------------------------------------------------------------------
 
@@ -155,6 +190,16 @@ class _File(Database):
     def take_away(self, path: str) -> None:
         if os.path.lexists(path):
             sql.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+
+    def _is_ours(self, db: apsw.Connection) -> bool:
+        """A ledger of an earlier version is brought up to this one where it stands."""
+        if db.pragma("application_id") == self._application and db.pragma("user_version") == 1:
+            db.execute("BEGIN IMMEDIATE")
+            if db.pragma("user_version") == 1:  # nobody else did meanwhile
+                db.execute(self._sql["from_version_1"]).fetchall()
+                db.execute(f"PRAGMA user_version={_VERSION:d}").fetchall()
+            db.execute("COMMIT")
+        return super()._is_ours(db)
 
     def newer(self, version: int) -> None:
         raise Trouble("ledger.db was written by a newer Holdfast", "Upgrade this one")

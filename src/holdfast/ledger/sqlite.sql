@@ -16,6 +16,36 @@ CREATE TABLE usage (
   uses    INTEGER NOT NULL,
   counted INTEGER NOT NULL                 -- seconds since 1970
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE told (                        -- which version of a note a session was shown
+  session TEXT NOT NULL,
+  note    TEXT NOT NULL,
+  version TEXT NOT NULL,
+  time    INTEGER NOT NULL,                -- seconds since 1970
+  PRIMARY KEY (session, note)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX told_by_note ON told (note);
+CREATE TABLE prompts (
+  session TEXT PRIMARY KEY,
+  count   INTEGER NOT NULL,
+  last    TEXT NOT NULL,                   -- a digest of the last prompt: two hooks may hear the same one
+  time    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- name: from_version_1
+CREATE TABLE told (
+  session TEXT NOT NULL,
+  note    TEXT NOT NULL,
+  version TEXT NOT NULL,
+  time    INTEGER NOT NULL,
+  PRIMARY KEY (session, note)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX told_by_note ON told (note);
+CREATE TABLE prompts (
+  session TEXT PRIMARY KEY,
+  count   INTEGER NOT NULL,
+  last    TEXT NOT NULL,
+  time    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- name: move_to_main_file
 PRAGMA wal_checkpoint(PASSIVE);
@@ -48,3 +78,33 @@ SELECT id, uses FROM usage WHERE id = :id;
 
 -- name: forget
 DELETE FROM usage WHERE id = :id;
+
+-- name: told
+SELECT note, version FROM told WHERE session = :session;
+
+-- name: tell
+INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time)
+ON CONFLICT (session, note) DO UPDATE SET version = excluded.version, time = excluded.time
+WHERE version <> excluded.version
+RETURNING note;
+
+-- name: new_context
+DELETE FROM told WHERE session = :session OR time < :before;
+
+-- name: old_prompts
+DELETE FROM prompts WHERE time < :before;
+
+-- name: prompted
+INSERT INTO prompts (session, count, last, time) VALUES (:session, 1, :last, :time)
+ON CONFLICT (session) DO UPDATE SET count = count + 1, last = excluded.last, time = excluded.time
+WHERE last <> excluded.last
+RETURNING count;
+
+-- name: no_prompts
+DELETE FROM prompts WHERE session = :session;
+
+-- name: untell
+DELETE FROM told WHERE note = :id;
+
+-- name: told_to
+SELECT count(*) FROM told WHERE note = :id;

@@ -97,6 +97,32 @@ class Tree:
                 raise from_os(error, f"cannot write {'/'.join(parts)}") from error
         return written
 
+    def plant(self, parts: tuple[str, ...], data: bytes) -> bool:
+        """Put a file where there is none; False where something stands. It is linked into place, which no race can make
+        overwrite anything, not even what a person's editor writes in that instant."""
+        with self._made(parts[:-1]) as folder:
+            try:
+                if disk.stamp(folder, parts[-1]) is not None:
+                    return False
+                fd, temp = disk.write_temp(folder, data)
+                try:
+                    os.link(temp, parts[-1], src_dir_fd=folder.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
+                except FileExistsError:
+                    return False
+                finally:
+                    disk.discard(folder, fd, temp)
+                disk.sync_folder(folder)
+            except OSError as error:
+                raise from_os(error, f"cannot write {'/'.join(parts)}") from error
+        return True
+
+    def plant_folder(self, parts: tuple[str, ...]) -> bool:
+        """Make a folder where there is none; False where there is one."""
+        if self.is_folder(parts):
+            return False
+        with self._made(parts):
+            return True
+
     def delete(self, parts: tuple[str, ...]) -> None:
         """Remove a file, or a folder with all in it."""
         folder = self._folder(parts[:-1])

@@ -20,6 +20,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
+        if words[-3:-2] == ["hook"] and (len(words) == 3 or (len(words) == 5 and words[0] == "--home")):
+            from holdfast.doors.hook import main as hook  # before any table is read: an agent waits for it at every prompt
+
+            return hook(words[-2:], words[1] if len(words) == 5 else None)
         from holdfast.doors.cli.call import run
 
         return run(words)

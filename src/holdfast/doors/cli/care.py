@@ -1,4 +1,4 @@
-"""brief, status, doctor, reindex, retain, embed, bench."""
+"""status, doctor, reindex, retain, embed, bench."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.briefing import Brief
     from holdfast.checkup import Reindexed, ScopeStatus, Status
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.note import Note
-
-
-def brief(call: Call) -> int:
-    return call.answer(call.memory.brief(), _tell_brief)
+    from holdfast.note import Note, Problem
 
 
 def status(call: Call) -> int:
@@ -24,10 +19,22 @@ def status(call: Call) -> int:
 
 
 def doctor(call: Call) -> int:
-    problems = call.memory.check()
+    problems = [*call.memory.check(), *_of_clients(call)]
     disabled = not call.memory.config.enabled
     report = {"ok": not problems, "home": call.memory.home, "disabled": disabled, "problems": problems}
     return call.answer(report, _tell_report, 1 if problems else 0)
+
+
+def _of_clients(call: Call) -> list[Problem]:
+    """What keeps coding agents from using this memory; nothing is looked at that no install has touched."""
+    import os
+
+    if not os.path.isdir(os.path.join(call.memory.home, "installed")):
+        return []
+    from holdfast import clients
+    from holdfast.clients import health
+
+    return health.problems(clients.place(call.memory.config))
 
 
 def reindex(call: Call) -> int:
@@ -75,13 +82,6 @@ def bench(call: Call) -> int:
 
     code: int = main(call.words.rest)
     return code
-
-
-def _tell_brief(screen: Screen, brief: Brief) -> None:
-    if brief.text:
-        screen.text(brief.text)
-    else:
-        screen.nothing("nothing to tell yet: `holdfast store TEXT` keeps the first note")
 
 
 def _tell_status(screen: Screen, status: Status) -> None:

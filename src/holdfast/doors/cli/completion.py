@@ -132,10 +132,22 @@ def _settings(_: Words) -> list[tuple[str, str]]:
     return [(setting.name, setting.sentence) for setting in SETTINGS]
 
 
+def _clients(_: Words) -> list[tuple[str, str]]:
+    from holdfast import clients
+
+    return [(name, clients.load(name).title) for name in clients.names()]
+
+
 def _paths(words: Words) -> list[tuple[str, str]]:
     from holdfast.doors.cli.setup import PARTS, PLACES
 
     return [*[(name, "a place in the home") for name in (*PLACES, *PARTS)], *_keys(words)]
+
+
+def _scaffolds(_: Words) -> list[tuple[str, str]]:
+    from holdfast.scaffold import names
+
+    return [(name, "template files") for name in names()]
 
 
 _ARGUMENTS: dict[str, Callable[[Words], list[tuple[str, str]]]] = {
@@ -143,6 +155,8 @@ _ARGUMENTS: dict[str, Callable[[Words], list[tuple[str, str]]]] = {
     "trash": _trash,
     "settings": _settings,
     "paths": _paths,
+    "clients": _clients,
     "shells": lambda _: [(shell, "completion script") for shell in SCRIPTS],
+    "scaffolds": _scaffolds,
     "commands": lambda _: _commands(""),
 }

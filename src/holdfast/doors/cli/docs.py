@@ -1,6 +1,6 @@
-"""docs/cli.md, docs/errors.md and docs/settings.md, from the code they describe: they cannot say anything else.
+"""docs/cli.md, clients.md, errors.md and settings.md, from the code they describe: they cannot say anything else.
 
-`python -m holdfast.doors.cli.docs docs` writes the three; with no argument the first is printed.
+`python -m holdfast.doors.cli.docs docs` writes them; with no argument the first is printed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import sys
 
 from holdfast import errors
+from holdfast.clients import describing
 from holdfast.config import SETTINGS, Config
 from holdfast.doors.cli.help import explained, sentence
 from holdfast.doors.cli.table import EVERYWHERE, EXIT_CODES, GROUPS
@@ -66,7 +67,7 @@ def render_settings() -> str:
     ])  # fmt: skip
 
 
-PAGES = {"cli.md": render, "errors.md": render_errors, "settings.md": render_settings}
+PAGES = {"cli.md": render, "clients.md": describing.page, "errors.md": render_errors, "settings.md": render_settings}
 
 
 def main(folder: str | None) -> None:

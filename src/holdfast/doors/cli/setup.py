@@ -32,9 +32,17 @@ def init(call: Call) -> int:
 
 def path(call: Call) -> int:
     what = call["what"] or "home"
-    where = _where(call, what)
+    where = _plugin(call) if what == "plugin" and call["client"] else _where(call, what)
     found: dict[str, Any] = {"what": what, "path": where, "exists": os.path.exists(where)}
     return call.answer(found, lambda screen, _: screen.text(where))
+
+
+def _plugin(call: Call) -> str:
+    """The folder of a client's plugin, written anew: it names this very Holdfast and this home."""
+    from holdfast import clients, config
+    from holdfast.clients.installing import write_plugin
+
+    return write_plugin(clients.load(call["client"]), clients.place(config.load(call["home"])))
 
 
 def _mark(call: Call) -> str:
@@ -60,11 +68,11 @@ def _where(call: Call, what: str) -> str:
     if what in PLACES:
         return os.path.join(memory.home, PLACES[what]).rstrip("/")
     if what in PARTS:
-        return os.path.join(memory.home, "shelf", _scope_folder(call), what)
+        return os.path.join(memory.home, "shelf", scope_folder(call), what)
     return os.path.join(memory.home, "shelf", memory.get(what, scope=call["scope"]).path)
 
 
-def _scope_folder(call: Call) -> str:
+def scope_folder(call: Call) -> str:
     from holdfast.errors import NoScope, UsageError
     from holdfast.note import SCOPES, Scope
 

@@ -90,6 +90,7 @@ _WITH_TAG = Option("--tag", "TAG", "only with this tag; give it again, or a comm
 _ORIGIN = Option("--origin", "ORIGIN", "who it came from, if not from you", choices="ORIGINS")
 _AS_OF = Option("--as-of", "DATE", "what was true then")
 _KNOWN_AT = Option("--known-at", "DATE", "what was recorded by then")
+_TREE = Option("--scope", "SCOPE", "whose tree, if not the agent's or, without one, the project's", choices="SCOPES")
 _YES = Option("--yes", "", "do not ask")
 _KEY = Arg("KEY", "the note's key", offers="keys")
 
@@ -297,8 +298,75 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast file rename plan.md goals.md",
         ),
     )),
+    ("An agent's own files", (
+        Command(
+            "scaffold", "scaffold:scaffold", "put a tree of template files where they are missing; what is there stays",
+            args=(Arg("NAME", "continuity or wiki", offers="scaffolds"),), options=(_TREE,),
+            example="holdfast scaffold continuity --scope agent --agent reviewer",
+        ),
+        Command(
+            "boot", "scaffold:boot", "print what an agent that keeps continuity reads when it starts",
+            options=(Option("--cap", "N", "at most so many characters, 1500 to 9000; otherwise 6000", number=True), _TREE),
+            example="holdfast boot --cap 3000",
+        ),
+    )),
+    ("Agents", (
+        Command(
+            "install", "installing:install", "let a coding agent use this memory; shows the changes first, and asks",
+            args=(Arg("CLIENT", "which one; without it, those found on this machine", needed=False, offers="clients"),),
+            options=(
+                _YES, Option("--dry-run", "", "only show what would be changed"),
+                Option("--print", "", "show what to paste, and where"),
+                Option("--auto-memory", "", "also keep what the client's model writes by itself on this project's shelf"),
+            ),
+            example="holdfast install claude-code",
+        ),
+        Command(
+            "uninstall", "installing:uninstall", "take out what install put in; every file is again as it was",
+            args=(Arg("CLIENT", "which client", offers="clients"),),
+            options=(_YES, Option("--dry-run", "", "only show what would be changed")),
+            example="holdfast uninstall claude-code --yes",
+        ),
+        Command(
+            "render", "installing:render", "put the briefing into a block of a file that an agent reads",
+            args=(Arg("FILE", "which file; it is made if it is not there", offers="files"),),
+            options=(Option("--remove", "", "take the block out again"),), example="holdfast render AGENTS.md",
+        ),
+        Command(
+            "mcp", "serving:mcp", "serve memory to an agent over MCP: on stdin and stdout until it hangs up, or over HTTP",
+            options=(
+                Option("--http", "", "streamable HTTP on loopback instead"),
+                Option("--port", "N", "with --http: the port, if not 8711; 0 for any that is free", number=True),
+            ),
+            example="holdfast mcp --http --port 0",
+        ),
+        Command(
+            "prove", "proving:prove", "run a client's real program in a private home, and show what reached the model",
+            args=(Arg("CLIENT", "which program", offers="clients"),),
+            options=(
+                Option("--program", "PATH", "the program, if not the one on the PATH"),
+                Option("--seconds", "N", "stop it after so long; otherwise 120", number=True),
+                Option("--keep", "DIR", "a new folder for every request and every call of Holdfast"),
+            ),
+            example="holdfast prove claude-code --keep proof",
+        ),
+        Command(
+            "hook", "briefs:hook", "what a client's hook runs: told on stdin what happened, it tells the model",
+            args=(Arg("CLIENT", "which client", offers="clients"), Arg("EVENT", "its own name of the event")), raw=True,
+            example="holdfast hook generic start",
+        ),
+    )),
     ("Look after it", (
-        Command("brief", "care:brief", "print what an agent is told when it starts", example="holdfast brief"),
+        Command(
+            "brief", "briefs:brief", "print what an agent is told when it starts, or with a prompt",
+            options=(
+                Option("--prompt", "TEXT", "what bears on this and was not shown to the session yet"),
+                Option("--again", "", "with --prompt: also what was shown to the session"),
+                Option("--cap", "N", "at most so many characters, 750 to 9000", number=True),
+                Option("--explain", "", "why each note is in or out; not counted as shown"),
+            ),
+            example="holdfast brief --explain",
+        ),
         Command(
             "status", "care:status", "where memory for this folder lives and how much there is",
             example="holdfast status",
@@ -340,9 +408,10 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "path", "setup:path", "print where something is",
             args=(
                 Arg(
-                    "WHAT", "home, shelf, notes, files, config, index, ledger, or a note's key", needed=False,
-                    offers="paths",
+                    "WHAT", "home, shelf, notes, files, config, index, ledger, a note's key, or plugin and a client",
+                    needed=False, offers="paths",
                 ),
+                Arg("CLIENT", "of plugin: the client whose plugin it is; it is written anew", needed=False, offers="clients"),
             ),
             options=(_SCOPED,), example="holdfast path testing",
         ),

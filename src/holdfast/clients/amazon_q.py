@@ -1,0 +1,35 @@
+"""Amazon Q Developer CLI: an agent of ours with hooks and server in it."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place
+
+
+class AmazonQ(Client):
+    name = "amazon-q"
+    title = "Amazon Q CLI"
+    programs = ("q", "qchat")
+    events = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
+    note = "Choose the agent: `q chat --agent holdfast`."
+
+    def said(self, event: str, text: str) -> str:
+        """What is printed is added to the context as it is."""
+        return text if self.events.get(event, event) in self.injects else ""
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients.making import agent, text
+
+        path = os.path.join(self.folder(place), "cli-agents", "holdfast.json")
+        return [Change(path, "file", text(agent(self, place, self.events)))]
+
+    def folder(self, place: Place) -> str:
+        return place.folder(".aws/amazonq")
+
+
+CLIENT = AmazonQ()

@@ -1,0 +1,79 @@
+"""GitHub Copilot CLI: hooks and server in the user's folder, or a plugin for one session with `--plugin-dir`."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client, flat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.clients.shape import Place, Session
+
+
+class Copilot(Client):
+    name = "copilot"
+    title = "GitHub Copilot CLI"
+    programs = ("copilot",)
+    proven = "1.0.102"
+    events = {
+        "sessionStart": "start", "userPromptSubmitted": "prompt", "preCompact": "compact", "agentStop": "stop",
+        "sessionEnd": "end",
+    }  # fmt: skip
+    instructs = False
+
+    def said(self, event: str, text: str) -> str:
+        """One field and no other: what other clients take is dropped here."""
+        return flat("additionalContext", text) if text and self.events.get(event, event) in self.injects else "{}"
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients.making import skills, text
+
+        folder = self.folder(place)
+        texts = [Change(os.path.join(folder, path), "file", one) for path, one in skills().items()]
+        return [
+            Change(os.path.join(folder, "mcp-config.json"), "entry", self._server(place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", text(self._hooks(place))),
+            *texts,
+        ]
+
+    def plugin(self, place: Place) -> dict[str, str]:
+        from holdfast.clients.making import manifest, skills, text
+
+        return {
+            "plugin.json": text(manifest(skills=["skills"], hooks="hooks/hooks.json", mcpServers=".mcp.json")),
+            "hooks/hooks.json": text(self._hooks(place)),
+            ".mcp.json": text({"mcpServers": {"holdfast": self._server(place)}}),
+            **skills(),
+        }
+
+    def _server(self, place: Place) -> dict[str, Any]:
+        from holdfast.clients.making import server
+
+        return {"type": "local", **server(self, place, tools=["*"])}
+
+    def _hooks(self, place: Place) -> dict[str, Any]:
+        from holdfast.clients.making import SECONDS, command
+
+        hooks = {
+            own: [{"type": "command", "bash": command(self, place, own), "timeoutSec": SECONDS[ours]}]
+            for own, ours in self.events.items()
+        }
+        return {"version": 1, "hooks": hooks}
+
+    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+        from holdfast.clients.shape import Session
+
+        env = {
+            "COPILOT_HOME": self.folder(place), "COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+            "COPILOT_MODEL": "holdfast-proof",
+        }  # fmt: skip
+        return Session((program, "-p", prompt, "--allow-all-tools"), env)
+
+    def folder(self, place: Place) -> str:
+        return place.folder(".copilot", "COPILOT_HOME")
+
+
+CLIENT = Copilot()

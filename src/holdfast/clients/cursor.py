@@ -1,0 +1,45 @@
+"""Cursor: hooks and server in the user's folder."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client, flat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place
+
+
+class Cursor(Client):
+    name = "cursor"
+    title = "Cursor"
+    programs = ("cursor-agent", "cursor")
+    events = {
+        "sessionStart": "start", "beforeSubmitPrompt": "prompt", "preCompact": "compact", "stop": "stop", "sessionEnd": "end",
+    }  # fmt: skip
+    injects = ("start",)
+    note = "The command line tells the model what a start hook says; one version of the editor (3.12.17) was seen to drop it."
+
+    def said(self, event: str, text: str) -> str:
+        return flat("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients.making import SECONDS, command, server
+
+        folder = self.folder(place)
+        hooks = os.path.join(folder, "hooks.json")
+        return [
+            Change(os.path.join(folder, "mcp.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
+            Change(hooks, "default", 1, ("version",)),
+            *[
+                Change(hooks, "item", {"command": command(self, place, own), "timeout": SECONDS[ours]}, ("hooks", own))
+                for own, ours in self.events.items()
+            ],
+        ]
+
+    def folder(self, place: Place) -> str:
+        return place.folder(".cursor")
+
+
+CLIENT = Cursor()

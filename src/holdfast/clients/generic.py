@@ -1,0 +1,49 @@
+"""Any other agent: a block in the project's AGENTS.md that says how to use the memory, and a server to paste."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place
+
+
+class Generic(Client):
+    name = "generic"
+    title = "any other agent"
+    events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}
+    note = "Paste the server into your agent's MCP settings: `holdfast install generic --print` shows it."
+
+    def said(self, event: str, text: str) -> str:
+        return text if event in self.injects else ""
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients import rubric
+
+        return [Change(os.path.join(place.project, "AGENTS.md"), "block", rubric())]
+
+    def to_paste(self, place: Place) -> dict[str, str]:
+        from holdfast.clients.making import command, server, text
+
+        hooks = "\n".join([command(self, place, event) for event in self.injects]) + "\n"
+        return {
+            "your agent's MCP settings": text({"mcpServers": {"holdfast": server(self, place)}}),
+            "hooks at the start of a session and at a prompt, if your agent has such; what they print is for the model": hooks,
+        }
+
+    def plugin(self, place: Place) -> dict[str, str]:
+        """A bundle by the rules of Agent Plugins 1.0."""
+        from holdfast.clients.making import manifest, server, skills, text
+
+        schema = "https://agent-plugins.org/schemas/1.0.0"
+        return {
+            "plugin.json": text(manifest(**{"$schema": f"{schema}/plugin.schema.json"})),
+            "mcp.json": text({"$schema": f"{schema}/mcp.schema.json", "mcpServers": {"holdfast": server(self, place)}}),
+            **skills(),
+        }
+
+
+CLIENT = Generic()

@@ -1,0 +1,28 @@
+"""Whether the clients that were installed still hear us: what `doctor` says of them (D1)."""
+
+from __future__ import annotations
+
+from holdfast import clients
+from holdfast.clients import installing
+from holdfast.errors import HoldfastError
+from holdfast.note import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place
+
+
+def problems(place: Place) -> list[Problem]:
+    """What keeps each installed client from using this memory, with what to do."""
+    return [problem for name in installing.installed(place) for problem in _of_one(name, place)]
+
+
+def _of_one(name: str, place: Place) -> list[Problem]:
+    try:
+        client = clients.load(name)
+        outdated = [step.path for step in installing.planned(client, place, client.changes(place)) if step.changes]
+    except HoldfastError as error:
+        return [Problem("client", f"{name}: {error.message}", error.fix, name)]
+    again = f"holdfast install {name}"
+    found = [Problem("client", f"{client.title}: {path} is not as the install left it", again, path) for path in outdated[:1]]
+    return [*found, *[Problem("client", f"{client.title}: {what}", fix, name) for what, fix in client.trouble(place)]]

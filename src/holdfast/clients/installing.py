@@ -1,0 +1,270 @@
+"""Installing and uninstalling: what would change, then all of it or nothing, then the way back.
+
+What each file was before is kept in the home, under `installed/`. A file that is still as we left it gets back its very
+bytes; from one that was changed since, only our part is taken out.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients import editing
+from holdfast.clients.shape import Change
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.house import Lock
+from holdfast.note import Record
+from holdfast.wiring import file
+from holdfast.wiring.file import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.clients.shape import Client, Place
+
+_FOLDER = "installed"
+
+
+class Step(Record):
+    """One file, as it is and as it would be; None where there is none."""
+
+    found: Found
+    new: bytes | None
+    before: bytes | None = None  # what an uninstall puts back
+    parts: tuple[Change, ...] = ()  # what of it is ours
+    kept: str = ""  # where a file of ours goes that somebody changed: it is theirs by now
+
+    @property
+    def path(self) -> str:
+        return self.found.path
+
+    @property
+    def changes(self) -> bool:
+        return self.new != self.found.bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        what = "remove" if self.new is None else "create" if self.found.bytes is None else "change"
+        return {"path": self.path, "action": what if self.changes else "keep", "diff": diff(self)}
+
+
+class Kept(Record):
+    """What an install left behind, for the way back."""
+
+    after: str  # the digest of what we left
+    before: bytes | None
+    folders: tuple[str, ...] = ()
+    parts: tuple[Change, ...] = ()
+
+
+def install(client: Client, place: Place, seconds: float = 30) -> list[Step]:
+    """All of it at once, for whoever asks nobody."""
+    steps = planned(client, place, client.changes(place))
+    apply(client, place, steps, seconds)
+    return steps
+
+
+def uninstall(client: Client, place: Place, seconds: float = 30) -> list[Step]:
+    """The way back at once."""
+    steps = undone(client, place, [*client.changes(place), *client.auto_memory(place, "")])
+    revert(client, place, steps, seconds)
+    return steps
+
+
+def planned(client: Client, place: Place, changes: list[Change]) -> list[Step]:
+    """What an install would do, each file once, in the order of the changes."""
+    record, steps = load(place, client.name), []
+    for path, mine in _by_file(changes):
+        found, kept = file.read(path), record.get(path)
+        new = editing.edited(client, place, found, mine, kept is not None)
+        as_left = kept is not None and found.bytes is not None and kept.after == _digest(found.bytes)
+        old = kept.before if kept else None
+        before = old if as_left else editing.restored(client, place, found, mine, old, kept is not None)
+        parts = [*mine, *[one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]]
+        steps.append(Step(found, new, before, tuple(parts)))
+    return [step for step in steps if step.changes or step.path not in record]
+
+
+def undone(client: Client, place: Place, changes: list[Change]) -> list[Step]:
+    """What an uninstall would do."""
+    record, steps = load(place, client.name), []
+    by_file = dict(_by_file(changes, traces=True))
+    for path in dict.fromkeys([*by_file, *record]):
+        found, kept = file.read(path), record.get(path)
+        if found.bytes is None:
+            continue
+        if kept is not None and kept.after == _digest(found.bytes):
+            steps.append(Step(found, kept.before))
+            continue
+        mine = by_file.get(path, [])
+        mine += [one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]
+        whole = any(one.how == "file" for one in mine)
+        if whole and kept is not None and not editing.within(path, place.memory):
+            steps.append(Step(found, kept.before, kept=f"{path}.kept"))
+        else:
+            new = editing.restored(client, place, found, mine, kept.before if kept else None, kept is not None)
+            steps.append(Step(found, new))
+    return [step for step in steps if step.changes]
+
+
+def apply(client: Client, place: Place, steps: list[Step], seconds: float) -> None:
+    """All of it, or nothing: what can be known to fail is found before the first file is written."""
+    with Lock(place.memory, _FOLDER, seconds):
+        record = load(place, client.name)
+        for step in steps:
+            file.check(step.found)
+        noted = {one.path: Kept(_digest(one.new or b""), one.before, _made(record, one.path), one.parts) for one in steps}
+        _save(place, client.name, {**record, **noted})  # first: whatever happens, the way back is known
+        try:
+            made = _write(steps)
+        except BaseException:
+            _save(place, client.name, record)
+            raise
+        for step in steps:
+            noted[step.path] = noted[step.path].replace(folders=(*_made(record, step.path), *made.get(step.path, ())))
+        _save(place, client.name, {**record, **noted})
+
+
+def revert(client: Client, place: Place, steps: list[Step], seconds: float) -> None:
+    """The way back."""
+    if not steps and client.name not in installed(place):
+        return
+    with Lock(place.memory, _FOLDER, seconds):
+        record = load(place, client.name)
+        for step in steps:
+            file.check(step.found)
+        _write(steps)
+        made = {folder for kept in record.values() for folder in kept.folders}
+        file.remove_folders([os.path.join(place.memory, "plugins"), *sorted(made, key=len)])
+        _forget(place, client.name)
+
+
+def _write(steps: list[Step]) -> dict[str, list[str]]:
+    """Each file whole; if one fails, those before it are put back."""
+    made: dict[str, list[str]] = {}
+    done: list[Step] = []
+    try:
+        for step in steps:
+            if step.kept and step.found.bytes is not None:
+                file.replace(file.read(step.kept), step.found.bytes)
+            made[step.path] = file.replace(step.found, step.new)
+            done.append(step)
+    except BaseException:
+        for step in reversed(done):
+            try:
+                file.replace(step.found.replace(bytes=step.new), step.found.bytes)
+                file.remove_folders(made[step.path])
+            except HoldfastError:
+                pass  # somebody else has changed it since: theirs is the last word
+        raise
+    return made
+
+
+def write_plugin(client: Client, place: Place) -> str:
+    """The plugin in our own home, as it should be now: nothing of the user's is touched."""
+    from holdfast.clients.making import plugin_files, plugin_folder
+    from holdfast.house import must_be_ours
+
+    files = plugin_files(client, place)
+    if not files:
+        raise UsageError(f"{client.title} has no plugins", f"`holdfast install {client.name}` installs for it")
+    must_be_ours(place.memory, create=True)
+    for change in files:
+        file.replace(file.read(change.path), change.value.encode(), private=True)
+    return plugin_folder(client, place)
+
+
+# --- what is shown -------------------------------------------------------------------------------------------------------
+
+
+def diff(step: Step) -> str:
+    """The change as people read changes."""
+    from difflib import unified_diff
+
+    old, new = (_shown(one) for one in (step.found.bytes, step.new))
+    names = ["/dev/null" if one is None else step.path for one in (step.found.bytes, step.new)]
+    lines = unified_diff(old, new, names[0], names[1])
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _shown(content: bytes | None) -> list[str]:
+    text = (content or b"").decode("utf-8", "replace")
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+# --- what is kept --------------------------------------------------------------------------------------------------------
+
+
+def installed(place: Place) -> list[str]:
+    """The clients that an install has been done for."""
+    try:
+        return sorted([name[:-5] for name in os.listdir(os.path.join(place.memory, _FOLDER)) if name.endswith(".json")])
+    except OSError:
+        return []
+
+
+def load(place: Place, name: str) -> dict[str, Kept]:
+    """What the last install of a client left behind, by path."""
+    import base64
+    import json
+
+    content = file.read(_record(place, name)).bytes
+    try:
+        files = json.loads(content)["files"] if content else {}
+        return {
+            path: Kept(
+                one["after"], None if one["before"] is None else base64.b64decode(one["before"]), tuple(one["folders"]),
+                tuple(Change(path, how, value, tuple(keys)) for how, keys, value in one["parts"]),
+            )
+            for path, one in files.items()
+        }  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}  # unreadable: what is ours can still be told apart
+
+
+def _save(place: Place, name: str, record: dict[str, Kept]) -> None:
+    import base64
+    import json
+
+    files = {
+        path: {
+            "after": one.after, "before": None if one.before is None else base64.b64encode(one.before).decode(),
+            "folders": list(one.folders),
+            "parts": [[part.how, list(part.keys), "" if part.how == "file" else part.value] for part in one.parts],
+        }
+        for path, one in record.items()
+    }  # fmt: skip
+    text = json.dumps({"version": 1, "files": files}, indent=1) if files else None
+    file.replace(file.read(_record(place, name)), text.encode() if text else None, private=True)  # it may hold secrets
+
+
+def _forget(place: Place, name: str) -> None:
+    file.replace(file.read(_record(place, name)), None)
+    file.remove_folders([os.path.join(place.memory, _FOLDER)])
+
+
+def _record(place: Place, name: str) -> str:
+    return os.path.join(place.memory, _FOLDER, f"{name}.json")
+
+
+def _made(record: dict[str, Kept], path: str) -> tuple[str, ...]:
+    return record[path].folders if path in record else ()
+
+
+def _by_file(changes: list[Change], traces: bool = False) -> list[tuple[str, list[Change]]]:
+    files: dict[str, list[Change]] = {}
+    for change in changes:
+        if traces or change.how != "trace":
+            files.setdefault(change.path, []).append(change)
+    return list(files.items())
+
+
+def _same_place(change: Change, others: list[Change]) -> bool:
+    return any((one.how, one.keys) == (change.how, change.keys) for one in others)
+
+
+def _digest(content: bytes) -> str:
+    from hashlib import blake2b
+
+    return blake2b(content, digest_size=16).hexdigest()

@@ -1,0 +1,61 @@
+"""Kiro CLI: an agent of ours with hooks in it for version 2, standalone hooks for version 3, the server for both."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.clients.shape import Place
+
+V2 = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
+V3 = {"SessionStart": "start", "UserPromptSubmit": "prompt", "Stop": "stop"}
+
+
+class Kiro(Client):
+    name = "kiro"
+    title = "Kiro CLI"
+    programs = ("kiro-cli", "kiro")
+    events = {**V2, **V3}
+    note = "Version 2 runs the hooks of the agent that is chosen: `kiro-cli --agent holdfast`. Version 3 runs them always."
+
+    def said(self, event: str, text: str) -> str:
+        """What is printed is added to the context as it is."""
+        return text if self.events.get(event, event) in self.injects else ""
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients.making import agent, server, text
+
+        folder = self.folder(place)
+        return [
+            Change(os.path.join(folder, "settings", "mcp.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "agents", "holdfast.json"), "file", text(agent(self, place, V2))),
+            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", text(self._hooks(place))),
+        ]
+
+    def plugin(self, place: Place) -> dict[str, str]:
+        from holdfast.clients.making import agent, text
+
+        return {"agents/holdfast.json": text(agent(self, place, V2)), "hooks/holdfast.json": text(self._hooks(place))}
+
+    def _hooks(self, place: Place) -> dict[str, Any]:
+        from holdfast.clients.making import SECONDS, command
+
+        hooks = [
+            {
+                "name": f"holdfast-{ours}", "trigger": own, "timeout": SECONDS[ours], "enabled": True,
+                "action": {"type": "command", "command": command(self, place, own)},
+            }
+            for own, ours in V3.items()
+        ]  # fmt: skip
+        return {"version": "v1", "hooks": hooks}
+
+    def folder(self, place: Place) -> str:
+        return place.folder(".kiro")
+
+
+CLIENT = Kiro()

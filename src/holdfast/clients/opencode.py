@@ -1,0 +1,81 @@
+"""OpenCode: the server in its config, and a small plugin in its folder of plugins that asks us in the client's own process."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place, Session
+
+
+class OpenCode(Client):
+    name = "opencode"
+    title = "OpenCode"
+    programs = ("opencode",)
+    proven = "1.18.33"
+    events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}  # of our plugin
+
+    def said(self, event: str, text: str) -> str:
+        """Plain text: our own plugin reads it."""
+        return text if event in self.injects else ""
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients.making import skills
+
+        folder = self.folder(place)
+        texts = {**skills("skill"), "plugin/holdfast.js": self._script(place)}
+        return [
+            Change(self._config(folder), "entry", self.server(place), ("mcp", "holdfast")),
+            *[Change(os.path.join(folder, path), "file", text) for path, text in texts.items()],
+        ]
+
+    def plugin(self, place: Place) -> dict[str, str]:
+        """For one session: `OPENCODE_CONFIG=DIR/opencode.json opencode`."""
+        from holdfast.clients.making import plugin_folder, skills, text
+
+        script = os.path.join(plugin_folder(self, place), "holdfast.js")
+        config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(place)}, "plugin": [f"file://{script}"]}
+        return {"opencode.json": text(config), "holdfast.js": self._script(place), **skills()}
+
+    def server(self, place: Place) -> dict[str, object]:
+        return {"type": "local", "command": [*place.command, "mcp", "--client", self.name], "enabled": True}
+
+    def _script(self, place: Place) -> str:
+        import json
+
+        from holdfast.clients.making import data
+
+        return data("clients", "opencode.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
+
+    def _config(self, folder: str) -> str:
+        """The one that is there; the client reads both names."""
+        names = [os.path.join(folder, name) for name in ("opencode.jsonc", "opencode.json")]
+        return next((path for path in names if os.path.lexists(path)), names[1])
+
+    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+        from holdfast.clients.making import text
+        from holdfast.clients.shape import Session
+
+        model = {
+            "npm": "@ai-sdk/openai-compatible", "name": "proof", "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+            "models": {"holdfast-proof": {"name": "holdfast-proof"}},
+        }  # fmt: skip
+        config = {
+            "model": "proof/holdfast-proof", "small_model": "proof/holdfast-proof", "autoupdate": False, "share": "disabled",
+            "provider": {"proof": model},
+        }  # fmt: skip
+        env = {
+            "XDG_CONFIG_HOME": os.path.dirname(self.folder(place)), "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "npm_config_offline": "true",  # it would look for a package, over and over
+        }  # fmt: skip
+        files = {os.path.join(self.folder(place), "opencode.json"): text(config)}
+        return Session((program, "run", prompt, "--format", "json"), env, files)
+
+    def folder(self, place: Place) -> str:
+        return os.path.join(place.folder(".config", "XDG_CONFIG_HOME"), "opencode")
+
+
+CLIENT = OpenCode()

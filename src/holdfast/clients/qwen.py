@@ -1,0 +1,53 @@
+"""Qwen Code: hooks and server in the user's settings."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place, Session
+
+
+class Qwen(Client):
+    name = "qwen"
+    title = "Qwen Code"
+    programs = ("qwen",)
+    proven = "0.24.4"
+    events = {
+        "SessionStart": "start", "UserPromptSubmit": "prompt", "PreCompact": "compact", "Stop": "stop", "SessionEnd": "end",
+    }  # fmt: skip
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients.making import grouped, server, skills
+
+        settings = os.path.join(self.folder(place), "settings.json")
+        hooks = [
+            Change(settings, "item", group, ("hooks", event))
+            for event, groups in grouped(self, place).items()
+            for group in groups
+        ]
+        texts = [Change(os.path.join(self.folder(place), path), "file", text) for path, text in skills().items()]
+        entry = server(self, place, alwaysLoadTools=True)  # otherwise the tools hide behind a search for tools
+        return [Change(settings, "entry", entry, ("mcpServers", "holdfast")), *hooks, *texts]
+
+    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+        from holdfast.clients.making import text
+        from holdfast.clients.shape import Session
+
+        settings = {
+            "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+            "general": {"enableAutoUpdate": False},
+        }  # fmt: skip
+        model = ("--auth-type", "openai", "--openai-base-url", f"{url}/v1", "--openai-api-key", "none", "-m", "holdfast-proof")
+        files = {os.path.join(self.folder(place), "settings.json"): text(settings)}
+        env = {"QWEN_HOME": self.folder(place), "QWEN_CODE_NO_RELAUNCH": "1"}
+        return Session((program, "-p", prompt, *model, "-y"), env, files)
+
+    def folder(self, place: Place) -> str:
+        return place.folder(".qwen", "QWEN_HOME")
+
+
+CLIENT = Qwen()

@@ -1,0 +1,36 @@
+"""Windsurf: no hook of it reaches the model, so its global rules say how to ask the server."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.clients.shape import Change, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.clients.shape import Place
+
+
+class Windsurf(Client):
+    name = "windsurf"
+    title = "Windsurf"
+    programs = ("windsurf",)
+    injects = ()
+    cap = 6000  # of a rules file
+    note = "To show a project's memory without being asked: `holdfast render .windsurf/rules/holdfast.md` in the project."
+
+    def changes(self, place: Place) -> list[Change]:
+        from holdfast.clients import rubric
+        from holdfast.clients.making import server
+
+        folder = self.folder(place)
+        return [
+            Change(os.path.join(folder, "mcp_config.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "memories", "global_rules.md"), "block", rubric()),
+        ]
+
+    def folder(self, place: Place) -> str:
+        return place.folder(".codeium/windsurf")
+
+
+CLIENT = Windsurf()

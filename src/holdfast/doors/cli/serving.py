@@ -1,0 +1,56 @@
+"""mcp."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+
+from holdfast.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.mcp.caller import Started
+
+
+def mcp(call: Call) -> int:
+    """Until the client hangs up, or somebody stops it."""
+    gc.enable()  # a process that stays needs what one command does without
+    if call["http"]:
+        return _http(call)
+    if call["port"] is not None:
+        raise UsageError("--port is for --http", "Say --http too, or leave the port out")
+    from holdfast.doors.mcp.greeting import Wire
+
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sign, lambda *_: os._exit(0))  # until calls are answered there is nothing to finish
+    wire = Wire()
+    if wire.greet(_load):
+        from holdfast.doors.mcp import server, stdio
+
+        stdio.serve(server.build(_started(call)), wire)
+    elif wire.loads:
+        os._exit(0)  # nothing is open yet, and Python cannot end well in the middle of an import
+    return 0
+
+
+def _load() -> None:
+    """The SDK and all that answers calls."""
+    from holdfast.doors.mcp import server, stdio  # noqa: F401
+
+
+def _http(call: Call) -> int:
+    from holdfast.doors.mcp import http
+
+    port = call["port"] if call["port"] is not None else http.PORT
+    if not 0 <= port <= 65535:
+        raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
+    http.serve(_started(call), port, lambda where: call.screen.aside(f"answering at {where}; stop with Ctrl-C"))
+    return 0
+
+
+def _started(call: Call) -> Started:
+    from holdfast.doors.mcp.caller import Started
+
+    return Started(call["home"], call["project"], call["session"], call["agent"], call["client"])

@@ -1,0 +1,333 @@
+"""The hooks of coding agents: `holdfast hook CLIENT EVENT` hears on stdin what happened and says on stdout what the model
+should know. It leaves with 0 and with output that its client understands, whatever happens; what went wrong is for `doctor`.
+
+An agent waits for this at every prompt, so it loads as little as it can.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.clients.shape import Client, Heard
+    from holdfast.config import Config
+    from holdfast.desk import Desk
+    from holdfast.note import Answer
+
+_USAGE = """usage: holdfast hook CLIENT EVENT
+
+Run by the client, which tells on stdin what happened; `holdfast install CLIENT` sets that up. EVENT is the client's own name
+of the event, or start, prompt, compact, stop, end."""
+_STDIN_BYTES = 10 * 1024 * 1024
+_SECONDS = {"end": 2.5, "stop": 10.0, "compact": 10.0}  # how long a hook may take; one client gives an end no more than 3 s
+_LONGEST = 10.0
+_LOCK_SECONDS = 1  # how long it waits for other processes
+_ASK_SECONDS = 2.0  # and for the one that stays
+
+
+class _Late(BaseException):
+    """The time is up: no error that anything on the way may swallow."""
+
+
+def main(words: list[str], home: str | None = None) -> int:
+    """Always 0: nothing that happens here may hinder an agent."""
+    if len(words) != 2 or words[0].startswith("-"):
+        _print(_USAGE + "\n")
+        return 0
+    client, event = words
+    said = ""
+    try:
+        _in_time(_LONGEST)
+        said = _answer(client, event, home)
+    except _Late:
+        _failed(home, client, event, "it took too long", "Run `holdfast doctor`")
+    except (Exception, KeyboardInterrupt) as error:
+        _failed(home, client, event, *_told(error))
+    try:
+        _in_time(0)
+        _print(said)
+    except (Exception, KeyboardInterrupt, _Late) as error:
+        if not isinstance(error, BrokenPipeError):
+            _failed(home, client, event, *_told(error))
+    return 0
+
+
+def _answer(name: str, event: str, home: str | None) -> str:
+    from holdfast import clients
+
+    client = clients.load(name)
+    nothing = client.said(event, "")
+    try:
+        data, sound = _heard_on_stdin()
+        if not sound:
+            _failed(home, name, event, "what the client told on stdin is no JSON object", "Update the client, or report it")
+        heard = client.heard(event, data)
+        if heard.event in _SECONDS:
+            _in_time(_SECONDS[heard.event])
+        text = _text(client, heard, home)
+    except _Late:
+        _failed(home, name, event, "it took too long", "Run `holdfast doctor`")
+        return nothing
+    except Exception as error:
+        _failed(home, name, event, *_told(error))
+        return nothing
+    return client.said(event, text) if text else nothing
+
+
+def _text(client: Client, heard: Heard, home: str | None) -> str:
+    """What the model should know; mostly nothing."""
+    if not heard.event or (heard.event == "start" and heard.source == "resume"):
+        return ""
+    from holdfast import config
+
+    settings = config.load(home)
+    if not settings.enabled or not os.path.isdir(settings.home):
+        return ""
+    settings = settings.replace(lock_seconds=min(settings.lock_seconds, _LOCK_SECONDS))
+    return _told_by(client, heard, settings)
+
+
+def _told_by(client: Client, heard: Heard, settings: Config) -> str:
+    todo = _todo(client, heard, settings)
+    if not todo:
+        return ""
+    desk = _desk(heard, settings)
+    try:
+        return "".join([_STEPS[step](desk, client, heard) for step in todo])
+    finally:
+        desk.close()
+
+
+def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
+    """Which steps an event takes; mostly none, and then nothing is opened."""
+    if heard.event == "prompt":
+        return ["prompt"] if "prompt" in client.injects and _plain(heard.prompt) else []
+    late = "prompt" in client.injects and "start" not in client.injects  # the briefing comes with the first prompt
+    if heard.event == "start":
+        return ["begin"] if late else ["start"] if "start" in client.injects else []
+    steps = ["begin"] if late and heard.event == "compact" else []
+    captured = settings.capture and client.transcripts and heard.transcript and not heard.again
+    return [*steps, "capture"] if captured else steps
+
+
+# --- the events -------------------------------------------------------------------------------------------------------
+
+
+def _start(desk: Desk, client: Client, heard: Heard) -> str:
+    return _briefed(desk, client)
+
+
+def _briefed(desk: Desk, client: Client) -> str:
+    """What a new context begins with: the start-up of an agent that keeps continuity, where one is declared, and the notes."""
+    from holdfast import telling
+
+    booted = ""
+    if client.scaffolds or desk.config.scaffolds:
+        from holdfast.scaffold.boot import boot
+
+        booted = boot(desk, None, client.cap // 2, client.scaffolds).text
+    return booted + telling.brief(desk, cap=client.cap - len(booted)).text
+
+
+def _begin(desk: Desk, client: Client, heard: Heard) -> str:
+    from holdfast import telling
+
+    telling.begin_anew(desk)
+    return ""
+
+
+def _prompt(desk: Desk, client: Client, heard: Heard) -> str:
+    """What bears on it; before the first one also the briefing, where a start cannot carry that; and now and then a word."""
+    from holdfast import telling
+
+    prompt = _plain(heard.prompt)
+    count = telling.heard_prompt(desk, prompt)
+    said = _briefed(desk, client) if count == 1 and "start" not in client.injects else ""
+    said += telling.brief(desk, prompt=prompt, cap=client.cap - len(said), found=_of_resident(desk, prompt)).text
+    if desk.config.reminder and count and count % desk.config.reminder == 0:
+        from holdfast.briefing import reminder
+
+        said += reminder()
+    return said
+
+
+def _capture(desk: Desk, client: Client, heard: Heard) -> str:
+    """Keep the session word for word; what is kept already is not added again."""
+    if os.path.isfile(heard.transcript):
+        from holdfast.history import import_history
+
+        import_history(desk, heard.transcript, client.name, "project")
+    return ""
+
+
+_STEPS = {"start": _start, "begin": _begin, "prompt": _prompt, "capture": _capture}
+
+
+def _of_resident(desk: Desk, prompt: str) -> Answer | None:
+    """What a process that stays and has the models finds; None where there is none, or it has no models either."""
+    if not _somebody_stays(desk.config.home):
+        return None
+    from holdfast import resident
+
+    who = {"project": desk.project_ids()[0], "session": desk.session, "agent": desk.agent}
+    asked = {"query": prompt[:8000], "mode": "hybrid", "kind": "note", "limit": 20}
+    answer = resident.ask(desk.config.home, who, asked, _ASK_SECONDS)
+    return answer if answer is not None and answer.mode == "hybrid" and not answer.degraded else None
+
+
+def _somebody_stays(home: str) -> bool:
+    """What `resident.is_there` says, without loading it for the answer no."""
+    return os.path.exists(os.path.join(home, "run", "resident.sock"))
+
+
+def _desk(heard: Heard, settings: Config) -> Desk:
+    """The desk of whoever works in that folder, in that session."""
+    folder = heard.folder if heard.folder and os.path.isdir(heard.folder) else "."
+    if heard.event != "prompt" or not _somebody_stays(settings.home):  # who stays has counted
+        _count_ahead(settings, folder)
+    from holdfast.desk import Desk
+    from holdfast.note import Progress, digest, is_name
+
+    session = heard.session or settings.session
+    if session and not is_name(session):
+        session = digest(session.encode("utf-8", "replace"))
+    return Desk(settings, settings.project, session, settings.agent, None, "agent", folder, Progress())
+
+
+def _count_ahead(settings: Config, folder: str) -> None:
+    """Let children count big folders while this process loads the rest."""
+    from holdfast.doors import cli
+
+    if cli.alone:
+        from holdfast import identity
+        from holdfast.shelf import ahead
+
+        seen = identity.look(folder, settings.project, settings.isolate_worktrees)
+        ahead.start(settings.home, [f"projects/{settings.project or seen.remote or seen.path}", "global"])
+
+
+# --- in and out -------------------------------------------------------------------------------------------------------
+
+
+def _heard_on_stdin() -> tuple[dict[str, Any], bool]:
+    """What the client told, and whether it made sense; nothing at all is fine."""
+    data = _stdin()
+    text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\x00")
+    if not text:
+        return {}, True
+    try:
+        found = _scanner()(text, 0)[0]
+    except Exception:  # of many kinds: the bare scanner even leaves it to json, which is not loaded, to say what is wrong
+        return {}, False
+    return (found, True) if isinstance(found, dict) else ({}, False)
+
+
+def _stdin() -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        if os.isatty(0):
+            return b""  # a person tries it out
+        while size <= _STDIN_BYTES and (piece := os.read(0, 1 << 20)):
+            pieces.append(piece)
+            size += len(piece)
+    except OSError:
+        pass  # there is no stdin
+    return b"".join(pieces)[:_STDIN_BYTES]
+
+
+def _scanner() -> Any:
+    """Reads one JSON value. Straight from its C module: json would load regular expressions first."""
+    try:
+        from _json import make_scanner
+
+        return make_scanner(_Reading)  # type: ignore[arg-type]
+    except ImportError:  # a Python built otherwise
+        from json import JSONDecoder
+
+        return JSONDecoder(strict=False).raw_decode
+
+
+class _Reading:
+    """How JSON is read: as json.JSONDecoder says it to the same module."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = float  # int refuses very long ones, and no number matters here
+    parse_constant = float
+    memo: dict[str, str] = {}
+
+
+def _plain(prompt: str) -> str:
+    """A prompt as the person wrote it; nothing of a command to the client itself, such as /compact."""
+    if "holdfast-memory" in prompt:  # some clients hand our own block back to us
+        from holdfast.turns import stripped
+
+        prompt = stripped(prompt)
+    text = prompt.strip()
+    first = text.partition(" ")[0]
+    return "" if first.startswith("/") and "/" not in first[1:] and "." not in first else text
+
+
+def _print(text: str) -> None:
+    """All of it, as UTF-8 whatever the surroundings say."""
+    if text and sys.stdout is not None:
+        sys.stdout.flush()
+        data = text.encode("utf-8", "replace")
+        raw = getattr(sys.stdout, "buffer", None)
+        if raw is None:
+            sys.stdout.write(text)
+        else:
+            raw.write(data)
+            raw.flush()
+
+
+def _in_time(seconds: float) -> None:
+    """Be called off after so long; 0: no more. Only where this process is ours to call off."""
+    from holdfast.doors import cli
+
+    if cli.alone:
+        import _signal  # type: ignore[import-not-found]  # the bare module: what `signal` adds costs time
+
+        _signal.signal(_signal.SIGALRM, _late)
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+def _late(*_: object) -> None:
+    raise _Late
+
+
+# --- what went wrong --------------------------------------------------------------------------------------------------
+
+
+def _told(error: BaseException) -> tuple[str, str]:
+    """What may be written down about an error: never what a person or a note says."""
+    from holdfast.errors import Busy, ConfigError, Damaged, DiskTrouble, HoldfastError, Trouble, UsageError, from_os
+
+    if isinstance(error, OSError) and error.errno is not None:
+        error = from_os(error)
+    if isinstance(error, Busy | ConfigError | Damaged | DiskTrouble | Trouble):
+        return error.message, error.fix or "Run `holdfast doctor`"
+    if isinstance(error, UsageError) and error.message.startswith("there is no client"):
+        return error.message, error.fix
+    name, trace, where = type(error).__name__, error.__traceback__, ""
+    while trace is not None:
+        where, trace = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}", trace.tb_next
+    fix = error.fix if isinstance(error, HoldfastError) and error.fix else "Run `holdfast doctor`, and report this"
+    return f"{name} at {where}", fix
+
+
+def _failed(home: str | None, client: str, event: str, message: str, fix: str) -> None:
+    """A line in the log; where that is not possible, not a word."""
+    try:
+        from holdfast import config, hooklog
+
+        hooklog.write(config.find_home(home), client, event, message, fix)
+    except (Exception, KeyboardInterrupt, _Late):
+        pass

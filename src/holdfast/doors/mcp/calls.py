@@ -1,0 +1,151 @@
+"""One call from its arguments to its answer: who calls, for which project, the verb, and what went wrong in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+
+from holdfast.doors.mcp import caller as who
+from holdfast.doors.mcp.caller import Caller, Started
+from holdfast.doors.mcp.inputs import checked
+from holdfast.doors.mcp.memories import Memories
+from holdfast.doors.mcp.tools import Tool
+from holdfast.doors.mcp.verbs import scope_of, sound
+from holdfast.errors import HoldfastError, NoScope
+from holdfast.memory import Memory
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any, Any]
+
+_AT_ONCE = 16  # calls that run at a time; the others wait, and reading on never does
+_ROOTS_SECONDS = 5.0  # a client that says it has roots and does not tell them holds up one call, once
+_CONNECTIONS = 256
+
+
+class Calls:
+    """Runs verbs for whoever is connected."""
+
+    def __init__(self, started: Started) -> None:
+        self.started = started
+        self.memories = Memories(started.home)
+        self._roots: OrderedDict[int, tuple[object, str]] = OrderedDict()
+        self._limit: anyio.CapacityLimiter | None = None
+
+    async def tool(self, tool: Tool, given: object, ctx: Context) -> dict[str, Any]:
+        """The answer to a call; what is refused or fails comes back as an error that says what to do."""
+        caller = None
+        try:
+            arguments = checked(tool.input_schema, given)
+            caller = await self.caller(ctx, *who.named(arguments))
+            _must_have_project(caller, scope_of(tool.name, arguments))
+            answer = await self.run(caller, lambda memory: _answered(caller, memory, tool.verb(memory, arguments)))
+        except HoldfastError as error:
+            return _failed(str(error), caller)
+        except Exception as error:
+            return _failed(_unforeseen(error), caller)
+        text = json.dumps(answer, ensure_ascii=False)
+        return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
+
+    async def run(self, caller: Caller, verb: Callable[[Memory], T]) -> T:
+        """Do it in a thread of its own, on the caller's memory."""
+
+        def work() -> T:
+            with self.memories.lend(caller) as memory:
+                return verb(memory)
+
+        if self._limit is None:
+            self._limit = anyio.CapacityLimiter(_AT_ONCE)
+        return await anyio.to_thread.run_sync(work, limiter=self._limit)
+
+    async def caller(self, ctx: Context, found_by: str = "", project: str | None = None, folder: str | None = None) -> Caller:
+        """Who calls; a project or folder that the call names itself comes first."""
+        params = ctx.session.client_params
+        client = who.client_name(self.started, params.client_info.name if params else None)
+        sent, session = who.sent_along((ctx.params or {}).get("_meta"))
+        told, their_session = who.of_surroundings(client) if self.started.surroundings else ("", "")
+        if project is None and folder is None:
+            found_by, project, folder = await self._found(ctx, sent, told)
+        named = who.session_id(self.started.session, session, their_session)
+        return Caller(found_by, project, folder, named, self.started.agent, client)
+
+    async def _found(self, ctx: Context, sent: str, told: str) -> tuple[str, str | None, str | None]:
+        set_ = self.started.project or self.memories.config().project
+        if set_:
+            return "setting", set_, None
+        if sent:
+            return "call metadata", None, sent
+        if root := await self._root(ctx):
+            return "roots", None, root
+        if told:
+            return "environment", None, told
+        if self.started.surroundings and (here := who.of_working_folder()):
+            return "working directory", None, here
+        return "nothing", None, None
+
+    async def _root(self, ctx: Context) -> str:
+        """The client's first root; asked once a connection, and again when it says that they have changed."""
+        params = ctx.session.client_params
+        if params is None or params.capabilities.roots is None or not ctx.session.can_send_request:
+            return ""
+        if id(params) not in self._roots:
+            self._roots[id(params)] = (params, await self._asked(ctx))
+            while len(self._roots) > _CONNECTIONS:
+                self._roots.popitem(last=False)
+        return self._roots[id(params)][1]
+
+    async def _asked(self, ctx: Context) -> str:
+        beside = ServerMessageMetadata(related_request_id=ctx.request_id)
+        try:
+            told = await ctx.session.send_request(
+                types.ListRootsRequest(), types.ListRootsResult, _ROOTS_SECONDS, metadata=beside
+            )
+        except (MCPError, ValueError):  # none, or none that can be understood
+            return ""
+        return who.of_roots([str(root.uri) for root in told.roots])
+
+    def roots_changed(self, ctx: Context) -> None:
+        self._roots.pop(id(ctx.session.client_params), None)
+
+
+def project_of(caller: Caller, memory: Memory) -> dict[str, Any]:
+    """Which project was used, and how it was found."""
+    if caller.is_lost:
+        return {"found_by": "nothing tells which project this is", "fix": who.FIX}
+    id = memory.project if memory.config.enabled else caller.project  # switched off, nothing is looked up
+    known = {"id": id, "folder": caller.folder}
+    return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
+
+
+def _answered(caller: Caller, memory: Memory, answer: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = sound({"project": project_of(caller, memory), **answer})
+    return told
+
+
+def _must_have_project(caller: Caller, scope: str | None) -> None:
+    if scope == "project" and caller.is_lost:
+        raise NoScope("no project is known, and nothing falls into another scope", who.FIX)
+
+
+def _failed(message: str, caller: Caller | None) -> dict[str, Any]:
+    used = ""
+    if caller is not None and not caller.is_lost:
+        used = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
+    return {"content": [{"type": "text", "text": sound(message.rstrip(".") + "." + used)}], "isError": True}
+
+
+def _unforeseen(error: Exception) -> str:
+    """Said in one line to the agent; in full to whoever reads our stderr."""
+    import traceback
+
+    traceback.print_exception(error, file=sys.stderr)
+    return f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user to run `holdfast doctor`"

@@ -1,0 +1,54 @@
+"""The server over streamable HTTP: an app that others can mount, and a server of its own on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.lowlevel.server import Server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from holdfast.doors.mcp.caller import Started
+from holdfast.doors.mcp.server import build
+from holdfast.errors import Busy
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+HOST = "127.0.0.1"
+PORT = 8711
+PATH = "/mcp"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_BODY_BYTES = 16 * 1024 * 1024  # a file may have 10 MiB, and JSON may spell it longer
+_PARTING_SECONDS = 2
+
+
+def app(started: Started, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH) -> Starlette:
+    """An ASGI app that answers at `path`. Hosts and origins other than loopback's are refused unless they are named here, so
+    that no web page reaches it by a name of its own. Whoever mounts it runs its lifespan (`app.router.lifespan_context`)."""
+    return app_of(build(started.replace(surroundings=False)), hosts, origins, path)
+
+
+def app_of(server: Server[Any], hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH) -> Starlette:
+    """The same for a server that is there already."""
+    named = [*[f"{host}:*" for host in _LOOPBACK], *_LOOPBACK, *hosts]
+    pages = [*[f"{scheme}://{host}" for scheme in ("http", "https") for host in named], *origins]
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=named, allowed_origins=pages)
+    return server.streamable_http_app(streamable_http_path=path, transport_security=security, max_request_body_size=_BODY_BYTES)
+
+
+def serve(started: Started, port: int, ready: Callable[[str], object]) -> None:
+    """Answer on loopback until stopped; port 0 means any that is free."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app(started), host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=_PARTING_SECONDS
+    )
+    try:
+        listening = config.bind_socket()
+    except SystemExit:  # it has said why
+        raise Busy(f"cannot listen on port {port} of {HOST}", "Say --port 0 for any that is free") from None
+    with listening:
+        listening.listen()
+        ready(f"http://{HOST}:{listening.getsockname()[1]}{PATH}")
+        uvicorn.Server(config).run(sockets=[listening])

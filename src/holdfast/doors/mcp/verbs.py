@@ -1,0 +1,151 @@
+"""One tool, one verb of Memory: arguments in, a plain answer out. Nothing here decides anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UsageError
+from holdfast.note import ORIGINS as EVERY_ORIGIN
+from holdfast.note import Record
+
+if TYPE_CHECKING:
+    from holdfast.memory import Memory
+
+    Arguments = dict[str, Any]
+
+ORIGINS = tuple(one for one in EVERY_ORIGIN if one != "user")  # an agent cannot lend its words a person's trust
+COMMANDS = ("view", "create", "str_replace", "insert", "delete", "rename")
+_HIT_CHARS = 4000
+_PROJECTS_OWN = ("memory_store", "memory_file")  # go to the project if no scope is named
+
+
+def scope_of(tool: str, given: Arguments) -> str | None:
+    """The scope that a call means; None if it only reads, wherever it may."""
+    own = tool in _PROJECTS_OWN or (tool == "memory_fact" and "value" in given)
+    scope: str | None = given.get("scope", "project" if own else None)
+    return scope
+
+
+def store(memory: Memory, given: Arguments) -> Arguments:
+    return slim(memory.store(given.pop("text"), **given))
+
+
+def recall(memory: Memory, given: Arguments) -> Arguments:
+    answer = memory.recall(given.pop("query", ""), **given)
+    said = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
+    return {"hits": [_shortened(slim(hit)) for hit in answer], **{name: one for name, one in said.items() if one != ""}}
+
+
+def forget(memory: Memory, given: Arguments) -> Arguments:
+    return slim(memory.forget(given.pop("key"), **given))
+
+
+def search(memory: Memory, given: Arguments) -> Arguments:
+    from holdfast.browsing import snippet
+
+    answer = memory.recall(given["query"], limit=given.get("limit", 10), mode="keyword")
+    said = {"degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
+    return {"results": [slim(snippet(hit)) for hit in answer], **{name: one for name, one in said.items() if one != ""}}
+
+
+def get(memory: Memory, given: Arguments) -> Arguments:
+    _one_of(given, "key", "path")
+    if "path" in given:
+        path, colon, lines = given["path"].rpartition(":")
+        first, dash, last = lines.partition("-")
+        if not (colon and dash and first.isdecimal() and last.isdecimal()):
+            path, first, last = given["path"], "", ""
+        start = given.get("from", int(first or 1))
+        piece = memory.read(path, start, given.get("lines", int(last) - start + 1 if last and "from" not in given else None))
+        return {"text": piece.text, "exists": piece.exists, "path": piece.path, "from": piece.start}
+    note = memory.get(given["key"], **{name: given[name] for name in ("scope", "as_of") if name in given})
+    shown = slim(note)
+    return {"text": shown.pop("text"), "exists": True, "path": note.path, "note": shown}
+
+
+def history(memory: Memory, given: Arguments) -> Arguments:
+    _one_of(given, "key", "turn")
+    if "turn" in given:
+        around = {name: given[name] for name in ("before", "after") if name in given}
+        return {"turns": [slim(turn) for turn in memory.expand(given["turn"], **around)]}
+    return {"versions": [slim(version) for version in memory.history(given["key"], scope=given.get("scope"))]}
+
+
+def fact(memory: Memory, given: Arguments) -> Arguments:
+    if "value" not in given:
+        _not_for("asking", given, "on", "many", "origin")
+        asked = {name: given[name] for name in ("label", "as_of", "scope", "history") if name in given}
+        return {"facts": [slim(one) for one in memory.facts(given["subject"], **asked)]}
+    _not_for("stating", given, "as_of", "history")
+    if "label" not in given:
+        raise UsageError("missing: label", "Say which property of the subject has this value")
+    stated = memory.fact(given.pop("subject"), given.pop("label"), given.pop("value"), **given)
+    retired = [slim(one) for one in stated.retired]
+    return {"action": stated.action, "fact": slim(stated.fact), "retired": retired}
+
+
+def file(memory: Memory, given: Arguments) -> Arguments:
+    command, files, scope = given["command"], memory.files, given.get("scope", "project")
+    wanted = {
+        "view": ("path",), "create": ("path", "file_text"), "str_replace": ("path", "old_str", "new_str"),
+        "insert": ("path", "insert_line", "insert_text"), "delete": ("path",), "rename": ("old_path", "new_path"),
+    }[command]  # fmt: skip
+    missing = [name for name in wanted if name not in given and name != "new_str"]
+    if missing:
+        raise UsageError(f"{command} needs {', '.join(missing)}", f"It takes {', '.join(wanted)}")
+    words = [given.get(name, "") for name in wanted]
+    if command == "view":
+        lines = given.get("view_range")
+        if lines is not None and len(lines) != 2:
+            raise UsageError("view_range needs two numbers", "Write [first, last]; -1 is the end")
+        return {"command": command, "path": words[0], "text": files.view(words[0], lines and tuple(lines), scope=scope)}
+    getattr(files, command)(*words, scope=scope)
+    return {"command": command, "path": words[-1] if command == "rename" else words[0]}
+
+
+def slim(record: Record) -> Arguments:
+    """A record as plain data, without what it has nothing to say about."""
+    return {name: value for name, value in _plain(record).items() if value is not None and value != [] and value != ""}
+
+
+def sound(value: Any) -> Any:
+    """Plain data that any JSON can carry: a byte that was no UTF-8 is shown as unknown."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if isinstance(value, list | tuple):
+        return [sound(one) for one in value]
+    if isinstance(value, dict):
+        return {sound(str(name)): sound(one) for name, one in value.items()}
+    return value
+
+
+def _plain(record: Record) -> Arguments:
+    shown = {}
+    for name in record._fields:
+        value = getattr(record, name)
+        if isinstance(value, Record):
+            value = str(value) if type(value).__name__ == "Scope" else slim(value)
+        elif isinstance(value, tuple | list):
+            value = [slim(one) if isinstance(one, Record) else one for one in value]
+        shown[name] = value
+    return shown
+
+
+def _shortened(hit: Arguments) -> Arguments:
+    """A hit that does not crowd out the others: memory_get reads the rest."""
+    over = len(hit["text"]) - _HIT_CHARS
+    if over > 0:
+        hit["text"] = hit["text"][:_HIT_CHARS]
+        hit["cut"] = f"{over} more characters: memory_get with path {hit['citation']}"
+    return hit
+
+
+def _one_of(given: Arguments, *names: str) -> None:
+    if len([name for name in names if name in given]) != 1:
+        raise UsageError(f"give {' or '.join(names)}, and not both", f"One of: {', '.join(names)}")
+
+
+def _not_for(what: str, given: Arguments, *names: str) -> None:
+    wrong = [name for name in names if name in given]
+    if wrong:
+        raise UsageError(f"{', '.join(wrong)} means nothing when {what}", "With `value` a fact is stated, without it is asked")

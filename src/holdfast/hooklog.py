@@ -1,0 +1,81 @@
+"""What went wrong in hooks, for `doctor` to show: a hook itself never bothers the agent with it (B6).
+
+One line each: when, which client, which event, what, and what to do. Never a word of a note or of a prompt.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import dates, house
+from holdfast.errors import HoldfastError
+from holdfast.note import Record
+
+NAME = "hooks.log"
+MOST_BYTES = 64 * 1024
+_MOST_LINE = 1000
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class Mishap(Record):
+    """One failure of a hook."""
+
+    time: str
+    client: str
+    event: str
+    message: str
+    fix: str
+
+
+def path(home: str) -> str:
+    return os.path.join(home, "run", NAME)
+
+
+def write(home: str, client: str, event: str, message: str, fix: str) -> None:
+    """One more line. Where the home is not there, is somebody else's or cannot be written, nothing."""
+    fields = [dates.now(), client[:60], event[:60], message, fix]
+    line = "\t".join(["".join([sign if sign.isprintable() else " " for sign in field]) for field in fields])[:_MOST_LINE]
+    data = line.encode("utf-8", "replace") + b"\n"
+    try:
+        house.must_be_ours(home)
+        if not os.path.isdir(os.path.join(home, "run")):
+            os.mkdir(os.path.join(home, "run"), 0o700)
+        fd = os.open(path(home), os.O_WRONLY | os.O_CREAT | os.O_APPEND | _FLAGS, 0o600)
+        try:
+            os.write(fd, data)
+            full = os.fstat(fd).st_size > MOST_BYTES
+        finally:
+            os.close(fd)
+        if full:
+            _shorten(home)
+    except (OSError, HoldfastError):
+        pass  # a log that cannot be kept hinders nobody
+
+
+def read(home: str) -> list[Mishap]:
+    """What is in the log, oldest first; lines that somebody broke are left out."""
+    try:
+        rows = _bytes(home).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return []
+    fields = [row.split("\t") for row in rows]
+    return [Mishap(*row) for row in fields if len(row) == len(Mishap._fields)]
+
+
+def _bytes(home: str) -> bytes:
+    fd = os.open(path(home), os.O_RDONLY | _FLAGS)
+    with open(fd, "rb") as file:
+        return file.read(4 * MOST_BYTES)
+
+
+def _shorten(home: str) -> None:
+    """Keep the newer half."""
+    data = _bytes(home)
+    newer = data[-(MOST_BYTES // 2) :].partition(b"\n")[2]
+    temp = f"{path(home)}.{os.getpid()}"
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+    try:
+        os.write(fd, newer)
+    finally:
+        os.close(fd)
+    os.replace(temp, path(home))

@@ -1,0 +1,64 @@
+"""A client of the SDK's own, to a server of ours in the same process: real tools on a real home."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+from mcp.client.client import Client
+
+from holdfast.doors.mcp.caller import Started
+from holdfast.doors.mcp.server import build
+
+
+class Told(Exception):
+    """A tool's error, as the agent reads it."""
+
+
+class Agent:
+    """One connection, for the length of a `with` in an async test."""
+
+    def __init__(self, home: Path, *, roots: list[Path | str] | None = None, name: str = "sdk", mode="legacy", **started):
+        self.roots = roots
+        self.asked = 0
+        listing = self._list_roots if roots is not None else None
+        info = types.Implementation(name=name, version="1")
+        server = build(Started(home=str(home), **started))
+        self.client = Client(server, mode=mode, list_roots_callback=listing, client_info=info)
+
+    async def _list_roots(self, context) -> types.ListRootsResult | types.ErrorData:
+        self.asked += 1
+        if self.roots == ["broken"]:
+            return types.ErrorData(code=-32603, message="no roots today")
+        uris = [root if isinstance(root, str) else root.as_uri() for root in self.roots]
+        return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in uris])
+
+    async def __aenter__(self) -> Agent:
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(self, *failed) -> None:
+        await self.client.__aexit__(*failed)
+
+    async def __call__(self, tool: str, /, meta: dict | None = None, **arguments):
+        """What a tool answers. The SDK's client checks it against the tool's own output schema."""
+        said = await self.client.call_tool(tool, arguments, meta=meta)
+        text = said.content[0].text
+        if said.is_error:
+            raise Told(text)
+        assert json.loads(text) == said.structured_content
+        return said.structured_content
+
+    async def refused(self, tool: str, /, **arguments) -> str:
+        try:
+            answer = await self(tool, **arguments)
+        except Told as told:
+            return str(told)
+        raise AssertionError(f"it was not refused: {answer}")
+
+
+def run(work, *given):
+    """Run an async test."""
+    return anyio.run(work, *given)

@@ -1,0 +1,314 @@
+"""The clients: one file each, their dialects by the shapes that were observed or documented, plugins and skills."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import clients
+from holdfast.clients import editing, installing, making
+from holdfast.clients.shape import EVENTS, Client, Heard, Place
+from holdfast.errors import UsageError
+
+SRC = Path(clients.__file__).resolve().parents[1]
+NAMES = clients.names()
+EXPECTED = {
+    "amazon-q", "claude-code", "codex", "copilot", "cursor", "gemini", "generic", "kimi", "kiro", "openclaw", "opencode",
+    "qwen", "windsurf",
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path):
+    user, project = tmp_path / "user", tmp_path / "project"
+    user.mkdir()
+    project.mkdir()
+    return Place(str(user), {"PATH": "/nowhere"}, ("/opt/hold fast/bin/holdfast",), str(tmp_path / "memory"), str(project))
+
+
+# --- which there are ------------------------------------------------------------------------------------------------------
+
+
+def test_every_client_of_the_issue_is_there():
+    assert set(NAMES) == EXPECTED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_is_one_file_that_bears_its_name(name):
+    client = clients.load(name)
+    assert (client.name, isinstance(client, Client), bool(client.title)) == (name, True, True)
+    assert set(client.events.values()) <= set(EVENTS)
+    assert set(client.injects) <= set(EVENTS)
+    assert 0 < client.cap <= 9000
+
+
+@pytest.mark.parametrize("name", ["claude", "claude_code", "", "shape", "../codex", "codex.py", "CODEX", "é", None, "a" * 999])
+def test_a_name_that_is_none_is_refused_with_the_nearest(name):
+    with pytest.raises(UsageError) as caught:
+        clients.load(name)
+    assert "claude-code" in caught.value.fix or "codex" in caught.value.fix
+
+
+def test_a_client_is_added_by_adding_one_file(tmp_path):
+    """In a copy of the package: a new file, and everything knows it."""
+    copy = tmp_path / "copy" / "holdfast"
+    shutil.copytree(SRC, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    source = (copy / "clients" / "kimi.py").read_text().replace('"kimi"', '"brand-new"').replace("Kimi", "BrandNew")
+    (copy / "clients" / "brand_new.py").write_text(source)
+    env = {"PYTHONPATH": str(copy.parent), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    words = [sys.executable, "-m", "holdfast", "install", "brand-new", "--dry-run"]
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert "mcp --client" not in done.stderr
+    assert '"brand-new"' in done.stdout
+
+
+def test_no_client_is_named_anywhere_else():
+    """Transcripts have dialects and speakers that are called like clients; nothing else may know one."""
+    named = {
+        (path.relative_to(SRC).as_posix(), node.value)
+        for path in SRC.rglob("*.py")
+        if path.relative_to(SRC).parts[0] not in ("clients", "reading", "turns.py", "bench")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in EXPECTED
+    }
+    assert named == set()
+
+
+def test_a_client_is_noticed_by_its_program_or_its_folder(place, tmp_path):
+    for name in NAMES:
+        assert clients.load(name).detect(place) == ""
+    (Path(place.home) / ".codex").mkdir()
+    assert clients.load("codex").detect(place) == f"{place.home}/.codex"
+    program = tmp_path / "bin" / "gemini"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert clients.load("gemini").detect(place.replace(environ={"PATH": str(program.parent)})) == str(program)
+
+
+# --- what they tell -------------------------------------------------------------------------------------------------------
+
+COMMON = {"session_id": "s1", "cwd": "/w", "transcript_path": "/t.jsonl"}
+TOLD = [
+    ("claude-code", "SessionStart", {**COMMON, "source": "startup"}, Heard("start", "s1", "/w", "startup", "", "/t.jsonl")),
+    ("claude-code", "SessionStart", {**COMMON, "source": "resume"}, Heard("start", "s1", "/w", "resume", "", "/t.jsonl")),
+    ("claude-code", "UserPromptSubmit", {**COMMON, "prompt": "hi"}, Heard("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
+    ("claude-code", "Stop", {**COMMON, "stop_hook_active": True}, Heard("stop", "s1", "/w", "startup", "", "/t.jsonl", True)),
+    ("codex", "SessionStart", {**COMMON, "source": "clear", "model": "m"}, Heard("start", "s1", "/w", "clear", "", "/t.jsonl")),
+    ("gemini", "BeforeAgent", {**COMMON, "prompt": "<hook_context>a\nb</hook_context>\n\nhi"},
+     Heard("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
+    ("copilot", "sessionStart", {"sessionId": "s1", "cwd": "/w", "source": "new", "timestamp": 1},
+     Heard("start", "s1", "/w", "startup")),
+    ("copilot", "userPromptSubmitted", {"sessionId": "s1", "cwd": "/w", "prompt": "hi"},
+     Heard("prompt", "s1", "/w", "startup", "hi")),
+    ("kimi", "UserPromptSubmit", {"session_id": "s1", "cwd": "/w", "prompt": [{"type": "text", "text": "hi"}, {"type": "x"}]},
+     Heard("prompt", "s1", "/w", "startup", "hi")),
+    ("qwen", "PreCompact", {**COMMON, "trigger": "auto"}, Heard("compact", "s1", "/w", "startup", "", "/t.jsonl")),
+    ("kiro", "agentSpawn", {"hook_event_name": "agentSpawn", "cwd": "/w"}, Heard("start", "", "/w", "startup")),
+    ("kiro", "UserPromptSubmit", {"cwd": "/w", "prompt": ""}, Heard("prompt", "", "/w", "startup")),
+    ("amazon-q", "userPromptSubmit", {"cwd": "/w", "prompt": "hi"}, Heard("prompt", "", "/w", "startup", "hi")),
+    ("cursor", "sessionStart", {"conversation_id": "c1", "workspace_roots": ["/w"]}, Heard("start", "c1", "/w", "startup")),
+    ("opencode", "start", {"session_id": "s1", "cwd": "/w", "source": "compact"}, Heard("start", "s1", "/w", "compact")),
+    ("generic", "nothing known", {"cwd": "/w"}, Heard("", "", "/w", "startup")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "event", "data", "heard"), TOLD)
+def test_what_a_client_tells_is_heard(name, event, data, heard):
+    assert clients.load(name).heard(event, data) == heard
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = ["session_id", "sessionId", "cwd", "workspace_roots", "source", "prompt", "transcript_path", "stop_hook_active"]
+
+
+@given(st.sampled_from(NAMES), st.text(max_size=12), st.dictionaries(st.sampled_from(FIELDS), JSON))
+def test_whatever_a_client_tells_is_taken(name, event, data):
+    heard = clients.load(name).heard(event, data)
+    assert [type(value) for value in heard.as_dict().values()] == [str, str, str, str, str, str, bool]
+
+
+# --- what they take -------------------------------------------------------------------------------------------------------
+
+
+def context_of(name, event, said):
+    """The text that the client's model would see, by the shape that this client takes and refuses."""
+    if name in ("claude-code", "codex", "gemini", "qwen"):
+        answer = json.loads(said)
+        assert set(answer) == {"hookSpecificOutput"}
+        assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+        assert answer["hookSpecificOutput"]["hookEventName"] == event
+        return answer["hookSpecificOutput"]["additionalContext"]
+    if name in ("copilot", "cursor"):
+        ((field, text),) = json.loads(said).items()
+        assert field == {"copilot": "additionalContext", "cursor": "additional_context"}[name]
+        return text
+    return said
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(text=st.text(min_size=1, max_size=200))
+def test_a_text_reaches_the_model_only_where_it_can(name, text):
+    client = clients.load(name)
+    for event, ours in client.events.items():
+        said = client.said(event, text)
+        if ours in client.injects:
+            assert context_of(name, event, said) == text
+        else:
+            assert said == client.said(event, "") in ("", "{}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_own_names_of_events_are_understood(name):
+    client = clients.load(name)
+    for own, ours in client.events.items():
+        assert client.heard(ours, {}).event == ours
+        if name not in ("kiro",):  # which has two names for each
+            assert client.said(ours, "hi") == client.said(own, "hi")
+
+
+def test_clients_that_lose_what_a_start_says_are_told_with_the_first_prompt():
+    assert clients.load("kimi").said("SessionStart", "hi") == ""
+    assert clients.load("kimi").said("UserPromptSubmit", "hi") == "hi"
+
+
+# --- plugins and installs, by their documented shapes ------------------------------------------------------------------------
+
+
+def commands(value):
+    """Every hook command in a document."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            if name in ("command", "bash") and isinstance(one, str) and " hook " in one:
+                yield one
+            yield from commands(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from commands(one)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, place):
+    client = clients.load(name)
+    texts = dict(editing.pasted(client, place, client.changes(place))) | client.plugin(place)
+    hooks = []
+    for path, text in texts.items():
+        document = json.loads(text) if path.endswith(".json") else tomllib.loads(text) if path.endswith(".toml") else None
+        hooks += commands(document)
+        if document and "mcpServers" in document and "holdfast" in document["mcpServers"]:
+            server = document["mcpServers"]["holdfast"]
+            words = [word for word in (server["command"], *server["args"]) if word != "env"]  # by which one client starts it
+            assert words == [*place.command, "mcp", "--client", name]
+        if path.endswith(".js"):
+            assert json.dumps(list(place.command)) in text
+    for hook in hooks:
+        assert hook.startswith(f"'/opt/hold fast/bin/holdfast' hook {name} ")
+        assert hook.split()[-1] in client.events
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_home_of_ones_own_goes_along(name, place):
+    client = clients.load(name)
+    moved = place.replace(command=(*place.command, "--home", "/other home"))
+    for text in dict(editing.pasted(client, moved, client.changes(moved))).values():
+        if "mcp" in text and "--client" in text:
+            assert "/other home" in text
+
+
+def test_claude_code_gets_a_plugin_whose_tools_are_always_loaded(place):
+    files = clients.load("claude-code").plugin(place)
+    assert json.loads(files[".mcp.json"])["mcpServers"]["holdfast"]["alwaysLoad"] is True
+    hooks = json.loads(files["hooks/hooks.json"])["hooks"]
+    assert hooks["SessionStart"][0]["matcher"] == "startup|clear|compact"
+    assert {"PreCompact", "UserPromptSubmit", "Stop", "SessionEnd"} <= set(hooks)
+
+
+def test_codex_gives_an_end_three_seconds(place):
+    changes = clients.load("codex").changes(place)
+    (end,) = [change for change in changes if change.keys == ("hooks", "SessionEnd")]
+    assert end.value["hooks"][0]["timeout"] <= 3
+
+
+def test_gemini_counts_in_milliseconds_and_is_not_asked_before_every_call(place):
+    hooks = json.loads(clients.load("gemini").plugin(place)["hooks/hooks.json"])["hooks"]
+    assert hooks["SessionStart"][0]["hooks"][0]["timeout"] >= 1000
+    assert "PreCompress" not in hooks
+
+
+def test_kiro_gets_both_of_its_formats(place):
+    changes = {Path(change.path).parent.name: change.value for change in clients.load("kiro").changes(place)}
+    assert set(json.loads(changes["agents"])["hooks"]) == {"agentSpawn", "userPromptSubmit", "stop"}
+    standalone = json.loads(changes["hooks"])
+    assert standalone["version"] == "v1"
+    assert {hook["trigger"] for hook in standalone["hooks"]} == {"SessionStart", "UserPromptSubmit", "Stop"}
+    assert {hook["action"]["type"] for hook in standalone["hooks"]} == {"command"}
+
+
+def test_windsurf_is_told_in_its_rules_because_its_hooks_tell_nothing(place):
+    client = clients.load("windsurf")
+    assert client.injects == ()
+    (rules,) = [change for change in client.changes(place) if change.how == "block"]
+    assert rules.path.endswith("global_rules.md")
+    assert len(rules.value) < client.cap
+
+
+def test_the_bundle_of_agent_plugins_has_its_parts(place):
+    files = clients.load("generic").plugin(place)
+    assert json.loads(files["plugin.json"])["name"] == "holdfast"
+    assert "holdfast" in json.loads(files["mcp.json"])["mcpServers"]
+    assert "skills/holdfast-memory/SKILL.md" in files
+
+
+def test_a_plugin_is_written_anew_where_it_is_asked_for(place):
+    client = clients.load("claude-code")
+    folder = Path(installing.write_plugin(client, place))
+    assert folder == Path(place.memory) / "plugins" / "claude-code"
+    (folder / ".mcp.json").write_text("{}")
+    installing.write_plugin(client, place)
+    assert "holdfast" in (folder / ".mcp.json").read_text()
+    with pytest.raises(UsageError):
+        installing.write_plugin(clients.load("cursor"), place)
+
+
+# --- skills ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("D3")
+@pytest.mark.parametrize("name", making.SKILLS)
+def test_skills_are_valid_by_the_rules_of_agent_skills(name, tmp_path):
+    for path, text in making.skills().items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text)
+    validator = Path(sys.executable).parent / "agentskills"
+    done = subprocess.run([validator, "validate", tmp_path / "skills" / name], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.promise("D3")
+def test_the_rubric_stands_once_and_says_what_where_when_and_what_not():
+    rubric = clients.rubric()
+    assert len(rubric) < 2000  # what clients show of a server's own words
+    for word in ("project", "global", "session", "agent", "feedback", "user", "reference", "Do not store", "secrets", "Recall"):
+        assert word in rubric
+    assert rubric.strip() in making.skills()["skills/holdfast-memory/SKILL.md"]
+    assert "{rubric}" not in "".join(making.skills().values())
+
+
+def test_the_skill_for_agents_with_a_token_says_how_to_write_with_it():
+    text = making.skills()["skills/update-memory/SKILL.md"]
+    for word in ("/gateway/memory", "Authorization: Bearer", '"key"', '"value"', "401", "403", "422"):
+        assert word in text

@@ -1,0 +1,28 @@
+"""A client or an agent that declares the continuity scaffold begins with its start-up (F7)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.mark.promise("F6", "F7")
+def test_a_start_brings_the_start_up_where_an_agent_declares_it(hook, note, folder, home):
+    note("The lighthouse keeper is called Ada.", "keeper")
+    plain = hook("claude-code", "SessionStart", source="startup")
+    assert "HEARTBEAT" not in plain
+    assert not list(home.glob("shelf/**/HEARTBEAT.md"))
+    said = hook("claude-code", "SessionStart", source="startup", env={"HOLDFAST_SCAFFOLDS": "continuity"}.items())
+    text = json.loads(said)["hookSpecificOutput"]["additionalContext"]
+    assert text.index("HEARTBEAT.md") < text.index("The lighthouse keeper")
+    assert len(text) <= 9000
+    assert list(home.glob("shelf/**/HEARTBEAT.md"))
+
+
+def test_a_client_that_is_told_with_its_first_prompt_gets_it_there(hook, note):
+    note("The lighthouse keeper is called Ada.", "keeper")
+    env = {"HOLDFAST_SCAFFOLDS": "continuity"}.items()
+    assert hook("kimi", "SessionStart", source="startup", env=env) == ""
+    assert "HEARTBEAT.md" in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "hello"}], env=env)
+    assert "HEARTBEAT.md" not in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "and then"}], env=env)

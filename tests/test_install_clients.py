@@ -1,0 +1,459 @@
+"""Install, use, uninstall: every file of the user's is byte for byte what it was, whatever it looked like."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import clients
+from holdfast.clients import editing, health, installing
+from holdfast.clients.shape import Place
+from holdfast.errors import Conflict, DiskTrouble, HoldfastError, Refused
+from holdfast.wiring import file
+
+NAMES = clients.names()
+
+
+@pytest.fixture
+def place(tmp_path):
+    user, project = tmp_path / "user", tmp_path / "project"
+    user.mkdir()
+    project.mkdir()
+    return Place(str(user), {"PATH": "/nowhere"}, ("/bin/holdfast",), str(tmp_path / "memory"), str(project))
+
+
+def tree(place):
+    """Every file, folder and link of the user's, with bytes and rights."""
+    found = {}
+    for root in (place.home, place.project):
+        for path in sorted(Path(root).rglob("*")):
+            info = path.lstat()
+            what = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+            found[str(path)] = (info.st_mode, what)
+    return found
+
+
+def paths(client, place):
+    """The files of the user's that an install touches, and how."""
+    touched = {}
+    for change in client.changes(place):
+        if not editing.within(change.path, place.memory) and change.how != "trace":
+            touched.setdefault(change.path, change.how)
+    return touched
+
+
+# What people have in such files, as good as never the way we would write it.
+JSONS = {
+    "absent": None,
+    "empty": b"",
+    "bare": b"{}",
+    "comments": b'{\n  // mine\n  "model": "x", /* why */\n  "mcpServers": {\n    "other": {"command": "o"} // keep\n  }\n}\n',
+    "trailing commas": b'{\n\t"a": [1, 2,],\n\t"hooks": {"SessionStart": [{"hooks": [{"command": "theirs"}]},],},\n}\n',
+    "crlf": b'{\r\n    "a": 1,\r\n    "hooks": {\r\n    }\r\n}\r\n',
+    "bom": b'\xef\xbb\xbf{\n  "a": "\xc3\xa4"\n}',
+    "one line": b'{"a":1,"mcpServers":{"other":{"command":"o"}},"enabledPlugins":{"x@y":true}}',
+    "duplicate keys": b'{"a": 1, "mcpServers": {"lost": {}}, "mcpServers": {"other": {}}, "a": 2}\n',
+    "other hooks": b'{"version": 1, "hooks": {"stop": [{"command": "t"}], "Stop": [{"hooks": [{"command": "t"}]}]}}\n',
+    "markers": b'{"a": "<!-- holdfast:begin -->", "b": "# holdfast:end"}\n',
+}
+TOMLS = {
+    "absent": None,
+    "empty": b"",
+    "comments": b'# mine\nmodel = "x"  # why\n\n[tui]\na = 1\n',
+    "crlf": b'model = "x"\r\n\r\n[tui]\r\na = 1',
+    "other": b'[[hooks]]\nevent = "Stop"\ncommand = "theirs"\n\n[mcp_servers.other]\ncommand = "o"\n',
+    "markers": b'a = """\n# holdfast:begin\n"""\n# holdfast:end\n',
+}
+TEXTS = {
+    "absent": None,
+    "empty": b"",
+    "text": "# Mine\n\nUse tabs. Ä\n".encode(),
+    "crlf without an end": b"# Mine\r\n\r\nUse tabs.",
+    "markers": b"see <!-- holdfast:begin -->\n<!-- holdfast:begin -->\nmine\n",
+}
+
+
+def looks(how):
+    kinds = {"entry": JSONS, "item": JSONS, "default": JSONS, "toml": TOMLS, "block": TEXTS}
+    return kinds.get(how, {"absent": None})
+
+
+def cases():
+    """Every client with every look of each of its files."""
+    sample = Place("/u", {}, ("/bin/holdfast",), "/m", "/p")
+    for name in NAMES:
+        kinds = set(paths(clients.load(name), sample).values())
+        for look in sorted({look for how in kinds for look in looks(how)}):
+            yield name, look
+
+
+def furnish(client, place, look):
+    """Put that look into each file of the client's that can have it."""
+    for path, how in paths(client, place).items():
+        content = looks(how).get(look)
+        if content is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(content)
+            Path(path).chmod(0o640)
+
+
+@pytest.mark.parametrize(("name", "look"), [*cases()])
+def test_an_install_and_an_uninstall_leave_every_file_as_it_was(name, look, place):
+    client = clients.load(name)
+    furnish(client, place, look)
+    before = tree(place)
+    steps = installing.install(client, place)
+    assert [step.path for step in steps if not editing.within(step.path, place.memory)] == list(paths(client, place))
+    installed = tree(place)
+    assert installed != before
+    assert installing.install(client, place) == []  # once is enough
+    assert tree(place) == installed
+    assert installing.installed(place) == [name]
+    installing.uninstall(client, place)
+    assert tree(place) == before
+    assert installing.installed(place) == []
+    assert sorted(os.listdir(place.memory)) == ["run"]
+
+
+@pytest.mark.parametrize(("name", "look"), [*cases()])
+def test_what_the_user_changed_meanwhile_stays_and_only_ours_goes(name, look, place):
+    client = clients.load(name)
+    furnish(client, place, look)
+    before = tree(place)
+    installing.install(client, place)
+    edited = {}
+    for path, how in paths(client, place).items():
+        if how == "file":
+            continue
+        content = Path(path).read_bytes()
+        added = b"\n# more of mine\n" if how in ("toml", "block") else b"\n// more of mine\n"
+        Path(path).write_bytes(content + added)
+        edited[path] = added
+    installing.uninstall(client, place)
+    for path, added in edited.items():
+        content = Path(path).read_bytes()
+        assert content.endswith(added)
+        assert b"bin/holdfast" not in content
+        was = before.get(path, (0, b""))[1]
+        rest = content.removesuffix(added).strip()
+        assert rest in ((was or b"").strip(), b"{}", b"")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_linked_config_is_edited_at_its_target_and_stays_a_link(name, place, tmp_path):
+    client = clients.load(name)
+    targets = {}
+    for number, (path, how) in enumerate(paths(client, place).items()):
+        if how == "file":
+            continue
+        target = tmp_path / "dotfiles" / f"{number}-{Path(path).name}"
+        target.parent.mkdir(exist_ok=True)
+        content = list(looks(how).values())[2]
+        target.write_bytes(content)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).symlink_to(target)
+        targets[target] = content
+    before = tree(place)
+    installing.install(client, place)
+    assert all(target.read_bytes() != content for target, content in targets.items())
+    installing.uninstall(client, place)
+    assert tree(place) == before
+    assert all(target.read_bytes() == content for target, content in targets.items())
+
+
+BROKEN = {"json": b'{"a": 1,, }', "toml": b"a = = 1\n", "md": b"caf\xe9\n"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_config_that_cannot_be_read_is_refused_and_nothing_is_touched(name, place):
+    client = clients.load(name)
+    for path, how in paths(client, place).items():
+        kind = "toml" if how == "toml" else "md" if how == "block" else "json"
+        content = BROKEN[kind] if how != "file" else b"somebody else's\n"
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(content)
+        before = tree(place)
+        with pytest.raises(Refused) as caught:
+            installing.install(client, place)
+        assert path in caught.value.message
+        assert caught.value.fix
+        assert tree(place) == before
+        assert installing.installed(place) == []
+        Path(path).unlink()
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_where_one_file_cannot_be_written_none_is(what, place):
+    client = clients.load("codex")
+    hooks = Path(place.home) / ".codex" / "hooks.json"
+    hooks.parent.mkdir()
+    hooks.write_text("{}")
+    (hooks if what == "file" else hooks.parent).chmod(0o444 if what == "file" else 0o555)
+    before = tree(place)
+    with pytest.raises(DiskTrouble, match="read-only"):
+        installing.install(client, place)
+    assert tree(place) == before
+    hooks.parent.chmod(0o755)
+
+
+def test_a_failure_midway_is_rolled_back(place):
+    """The last file turns into a folder after everything was checked: as if a disk failed there."""
+    client = clients.load("copilot")
+    config = Path(place.home) / ".copilot" / "mcp-config.json"
+    config.parent.mkdir()
+    config.write_text('{"mine": true}')
+    before = tree(place)
+    steps = installing.planned(client, place, client.changes(place))
+    broken = file.Found(steps[-1].path, str(Path(place.home) / "missing" / "\0"), None)
+    with pytest.raises((HoldfastError, ValueError)):
+        installing.apply(client, place, [*steps[:-1], steps[-1].replace(found=broken)], 5)
+    assert tree(place) == before
+    assert installing.installed(place) == [] or installing.load(place, "copilot") == {}
+
+
+def test_an_edit_between_showing_and_writing_is_a_conflict(place):
+    client = clients.load("qwen")
+    settings = Path(place.home) / ".qwen" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"a": 1}')
+    steps = installing.planned(client, place, client.changes(place))
+    settings.write_text('{"a": 2}')
+    before = tree(place)
+    with pytest.raises(Conflict):
+        installing.apply(client, place, steps, 5)
+    assert tree(place) == before
+
+
+def test_an_entry_that_moved_is_renewed_in_its_place(place):
+    client = clients.load("claude-code")
+    settings = Path(place.home) / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{\n  "a": 1\n}\n')
+    installing.install(client, place)
+    moved = place.replace(command=("/new/holdfast",))
+    assert [Path(step.path).name for step in installing.install(client, moved)] == ["hooks.json", ".mcp.json"]
+    qwen = clients.load("qwen")
+    installing.install(qwen, place)
+    (step,) = installing.install(qwen, moved)
+    text = Path(step.path).read_text()
+    assert "/bin/holdfast" not in text
+    assert text.count("/new/holdfast hook qwen SessionStart") == 1
+    installing.uninstall(qwen, moved)
+    installing.uninstall(client, moved)
+    assert settings.read_text() == '{\n  "a": 1\n}\n'
+
+
+def test_what_was_installed_can_be_taken_out_without_the_record(place):
+    """The home was removed since: what is ours is told apart by what it says."""
+    client = clients.load("codex")
+    folder = Path(place.home) / ".codex"
+    folder.mkdir()
+    (folder / "config.toml").write_text('model = "x"\n')
+    (folder / "hooks.json").write_text('{"hooks": {"Stop": [{"hooks": [{"command": "theirs"}]}]}}')
+    installing.install(client, place)
+    (Path(place.memory) / "installed" / "codex.json").unlink()
+    installing.uninstall(client, place)
+    assert (folder / "config.toml").read_text() == 'model = "x"\n'
+    hooks = json.loads((folder / "hooks.json").read_text())["hooks"]
+    assert {name: groups for name, groups in hooks.items() if groups} == {"Stop": [{"hooks": [{"command": "theirs"}]}]}
+
+
+def test_a_file_of_ours_that_the_user_made_theirs_is_kept_aside(place):
+    client = clients.load("copilot")
+    installing.install(client, place)
+    hooks = Path(place.home) / ".copilot" / "hooks" / "holdfast.json"
+    hooks.write_text('{"version": 1, "hooks": {"mine": []}}')
+    installing.uninstall(client, place)
+    assert not hooks.exists()
+    assert hooks.with_name("holdfast.json.kept").read_text() == '{"version": 1, "hooks": {"mine": []}}'
+
+
+def test_what_was_never_installed_is_not_uninstalled(place):
+    for name in NAMES:
+        client = clients.load(name)
+        for path, how in paths(client, place).items():
+            if how == "file":
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text('{"somebody": "else"}')
+        before = tree(place)
+        installing.uninstall(client, place)
+        assert tree(place) == before
+    assert not os.path.exists(place.memory)
+
+
+def test_what_a_client_wrote_down_because_of_us_goes_too(place):
+    client = clients.load("claude-code")
+    installing.install(client, place)
+    known = Path(place.home) / ".claude" / "plugins" / "known_marketplaces.json"
+    known.parent.mkdir()
+    ours = {"source": {"source": "directory", "path": f"{place.memory}/plugins/claude-code"}}
+    known.write_text(json.dumps({"holdfast": ours, "other": {"source": {}}}, indent=2))
+    installing.uninstall(client, place)
+    assert json.loads(known.read_text()) == {"other": {"source": {}}}
+    known.write_text(json.dumps({"holdfast": {"source": {"path": "/somebody/elses"}}}))
+    installing.uninstall(client, place)
+    assert "/somebody/elses" in known.read_text()
+
+
+def test_two_clients_in_one_home_do_not_disturb_each_other(place):
+    installing.install(clients.load("claude-code"), place)
+    before = tree(place)
+    installing.install(clients.load("gemini"), place)
+    installing.uninstall(clients.load("gemini"), place)
+    assert tree(place) == before
+    assert installing.installed(place) == ["claude-code"]
+
+
+def test_what_is_kept_for_the_way_back_is_for_the_owner_only(place):
+    settings = Path(place.home) / ".qwen" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"key": "very secret"}')
+    installing.install(clients.load("qwen"), place)
+    record = Path(place.memory) / "installed" / "qwen.json"
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert record.parent.stat().st_mode & 0o777 == 0o700
+
+
+# --- doctor ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("D1")
+def test_doctor_says_which_clients_do_not_hear_us(place):
+    assert health.problems(place) == []
+    installing.install(clients.load("claude-code"), place)
+    assert health.problems(place) == []
+    (Path(place.home) / ".claude" / "settings.json").write_text("{}")
+    (problem,) = health.problems(place)
+    assert "settings.json" in problem.message
+    assert problem.fix == "holdfast install claude-code"
+
+
+@pytest.mark.promise("D1")
+def test_doctor_says_that_codex_skips_hooks_nobody_trusts(place):
+    client = clients.load("codex")
+    installing.install(client, place)
+    (problem,) = health.problems(place)
+    assert "trust" in problem.message
+    config = Path(place.home) / ".codex" / "config.toml"
+    key = f"{place.home}/.codex/hooks.json:session_start:0:0"
+    config.write_text(config.read_text() + f'\n[hooks.state."{key}"]\ntrusted_hash = "sha256:x"\n')
+    assert health.problems(place) == []
+
+
+# --- the command line -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the program with a home directory of its own."""
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / ".qwen").mkdir()
+    (user / ".qwen" / "settings.json").write_text('{\n  // mine\n  "a": 1\n}\n')
+    monkeypatch.setenv("HOME", str(user))
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    def run_(*words, code=0, typed=None):
+        command = [sys.executable, "-m", "holdfast", *words]
+        if typed is not None:
+            return _at_a_terminal(command, typed, tmp_path)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, stdin=subprocess.DEVNULL)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run_.settings = user / ".qwen" / "settings.json"
+    return run_
+
+
+def _at_a_terminal(command, typed, folder):
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder)
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:
+        pass  # how a terminal ends
+    os.close(ours)
+    running.wait(60)
+    return shown.decode()
+
+
+def test_where_nobody_can_be_asked_it_is_refused_with_what_to_type(run):
+    before = run.settings.read_bytes()
+    said = run("install", "qwen", code=3)
+    assert "+++" in said  # what it would have done
+    assert "holdfast install qwen --yes" in said
+    assert run.settings.read_bytes() == before
+
+
+def test_a_dry_run_and_a_print_change_nothing(run):
+    before = run.settings.read_bytes()
+    assert "+++" in run("install", "qwen", "--dry-run")
+    pasted = run("install", "qwen", "--print")
+    assert "mcpServers" in pasted
+    assert "// mine" not in pasted
+    parts = json.loads(run("install", "qwen", "--print", "--json"))["parts"]
+    assert json.loads(parts[0]["text"])["mcpServers"]["holdfast"]
+    shown = json.loads(run("install", "qwen", "--dry-run", "--json"))
+    assert [one["action"] for one in shown["changes"]] == ["change", "create", "create"]
+    assert run.settings.read_bytes() == before
+
+
+def test_installed_with_yes_and_taken_out_again(run):
+    before = run.settings.read_bytes()
+    assert "installed" in run("install", "qwen", "--yes")
+    assert "nothing to change" in run("install", "qwen", "--yes")
+    assert "// mine" in run.settings.read_text()
+    assert "uninstalled" in run("uninstall", "qwen", "--yes")
+    assert run.settings.read_bytes() == before
+    assert "nothing to change" in run("uninstall", "qwen", "--yes")
+
+
+def test_a_person_is_asked_and_may_say_no(run):
+    before = run.settings.read_bytes()
+    said = run("install", "qwen", typed="n\n")
+    assert "[y/N]" in said
+    assert run.settings.read_bytes() == before
+    assert "installed" in run("install", "qwen", typed="y\n")
+    assert run.settings.read_bytes() != before
+
+
+def test_alone_it_says_what_is_there_and_asks_for_each(run):
+    assert [(one["client"], one["installed"]) for one in json.loads(run("install", "--json"))] == [("qwen", False)]
+    assert "qwen" in run("install")
+    assert "Qwen Code" in run("install", typed="y\n")
+    assert json.loads(run("install", "--json"))[0]["installed"] is True
+
+
+def test_an_unknown_client_is_told_with_the_nearest(run):
+    assert "claude-code" in run("install", "claude-cod", code=2)
+
+
+def test_the_path_of_a_plugin_is_printed_and_the_plugin_is_there(run):
+    path = Path(run("path", "plugin", "claude-code").strip())
+    assert (path / ".claude-plugin" / "plugin.json").is_file()
+    command = json.loads((path / ".mcp.json").read_text())["mcpServers"]["holdfast"]["command"]
+    assert os.path.isabs(command)
+
+
+def test_the_memory_that_claude_keeps_itself_can_live_on_our_shelf(run, tmp_path):
+    run("install", "claude-code", "--auto-memory", "--yes", "--project", "demo")
+    local = tmp_path / ".claude" / "settings.local.json"
+    folder = json.loads(local.read_text())["autoMemoryDirectory"]
+    assert folder.endswith("/shelf/projects/demo/files/auto-memory")
+    Path(folder).mkdir(parents=True)
+    Path(folder, "MEMORY.md").write_text("- [Lighthouse](light.md): the keeper's cat is Mia\n")
+    assert "Mia" in run("recall", "lighthouse", "--project", "demo")
+    run("uninstall", "claude-code", "--yes")
+    assert not local.exists()
+    assert Path(folder, "MEMORY.md").exists()
+    assert "no memory of its own" in run("install", "qwen", "--auto-memory", "--yes", code=2)

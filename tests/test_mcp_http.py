@@ -1,0 +1,181 @@
+"""The MCP server over HTTP, and the judges from npm: the conformance suite and the inspector."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+from mcp.client.client import Client
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+import npm
+from holdfast.doors.mcp import http as door
+from holdfast.doors.mcp.caller import Started
+from holdfast.doors.mcp.server import build
+from mcp_fixtures import dressed
+from mcp_raw import HOLDFAST, INITIALIZE
+from mcp_sdk import run
+
+CONFORMANCE = "@modelcontextprotocol/conformance", "0.1.16"
+INSPECTOR = "@modelcontextprotocol/inspector", "2.12.0"
+AS_WE_ARE = (  # scenarios that need nothing on the server but itself
+    "server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+)  # fmt: skip
+
+
+@pytest.fixture
+def served(home, tmp_path):
+    """`holdfast mcp --http`, as a user starts it: its address."""
+    process = subprocess.Popen(
+        [*HOLDFAST, "mcp", "--http", "--port", "0", "--home", str(home)], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    address = re.search(r"http://\S+/mcp", process.stderr.readline()).group()
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    yield address
+    process.send_signal(signal.SIGINT)
+    process.wait(20)
+    process.stderr.close()
+
+
+@contextmanager
+def answering(app):
+    """An app of ours on a free port of loopback, in a thread of this process."""
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1)
+    listening = config.bind_socket()
+    listening.listen()
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listening.close()
+
+
+def post(address, **headers):
+    """The status that an `initialize` gets."""
+    place = address.removeprefix("http://").removesuffix("/mcp")
+    connection = http.client.HTTPConnection(place, timeout=30)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    connection.request("POST", "/mcp", body, {**sent, **headers})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_an_agent_works_over_http_and_the_servers_own_folder_says_nothing(served, home, tmp_path):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+
+    async def talk(mode):
+        async with Client(served, mode=mode) as client:
+            stored = await client.call_tool("memory_store", {"text": f"Harbour {mode}.", "key": mode, "folder": str(tmp_path)})
+            assert stored.structured_content["project"]["found_by"] == "argument"
+            found = await client.call_tool("memory_recall", {"query": "harbour", "folder": str(tmp_path)})
+            assert mode in [hit["key"] for hit in found.structured_content["hits"]]
+            lost = await client.call_tool("memory_store", {"text": "Harbour."})
+            assert lost.is_error and "folder" in lost.content[0].text
+
+    for mode in ("legacy", "auto"):
+        run(talk, mode)
+
+
+@pytest.mark.promise("promise-6")
+def test_only_loopback_names_and_pages_are_let_in(served):
+    port = served.split(":")[2].split("/")[0]
+    assert post(served) == 200
+    assert post(served, Host=f"localhost:{port}", Origin=f"http://localhost:{port}") == 200
+    assert post(served, Host="evil.example.com") == 421
+    assert post(served, Host=f"127.0.0.1.evil.example.com:{port}") == 421
+    assert post(served, Origin="https://evil.example.com") == 403
+    assert post(served, Origin="null") == 403
+
+
+def test_the_app_can_be_mounted_under_hosts_that_are_named(home):
+    inner = door.app(Started(str(home), project="demo"), hosts=("memory.example.com",), path="/")
+    outer = Starlette(routes=[Mount("/mcp", inner)], lifespan=lambda _: inner.router.lifespan_context(inner))
+    with answering(outer) as address:
+
+        async def talk():
+            async with Client(f"{address}/mcp/", mode="legacy") as client:
+                stored = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k"})
+                assert stored.structured_content["project"] == {"id": "demo", "found_by": "setting"}
+
+        run(talk)
+        place = address.removeprefix("http://")
+        for host, status in [("memory.example.com", 200), ("other.example.com", 421)]:
+            connection = http.client.HTTPConnection(place, timeout=30)
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
+            sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Host": host}
+            connection.request("POST", "/mcp/", body, sent)
+            assert connection.getresponse().status == status
+            connection.close()
+
+
+def test_a_port_that_is_taken_or_does_not_exist_is_said(served, home, tmp_path):
+    port = served.split(":")[2].split("/")[0]
+    for given, code, says in [(port, 4, "cannot listen"), ("99999", 2, "no port 99999"), ("many", 2, "whole number")]:
+        words = [*HOLDFAST, "mcp", "--http", "--port", given, "--home", str(home)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr
+    done = subprocess.run([*HOLDFAST, "mcp", "--port", "1"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 2 and "--http" in done.stderr
+
+
+# --- the judges -----------------------------------------------------------------------------------------------------------
+
+
+def conformance(address, tmp_path, *words):
+    return subprocess.run(
+        [*npm.program(*CONFORMANCE), "server", "--url", address, *words],
+        capture_output=True, text=True, timeout=200, cwd=tmp_path, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_the_conformance_suite_passes_what_needs_nothing_but_the_server(served, tmp_path):
+    for scenario in AS_WE_ARE:
+        done = conformance(served, tmp_path, "--scenario", scenario)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_whole_conformance_suite_passes_on_our_server_with_the_tools_it_asks_for(home, tmp_path):
+    with answering(door.app_of(dressed(build(Started(str(home), surroundings=False))))) as address:
+        done = conformance(f"{address}/mcp", tmp_path)
+    summary = done.stdout.partition("=== SUMMARY ===")[2]
+    assert done.returncode == 0 and "✗" not in summary and summary.count("✓") >= 30, done.stdout + done.stderr
+
+
+def test_the_inspector_lists_calls_and_reads(home, tmp_path):
+    def inspect(*words, code=0):
+        done = subprocess.run(
+            [*npm.program(*INSPECTOR, "mcp-inspector"), "--cli", *HOLDFAST, "mcp", "--home", str(home), "--method", *words],
+            capture_output=True, text=True, timeout=200, cwd=tmp_path, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PATH": f"{npm.node().parent}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        assert (done.returncode == 0) == (code == 0), done.stdout + done.stderr
+        return json.loads(done.stdout) if code == 0 else done.stdout + done.stderr
+
+    listed = inspect("tools/list", "--strict")["tools"]
+    assert len(listed) == 8 and all(tool["outputSchema"] and tool["annotations"] for tool in listed)
+    call = ("tools/call", "--tool-name")
+    stored = inspect(*call, "memory_store", "--tool-arg", "text=Harbour words.", "key=k", "scope=global")
+    assert stored["structuredContent"]["action"] == "created"
+    found = inspect(*call, "memory_recall", "--tool-arg", "query=harbour")
+    assert [hit["key"] for hit in found["structuredContent"]["hits"]] == ["k"]
+    assert "folder" in inspect(*call, "memory_store", "--tool-arg", "text=Nowhere.", code=1)
+    resources = {one["uri"] for one in inspect("resources/list")["resources"]}
+    assert resources == {"holdfast://briefing", "holdfast://notes/global/k"}
+    assert "Harbour words." in json.dumps(inspect("resources/read", "--uri", "holdfast://briefing"))
+    assert [one["name"] for one in inspect("prompts/list")["prompts"]] == ["save-what-matters", "boot"]

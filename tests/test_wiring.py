@@ -1,0 +1,276 @@
+"""Files of somebody else's: what is ours goes in and comes out, and every other byte stays."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import Conflict, DiskTrouble, Refused
+from holdfast.wiring import block, entries, file, tables
+from holdfast.wiring.jsonc import Unreadable, parse
+
+SERVER = {"command": "/bin/holdfast", "args": ["mcp"]}
+KEYS = ("mcpServers", "holdfast")
+HOOK = {"hooks": [{"type": "command", "command": "/bin/holdfast hook x start"}]}
+
+
+def is_ours(value):
+    return "holdfast hook x" in json.dumps(value)
+
+
+# --- JSON as people keep it ---------------------------------------------------------------------------------------------
+
+TEXTS = [
+    "{}",
+    "{ }",
+    "{\n}\n",
+    '{"a": 1}',
+    '{"a": 1, "mcpServers": {"other": {"command": "o"}}}',
+    '{\n  "a": 1\n}\n',
+    '{\n    "a": 1,\n}\n',
+    '{\r\n\t"a": 1, // why\r\n\t/* b */\r\n}\r\n',
+    '\ufeff{\n  "a": [1, 2, 3], // why\n  // last words\n}',
+    '{\n  "mcpServers": {\n    // nothing yet\n  }\n}\n',
+    '{\n  "mcpServers": {}\n}\n',
+    '{"mcpServers": {"other": {"command": "o"}}, "hooks": {"start": [{"hooks": [{"command": "theirs"}]}]}}\n',
+    '{\n  "hooks": {\n    "start": [\n      {"hooks": [{"command": "theirs"}]}, // keep\n    ]\n  },\n}\n',
+    '// header\n{\n  gateway: { mode: \'local\' }, // five\n}\n',
+    '{"a": "// no comment", "b": "/* nor this */", "c": "\\"}{"}\n',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_entry_goes_in_and_comes_out_without_a_trace(text):
+    new = entries.put(text, KEYS, SERVER)
+    assert parse(new).value["mcpServers"]["holdfast"] == SERVER
+    assert entries.put(new, KEYS, SERVER) == new
+    back = entries.take(new, KEYS)
+    if not entries.has(text, KEYS[:1]):
+        back = entries.take(back, KEYS[:1])
+    assert parse(back).value == parse(text).value
+    assert [line.strip() for line in text.split("\n") if "//" in line or "/*" in line] == [
+        line.strip() for line in back.split("\n") if "//" in line or "/*" in line
+    ]
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS if "nothing yet" not in text and text not in ("{ }", "{\n}\n")])
+def test_where_there_was_something_else_the_very_bytes_come_back(text):
+    new = entries.add(entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+    back = entries.take(entries.drop(new, ("hooks", "start"), is_ours), KEYS)
+    for keys in (("hooks", "start"), ("hooks",), KEYS[:1]):
+        if not entries.has(text, keys):
+            back = entries.take(back, keys)
+    assert back == text
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\"\\/{}[],:é", max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "hooks", "mcpServers", "ü"]), VALUES, max_size=4),
+    st.sampled_from([None, 1, 2, "\t"]),
+    st.booleans(),
+    st.sampled_from(["", "\ufeff", "// c\n", "/* c */ "]),
+)
+def test_whatever_the_document_the_rest_of_it_means_the_same(document, indent, crlf, before):
+    text = before + json.dumps(document, indent=indent, ensure_ascii=False)
+    text = text.replace("\n", "\r\n") if crlf else text
+    if not isinstance(document.get("mcpServers", {}), dict) or not isinstance(document.get("hooks", {}), dict):
+        with pytest.raises(entries.Misfit):
+            entries.add(entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+        return
+    new = entries.add(entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+    wanted = json.loads(json.dumps(document))
+    wanted.setdefault("mcpServers", {})["holdfast"] = SERVER
+    wanted.setdefault("hooks", {})["start"] = [HOOK]
+    assert parse(new).value == wanted
+    assert "\n" not in new.replace("\r\n", "") or not crlf or "\r\n" not in text
+    back = entries.take(entries.drop(new, ("hooks", "start"), is_ours), KEYS)
+    left = parse(back).value
+    assert {name: value for name, value in left.items() if name not in ("hooks", "mcpServers")} == {
+        name: value for name, value in document.items() if name not in ("hooks", "mcpServers")
+    }
+
+
+def test_of_two_entries_of_one_name_the_one_that_counts_is_edited():
+    text = '{"mcpServers": {"a": {}}, "mcpServers": {"b": {}}}'
+    new = entries.put(text, KEYS, SERVER)
+    assert json.loads(new)["mcpServers"] == {"b": {}, "holdfast": SERVER}
+    assert new.startswith('{"mcpServers": {"a": {}}, ')
+
+
+def test_what_somebody_put_into_our_group_of_hooks_stays():
+    theirs = {"type": "command", "command": "theirs"}
+    text = json.dumps({"hooks": {"start": [{"hooks": [HOOK["hooks"][0], theirs]}]}}, indent=2)
+    renewed = entries.add(text, ("hooks", "start"), {"hooks": [{"command": "/new/holdfast hook x start"}]}, is_ours)
+    assert json.loads(renewed)["hooks"]["start"] == [{"hooks": [{"command": "/new/holdfast hook x start"}, theirs]}]
+    assert json.loads(entries.drop(text, ("hooks", "start"), is_ours)) == {"hooks": {"start": [{"hooks": [theirs]}]}}
+
+
+def test_a_comment_never_swallows_what_follows():
+    text = '{"a": 1, // note\n "holdfast": 2 }'
+    assert parse(entries.take(text, ("holdfast",))).value == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": }', '{"a": 1', "{a b}", "[1 2]", '{"a": 01x}', "{} {}", '{"a": "\n"}', "/* no end", "[" * 500, '{"a": "\\q"}'],
+)
+def test_what_is_no_json_is_refused_with_its_place(text):
+    with pytest.raises(Unreadable, match=r"line \d+, column \d+"):
+        entries.put(text, KEYS, SERVER)
+
+
+def test_an_empty_file_becomes_one_with_our_entry():
+    assert json.loads(entries.put("", KEYS, SERVER)) == {"mcpServers": {"holdfast": SERVER}}
+    assert parse("  // nothing\n") is None
+
+
+# --- TOML -----------------------------------------------------------------------------------------------------------------
+
+TABLE = '[mcp_servers.holdfast]\ncommand = "/bin/holdfast"'
+
+
+@pytest.mark.parametrize("text", ["", 'model = "x"', 'model = "x"  # y\n\n[a]\nb = 1\n', 'a = 1\r\n[b]\r\nc = """\r\nx"""\r\n'])
+def test_lines_of_ours_go_into_toml_and_come_out(text):
+    new = tables.put(text, TABLE)
+    assert new.startswith(text)
+    assert tables.put(new, TABLE) == new
+    assert tables.take(new, TABLE, is_ours) == text
+
+
+def test_lines_that_a_program_wrote_anew_without_our_marks_are_found_by_name():
+    text = 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n[mcp_servers.holdfast]\ncommand = "/bin/holdfast"\n'
+    assert tables.take(text, TABLE, is_ours) == 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n'
+    hooks = '[[hooks]]\nevent = "a"\ncommand = "theirs"\n\n[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"\n'
+    left = tables.take(hooks, '[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"', is_ours)
+    assert "theirs" in left
+    assert "holdfast" not in left
+
+
+def test_toml_that_would_not_hold_our_lines_is_refused():
+    for text in ("mcp_servers = {}\n", "= 1", '[mcp_servers.holdfast]\ncommand = "mine"\n'):
+        with pytest.raises(ValueError, match=r"."):
+            tables.put(text, TABLE)
+
+
+# --- blocks ---------------------------------------------------------------------------------------------------------------
+
+PERSONS = ["", "a", "a\n", "a\n\n", "\n", " ", "a\r\nb", "a\r\nb\r\n", "\ufeff", "\ufeffa\n", "a\r", "a\n ", "# T\n\na\n\n\n"]
+
+
+@pytest.mark.promise("B5")
+@pytest.mark.parametrize("text", PERSONS)
+def test_a_block_goes_in_and_comes_out_byte_for_byte(text):
+    new = block.put(text, "what is known\nand more")
+    assert new.startswith(text)
+    assert block.inside(new).replace("\r", "") == "what is known\nand more\n"
+    assert block.put(new, "what is known\nand more") == new
+    changed = block.put(new, "something else")
+    assert block.inside(changed).strip() == "something else"
+    assert block.take(changed) == text
+    assert block.put(changed, "") == text
+
+
+@pytest.mark.promise("B5")
+@given(st.text("ab\n\r \ufeff\u2028", max_size=20), st.text("xy\n", max_size=8), st.text("cd\n\r ", max_size=12))
+def test_text_on_both_sides_of_a_block_is_never_touched(before, inside, after):
+    held = block.put(before, inside + "z") + after
+    again = block.put(held, "other")
+    assert again.startswith(before)
+    assert again.endswith(after)
+    if after:
+        assert block.take(held).endswith(after)
+    assert block.take(held).startswith(before)
+
+
+@pytest.mark.promise("B5")
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"mine\n{block.BEGIN}\nmine too\n",
+        f"mine\n{block.END}\nmine too\n",
+        f"{block.END}\nmine\n{block.BEGIN}\n",
+        f"see {block.BEGIN} in the docs\nmine\nand {block.END} too\n",
+    ],
+)
+def test_a_stray_mark_never_eats_a_persons_text(text):
+    assert block.take(text) == text
+    new = block.put(text, "ours")
+    assert new.startswith(text)
+    assert block.take(new) == text
+
+
+@pytest.mark.promise("B5")
+def test_after_a_stray_begin_only_the_real_block_is_ours():
+    text = f"{block.BEGIN}\na person's\n{block.BEGIN}\nours\n{block.END}\nmore\n"
+    assert block.put(text, "new") == f"{block.BEGIN}\na person's\n{block.BEGIN}\nnew\n{block.END}\nmore\n"
+    assert block.take(text) == f"{block.BEGIN}\na person's\nmore\n"
+
+
+@pytest.mark.promise("B5")
+def test_what_is_told_cannot_close_the_block():
+    new = block.put("mine\n", f"a\n{block.END}\nb\n{block.BEGIN}\nc")
+    assert block.inside(new) == "a\nb\nc\n"
+    assert block.take(new) == "mine\n"
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_whole_with_its_rights_and_its_link(tmp_path):
+    real, link = tmp_path / "dotfiles" / "real.json", tmp_path / "link.json"
+    real.parent.mkdir()
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    file.replace(file.read(str(link)), b"new")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in real.parent.iterdir()) == ["real.json"]
+
+
+def test_a_file_that_changed_since_it_was_read_is_a_conflict(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    found = file.read(str(path))
+    path.write_bytes(b"theirs")
+    with pytest.raises(Conflict):
+        file.replace(found, b"new")
+    assert path.read_bytes() == b"theirs"
+
+
+def test_what_cannot_be_edited_safely_is_refused(tmp_path):
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "twice").write_bytes(b"x")
+    os.link(tmp_path / "twice", tmp_path / "again")
+    with open(tmp_path / "huge", "wb") as huge:
+        huge.truncate(11 * 1024 * 1024)
+    for name in ("dangling", "pipe", "twice", "huge", "."):
+        with pytest.raises(Refused):
+            file.read(str(tmp_path / name))
+    with pytest.raises((Refused, DiskTrouble)):
+        file.read(str(tmp_path / "loop"))
+
+
+def test_read_only_files_and_folders_are_told_before_anything_is_written(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"x")
+    path.chmod(0o444)
+    with pytest.raises(DiskTrouble, match="read-only"):
+        file.check(file.read(str(path)))
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    with pytest.raises(DiskTrouble, match="read-only"):
+        file.check(file.read(str(closed / "inner" / "b")))
