@@ -23,6 +23,7 @@ class Agent:
     def __init__(self, home: Path, *, roots: list[Path | str] | None = None, name: str = "sdk", mode="legacy", **started):
         self.roots = roots
         self.asked = 0
+        self.meanwhile = None  # done while the roots are on their way
         listing = self._list_roots if roots is not None else None
         info = types.Implementation(name=name, version="1")
         server = build(Started(home=str(home), **started))
@@ -33,6 +34,8 @@ class Agent:
         if self.roots == ["broken"]:
             return types.ErrorData(code=-32603, message="no roots today")
         uris = [root if isinstance(root, str) else root.as_uri() for root in self.roots]
+        if self.meanwhile is not None:
+            await self.meanwhile()
         return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in uris])
 
     async def __aenter__(self) -> Agent:

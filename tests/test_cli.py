@@ -665,7 +665,7 @@ def test_clear_needs_a_scope_and_a_yes(holdfast):
     assert holdfast("clear", "--yes").code == 2
     assert holdfast("clear", "--scope", "project").code == 3
     said = holdfast("clear", "--scope", "project", "--yes", "--json")
-    assert said.json == {"scope": "project", "forgotten": 2}
+    assert said.json == {"scope": "project", "forgotten": 2, "beyond_reach": []}
     assert holdfast("clear", "--scope", "project", "--yes").out == "forgot 0 notes of the scope project\n"
     assert len(holdfast("list", "--trash", "--json").json) == 2
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import npm
 from holdfast import clients
 from holdfast.clients import editing, installing, making
 from holdfast.clients.shape import EVENTS, Client, Heard, Place
@@ -68,18 +71,19 @@ def test_a_client_is_added_by_adding_one_file(tmp_path):
     words = [sys.executable, "-m", "holdfast", "install", "brand-new", "--dry-run"]
     done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
-    assert "mcp --client" not in done.stderr
     assert '"brand-new"' in done.stdout
+    assert "hook brand-new SessionStart" in done.stdout
 
 
 def test_no_client_is_named_anywhere_else():
-    """Transcripts have dialects and speakers that are called like clients; nothing else may know one."""
+    """Transcripts have dialects and speakers that are called like clients; nothing else may know one, be it in an example."""
+    word = re.compile(rf"(?<![\w-])({'|'.join(EXPECTED)})(?![\w-])")
     named = {
         (path.relative_to(SRC).as_posix(), node.value)
         for path in SRC.rglob("*.py")
         if path.relative_to(SRC).parts[0] not in ("clients", "reading", "turns.py", "bench")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value in EXPECTED
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and word.search(node.value)
     }
     assert named == set()
 
@@ -235,6 +239,56 @@ def test_claude_code_gets_a_plugin_whose_tools_are_always_loaded(place):
     hooks = json.loads(files["hooks/hooks.json"])["hooks"]
     assert hooks["SessionStart"][0]["matcher"] == "startup|clear|compact"
     assert {"PreCompact", "UserPromptSubmit", "Stop", "SessionEnd"} <= set(hooks)
+
+
+@pytest.mark.parametrize("name", ["codex", "kimi"])
+def test_a_path_of_any_letters_is_told_in_toml(name, place):
+    odd = place.replace(command=("/opt/\U0001f980 é/holdfast",))
+    (lines,) = [change.value for change in clients.load(name).changes(odd) if change.how == "toml"]
+    assert odd.command[0] in str(tomllib.loads(lines))
+
+
+def test_opencode_gets_the_address_of_its_plugin_in_any_folder(place):
+    odd = place.replace(memory="/me/a b#c%20?")
+    (address,) = json.loads(clients.load("opencode").plugin(odd)["opencode.json"])["plugin"]
+    assert unquote(urlsplit(address).path) == "/me/a b#c%20?/plugins/opencode/holdfast.js"
+
+
+ASK = """
+import plugin from "./index.mjs"
+const hooks = {}
+plugin.register({ on: (name, hook) => (hooks[name] = hook) })
+const build = (sessionId, workspaceDir) => hooks.before_prompt_build({}, { sessionId, workspaceDir })
+const told = []
+const ask = async (...who) => told.push((await build(...who)).appendSystemContext)
+for (const who of [["s", "/a"], ["s", "/a"], ["s", "/b"], ["", "/a"], ["", "/b"], [undefined, "/a"]]) await ask(...who)
+await hooks.session_end({}, { sessionId: "s" })
+await ask("s", "/a")
+console.log(JSON.stringify(told))
+"""
+
+
+def test_openclaw_tells_each_session_in_each_folder_its_own(place, tmp_path):
+    """The plugin, run by Node, asks a program that answers with what it was asked, and how often."""
+    program = tmp_path / "holdfast"
+    program.write_text(
+        f"#!{sys.executable}\nimport json, sys\nasked = json.load(sys.stdin)\n"
+        f"with open({str(tmp_path / 'asked')!r}, 'a+') as file:\n"
+        "    file.write('x'); number = file.tell()\n"
+        "print(*sys.argv[1:], asked['session_id'], asked['cwd'], number)\n"
+    )
+    program.chmod(0o755)
+    files = clients.load("openclaw").plugin(place.replace(command=(str(program),)))
+    (tmp_path / "index.mjs").write_text(files["index.js"])
+    (tmp_path / "ask.mjs").write_text(ASK)
+    words = [npm.node(), tmp_path / "ask.mjs"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    start = "hook openclaw start"
+    assert json.loads(done.stdout) == [
+        f"{start} s /a 1", f"{start} s /a 1", f"{start} s /b 2", f"{start}  /a 3", f"{start}  /b 4", f"{start}  /a 5",
+        f"{start} s /a 7",
+    ]  # fmt: skip
 
 
 def test_codex_gives_an_end_three_seconds(place):

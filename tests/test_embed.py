@@ -109,6 +109,23 @@ def test_the_bundled_models_ask_no_network(monkeypatch):
         assert chosen(name)[0].passages(["a text"]).any()
 
 
+@pytest.mark.promise("promise-6")
+def test_a_process_that_loads_every_model_reports_to_nobody(child, tmp_path):
+    """onnxruntime queues reports to its maker in the user's cache, if nobody tells it not to."""
+    made = child(
+        """
+        from holdfast.embed import chosen
+        for embedder in chosen("default"):
+            embedder.passages(["a text"])
+        answer = [os.path.join(place, name) for place, _, names in os.walk(os.environ["HOME"]) for name in names]
+        """,
+        HOME=str(tmp_path / "nobody"),
+        XDG_CACHE_HOME="",
+        ORT_DISABLE_TELEMETRY="",
+    )
+    assert [path for path in made if "holdfast" not in path] == []
+
+
 # --- choosing -------------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from holdfast import briefing, history, turns
+from holdfast import Memory, briefing, history, turns
 from holdfast.errors import (
     Busy,
     Damaged,
@@ -583,3 +583,47 @@ def test_one_broken_file_does_not_keep_the_others_of_its_folder_out(memory, tmp_
     logged = bring(memory, tmp_path / "in")
     assert [one.added for one in logged if one.path.endswith("b.jsonl")] == [5]
     assert sum(one.broken for one in logged) == 1
+
+
+@pytest.mark.promise("N8")
+@pytest.mark.parametrize("client", ["claude-code", "codex"])
+def test_each_session_goes_to_the_project_that_its_transcript_names(home, tmp_path, client, program_in):
+    def rows(session, cwd):
+        if client == "codex":
+            said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"harbour {session}"}]}
+            head = {"id": session, **({"cwd": cwd} if cwd else {})}
+            return [{"type": "session_meta", "payload": head}, {"type": "response_item", "payload": said}]
+        said = {"role": "user", "content": f"harbour {session}"}
+        return [{"type": "user", "sessionId": session, "uuid": session, "message": said, **({"cwd": cwd} if cwd else {})}]
+
+    here, there, gone = tmp_path / "here", tmp_path / "there", tmp_path / "gone"
+    for folder in (here, there, tmp_path / "all"):
+        folder.mkdir()
+    for session, cwd in [("a", str(there)), ("b", str(gone)), ("c", ""), ("d", "relative"), ("e", str(there))]:
+        lines = [json.dumps(row) + "\n" for row in rows(session, cwd)]
+        (tmp_path / "all" / f"{session}.jsonl").write_text("".join(lines))
+    done = program_in(here, "import-history", str(tmp_path / "all"))
+    assert "2 sessions in projects/" in done and "1 session in projects/" in done
+
+    def kept(folder, **given):
+        with Memory(home, cwd=folder, **given) as memory:
+            return sorted(hit.text[-1] for hit in memory.recall(mode="recent", kind="turn"))
+
+    assert (kept(there), kept(gone), kept(here)) == (["a", "e"], ["b"], ["c", "d"])
+    program_in(here, "import-history", str(tmp_path / "all"), "--project", "demo")
+    assert kept(here, project="demo") == ["a", "b", "c", "d", "e"]
+
+
+@pytest.fixture
+def program_in(home):
+    """Runs a command in a folder; gives what it printed."""
+
+    def run(folder, *words):
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast", *words, "--home", str(home)],
+            capture_output=True, text=True, timeout=60, cwd=folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    return run

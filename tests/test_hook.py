@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from holdfast import Memory, clients
-from holdfast.clients.shape import EVENTS
+from holdfast import Memory, clients, config, hooklog
+from holdfast.clients.shape import EVENTS, Heard
+from holdfast.doors import hook as doors_hook
 
 NESTED = ("claude-code", "codex", "gemini", "qwen")  # clients that take hookSpecificOutput
 OPEN = "<holdfast-memory id="
@@ -241,6 +242,19 @@ def test_a_stop_is_never_answered_so_that_it_cannot_start_another(hook, begun, h
     assert hook("gemini", "AfterAgent", prompt="x", prompt_response="y") == "{}"
 
 
+@pytest.mark.parametrize("client", [name for name in clients.names() if "prompt" in clients.load(name).injects])
+def test_all_that_is_said_with_a_prompt_is_within_the_clients_cap(note, home, folder, monkeypatch, capsys, client):
+    configure(home, "[hooks]\nreminder = 1\nprompt_chars = 9000\n")
+    for number in range(12):
+        note(f"We deploy thing {number} on Tuesdays. " + "x " * 2000, f"k{number}")
+    known = clients.load(client)
+    for cap in (known.cap, 1400, 900, 500):
+        monkeypatch.setattr(type(known), "cap", cap)
+        heard = Heard("prompt", f"s{cap}", str(folder), prompt="when do we deploy thing 3?")
+        said = doors_hook._told_by(known, heard, config.load(str(home)))
+        assert "A reminder from Holdfast" in said and len(said) <= cap
+
+
 def test_the_reminder_is_taken_out_of_what_is_kept():
     from holdfast.briefing import reminder
     from holdfast.turns import stripped
@@ -252,11 +266,12 @@ def test_the_reminder_is_taken_out_of_what_is_kept():
 
 
 @pytest.mark.promise("B6")
-@pytest.mark.parametrize("event", ["Bogus", "", "start; rm -rf /", "PreToolUse", "x" * 5000])
-def test_an_event_that_we_do_not_know_is_nothing(hook, note, home, event):
+@pytest.mark.parametrize("event", ["Bogus", "", "start; rm -rf /", "PreToolUse", pytest.param("x" * 5000, id="long")])
+def test_an_event_that_we_do_not_know_is_nothing_but_a_line_in_the_log(hook, note, home, event):
     note("We deploy on Tuesdays.", "deploys")
     assert hook("claude-code", event) == ""
-    assert not (home / "run" / "hooks.log").exists()
+    (mishap,) = hooklog.read(str(home))
+    assert (mishap.client, mishap.event) == ("claude-code", event[:60])
 
 
 @pytest.mark.parametrize("client", clients.names())

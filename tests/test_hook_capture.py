@@ -15,9 +15,9 @@ from test_reading import claude_lines
 
 
 @pytest.fixture
-def transcript(tmp_path):
+def transcript(tmp_path, folder):
     path = tmp_path / "transcript.jsonl"
-    path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in claude_lines()))
+    path.write_bytes(b"".join(json.dumps({**row, "cwd": str(folder)}).encode() + b"\n" for row in claude_lines()))
     return path
 
 
@@ -94,7 +94,7 @@ def test_a_capture_that_takes_too_long_is_called_off(home, folder, tmp_path):
     code = (
         "import sys; from holdfast import history; from holdfast.doors import cli, hook; cli.alone = True;"
         "hook._SECONDS['stop'] = 0.3; hook._stdin = lambda: sys.argv[1].encode();"
-        "rows = iter(int, 1); history.import_history = lambda *_: [None for _ in rows];"
+        "rows = iter(int, 1); history.import_history = lambda *_, **__: [None for _ in rows];"
         "sys.exit(hook.main(['gemini', 'AfterAgent']))"
     )
     path = tmp_path / "t.json"
@@ -106,3 +106,32 @@ def test_a_capture_that_takes_too_long_is_called_off(home, folder, tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{}", b"")
     assert ["too long" in one.message for one in hooklog.read(str(home))] == [True]
+
+
+def test_a_client_that_writes_like_another_is_read_in_that_dialect_and_kept_under_its_own_name(memory, home, tmp_path):
+    from holdfast.history import import_history
+
+    path = tmp_path / "t.jsonl"
+    noise = [{"role": "user", "content": "not this"}] * 60  # the dialect cannot be told from the first lines
+    path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in [*noise, *claude_lines()]))
+    import_history(memory._desk, str(path), "another", "project", written="claude")
+    texts = [hit.text for hit in memory.recall(mode="recent", kind="turn", limit=100)]
+    assert "Thanks" in texts and "not this" not in texts
+    assert [path.parent.name for path in (home / "shelf").rglob("transcripts/*/*.jsonl")] == ["another"]
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+def test_the_dialect_that_a_client_names_is_there(client):
+    from holdfast.clients import load
+    from holdfast.reading.detect import dialect
+
+    assert dialect(None, load(client).transcripts) is not None
+
+
+@pytest.mark.promise("N8")
+def test_a_session_is_kept_in_the_project_that_its_transcript_names(hook, home, folder, transcript, tmp_path):
+    configure(home, "[hooks]\ncapture = true\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    hook("claude-code", "Stop", transcript_path=str(transcript), cwd=str(elsewhere))
+    assert turns(home, folder) and turns(home, elsewhere) == []

@@ -349,3 +349,25 @@ def test_a_hook_imports_nothing_heavy(home, folder, note, client, event):
 def test_a_home_of_another_caller_is_not_needed_for_an_answer(tmp_path, folder):
     with Memory(tmp_path / "h", cwd=folder, session="s") as memory:
         assert memory.brief(prompt="anything at all").text == "" and not (tmp_path / "h").exists()
+
+
+@pytest.mark.promise("B1")
+@pytest.mark.parametrize("prompt", [None, "when do we deploy?"])
+def test_a_cap_is_a_cap_and_what_does_not_fit_is_not_counted_as_told(open_memory, prompt):
+    memory = open_memory(session="s", agent="a")
+    for scope in ("session", "project", "agent", "global"):
+        memory.store("We deploy on Tuesdays, never on Fridays: " + "x " * 300, key="deploys", scope=scope)
+    for cap in (-5, 0, 1, 100, 300, 500, 700):
+        assert len(memory.brief(prompt=prompt, cap=cap).text) <= max(cap, 0)
+    assert memory.brief(prompt="when do we deploy?", cap=10).shown == ()
+    assert memory.brief(prompt="when do we deploy?", again=True).shown
+
+
+def test_what_did_not_fit_comes_later(open_memory):
+    memory = open_memory(session="s")
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    told = memory.brief(prompt="when do we deploy?", cap=0)
+    assert (told.text, told.shown) == ("", ())
+    told = memory.brief(prompt="when do we deploy?", cap=100)
+    assert (told.text, told.shown, told.left_out) == ("", (), 1)
+    assert memory.brief(prompt="when do we deploy?").shown == ("project/deploys",)

@@ -295,6 +295,48 @@ def test_the_log_is_the_users_alone_and_stays_small(home):
     assert [name.name for name in path.parent.iterdir()] == [hooklog.NAME]
 
 
+def test_a_long_mishap_is_cut_and_still_read(home):
+    home.mkdir(mode=0o700)
+    hooklog.write(str(home), "claude-code", "Stop", "m" * 5000, "f" * 5000)
+    (last,) = log(home)
+    assert 300 <= len(last.message) < 1000 and 300 <= len(last.fix) < 1000
+
+
+def test_an_event_that_we_do_not_know_is_noted_once(hook, deploys, home):
+    for _ in range(3):
+        assert hook("claude-code", "TeaTime") == ""
+    (mishap,) = log(home)
+    assert mishap.event == "TeaTime" and "no such event" in mishap.message and mishap.fix
+
+
+def test_too_much_on_stdin_is_said_as_that(hook, deploys, home):
+    hook(*PROMPT, raw=b'{"prompt": "' + b"x" * (11 * 1024 * 1024) + b'"}')
+    (mishap,) = log(home)
+    assert "more than 10 MiB" in mishap.message
+
+
+def test_a_transcript_that_cannot_be_read_is_named_in_words(hook, deploys, home, tmp_path):
+    configure(home, "[hooks]\ncapture = true\n")
+    (tmp_path / "t.json").write_text('{"messages": [{"role": "user", "content": "secret words"}')
+    hook("gemini", "AfterAgent", transcript_path=str(tmp_path / "t.json"))
+    (mishap,) = log(home)
+    assert "transcript" in mishap.message and "cannot be read" in mishap.message and "hooks.capture" in mishap.fix
+    assert "secret" not in mishap.message + mishap.fix
+
+
+@pytest.mark.promise("N8")
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_a_folder_that_is_not_there_is_not_taken_for_the_one_the_hook_runs_in(hook, note, home, folder, event):
+    note("The secret of where the hook runs: deploy on Tuesdays.", "deploys", where=folder.parent)
+    assert hook("claude-code", event, cwd=str(folder / "gone"), prompt="when do we deploy?") == ""
+    (mishap,) = log(home)
+    assert "folder" in mishap.message and "not there" in mishap.message
+    named = {"HOLDFAST_PROJECT": "demo"}
+    with Memory(home, project="demo") as memory:
+        memory.store("We deploy on Mondays.", key="deploys")
+    assert "Mondays" in hook("claude-code", event, cwd=str(folder / "gone"), prompt="when do we deploy?", env=named)
+
+
 @pytest.mark.parametrize("what", ["link", "folder", "fifo"])
 def test_something_else_in_the_logs_place_is_left_alone(home, what):
     (home / "run").mkdir(parents=True, mode=0o700)

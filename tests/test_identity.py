@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import config
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
 from holdfast.identity import Project, look, settle
 from holdfast.ledger import Ledger
@@ -986,3 +987,9 @@ def test_a_marker_is_written_where_there_are_no_hard_links(world, monkeypatch):
 def test_a_marker_that_cannot_be_written_is_trouble_with_a_name(world):
     with pytest.raises(DiskTrouble):
         write_marker(str(world.tmp / "nowhere"), world.ledger, NOW)
+
+
+def test_a_tilde_in_the_home_is_the_user_s_folder_also_where_no_shell_reads_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert config.find_home("~/mem") == str(tmp_path / "mem")
+    assert config.find_home(None, {"HOLDFAST_HOME": "~/mem", "HOME": "/somewhere"}) == "/somewhere/mem"

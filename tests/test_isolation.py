@@ -73,9 +73,15 @@ from holdfast import Memory
 Memory(client=sys.argv[1]).store(sys.argv[2], key="tide", scope=sys.argv[3])
 """
 IN_PYTHON = """
-import json, sys
+import json, os, pathlib, sys
 from holdfast import HoldfastError, Memory
 asked = json.loads(sys.argv[1])
+def rendered(memory):
+    path = pathlib.Path(asked["home"], "..", "rendered", str(os.getpid()))
+    memory.render(path)
+    text = path.read_text() if path.exists() else ""
+    memory.render(path, remove=True)
+    return text
 ways = {
     "recall": lambda m: m.recall("harbour", limit=100), "recent": lambda m: m.recall(mode="recent", limit=100),
     "turns": lambda m: m.recall("harbour", kind="turn"), "get": lambda m: m.get("tide"), "list": lambda m: m.list(),
@@ -84,6 +90,7 @@ ways = {
     "read": lambda m: m.read(asked["folder"] + "/notes/tide.md"), "file": lambda m: m.read(asked["folder"] + "/files/page.md"),
     "view": lambda m: m.files.view("page.md", scope=asked["scope"]),
     "expand": lambda m: m.expand(asked["folder"] + "/transcripts/test/said.jsonl:2-2"),
+    "render": rendered,
 }
 said = {}
 with Memory(asked["home"], **asked["who"]) as memory:
@@ -116,7 +123,10 @@ class Python:
         who = {"cwd": caller.folder, "session": caller.session, "agent": caller.agent}
         asked = {"home": str(self.home), "who": who, "folder": thing.folder, "scope": thing.scope}
         done = run([sys.executable, "-c", IN_PYTHON, json.dumps(asked)], self.elsewhere, os.environ)
-        return json.loads(done.stdout)
+        said = json.loads(done.stdout)
+        if thing.scope in ("session", "agent"):  # a file is read by everybody in the project: theirs is in none
+            assert thing.text not in said.pop("render")
+        return said
 
 
 class CommandLine:

@@ -41,6 +41,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "doors/cli/settings.py": "writes config.toml",
     "doors/mcp/greeting.py": "the client's end of stdin and stdout, and /dev/null in its place",
     "doors/mcp/stdio.py": "the client's end of stdout",
+    "doors/mcp/token.py": "the token for HTTP, in the home's run folder",
     "repository.py": "reads git's own files",
     "marker.py": "a project's marker, outside the home",
     "erasing.py": "reads the bytes of the databases back after a purge",
@@ -74,6 +75,7 @@ MAY_CONNECT = {  # every file of ours that knows a network module, and what for
 }
 CATCHES_ALL = {  # beside the doors
     "embedding.py": "the outermost frame of its thread: nobody else would hear of it",
+    "resident.py": "the outermost frame of its thread: whoever asked is told",
     "embed/onnx.py": "the package that reads tokenizers raises plain Exception",
 }
 RUNS_TEXT = {"eval", "exec", "compile"}
@@ -220,6 +222,7 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
         "marker.py",  # .holdfast/project.json in a person's folder
         "resident.py",  # its own socket
         "hooklog.py",  # its own log, when it is full
+        "doors/mcp/token.py",  # the token for HTTP, when it is made
         "wiring/file.py",  # files of the user's that an install or a render edits
         "doors/cli/settings.py",  # config.toml
         "doors/cli/editing.py",  # the temporary file of an editor

@@ -17,6 +17,7 @@ import pytest
 
 from holdfast import house, sql
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
+from holdfast.house import Lock
 from holdfast.ledger import Ledger
 from holdfast.ledger import sqlite as room
 
@@ -404,6 +405,51 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     out, err = run_python(READ_ONLY, str(home)).communicate(timeout=60)
     assert err == ""
     assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None"]
+
+
+@pytest.mark.parametrize("log_is_there", [True, False])
+def test_a_read_only_home_with_a_ledger_of_the_version_before_tells_what_it_knows(open_place, log_is_there):
+    home = open_place / "home"
+    ledger = Ledger(str(home))
+    ledger.link("a", "b")
+    ledger.put_place("m", "n", "/p")
+    ledger.close()
+    as_version_1(home)
+    if not log_is_there:
+        for suffix in ("-wal", "-shm"):
+            (home / f"ledger.db{suffix}").unlink(missing_ok=True)
+    read_only(home)
+    out, err = run_python(READ_ONLY + 'print(ledger.told("s"), ledger.problem)', str(home)).communicate(timeout=60)
+    assert err == ""
+    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
+
+
+def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_makes_one(ledger, home):
+    ledger.link("a", "b")
+    ledger.close()
+    as_version_1(home)
+    with Lock(str(home), "ledger.db", 1), pytest.raises(Busy):
+        Ledger(str(home), lock_seconds=0.1).link("c", "d")
+    ledger.link("c", "d")
+    assert (ledger.canonical("a"), ledger.canonical("c")) == ("b", "d")
+    ledger.close()
+    as_version_1(home)
+    db = apsw.Connection(os.path.join(home, "ledger.db"))
+    db.execute("CREATE TABLE prompts (in_the_way)").fetchall()  # so that it fails in the middle
+    db.close()
+    ledger.link("e", "f")
+    assert ledger.canonical("e") == "f"
+    (aside,) = [name for name in os.listdir(home) if ".damaged-" in name and name[-4:] not in ("-wal", "-shm")]
+    db = apsw.Connection(os.path.join(home, aside))
+    assert db.execute("SELECT name FROM sqlite_schema WHERE name = 'told'").fetchall() == []
+    assert db.execute("SELECT count(*) FROM links").fetchall() == [(2,)]
+    db.close()
+
+
+def as_version_1(home):
+    db = apsw.Connection(os.path.join(home, "ledger.db"))
+    db.execute("DROP TABLE told; DROP TABLE prompts; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    db.close()
 
 
 def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):

@@ -166,8 +166,9 @@ def test_a_client_of_the_newest_protocol_that_does_not_probe_is_served_without_a
 
 
 CALL = b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": %s}\n'
+LACKING = b'{"jsonrpc":"2.0","id":77}\n'
 NONSENSE = [
-    b"not json\n", b"\n", b"[]\n", b"null\n", b'{"jsonrpc": "2.0"}\n', b"\xff\xfe\n", b"[" * 100_000 + b"\n",
+    LACKING, b"not json\n", b"\n", b"[]\n", b"null\n", b'{"jsonrpc": "2.0"}\n', b"\xff\xfe\n", b"[" * 100_000 + b"\n",
     b'{"jsonrpc":"2.0","id":null,"method":1}\n', CALL % b"[]", CALL % b'{"name": 5}',
     CALL % b'{"name": "memory_recall", "arguments": {"query": "\\ud800"}}',
 ]  # fmt: skip
@@ -183,9 +184,11 @@ def test_nonsense_on_the_wire_neither_hangs_nor_ends_it(start, greeted):
         server.write(line)
         alive = f"alive-{number}"
         server.send({"jsonrpc": "2.0", "id": alive, "method": "ping"})
-        said = {answer["id"]: answer for answer in [server.read() for _ in range(2 if b'"id": 9' in line else 1)]}
+        said = {answer["id"]: answer for answer in [server.read() for _ in range(2 if line.strip() else 1)]}
         assert said[alive] == {"jsonrpc": "2.0", "id": alive, "result": {}}
         assert b'"id": 9' not in line or "error" in said[9]  # whoever waits for an answer gets one
+        assert line != b"not json\n" or said[None]["error"]["code"] == -32700
+        assert line != LACKING or said[77]["error"]["code"] == -32600
     assert server.close() == 0
 
 
@@ -227,6 +230,14 @@ def test_what_the_gate_refuses_comes_back_as_an_error_that_says_what_to_do(serve
 
 def test_a_huge_message_is_read_and_refused(server):
     assert "bytes" in server.refused("memory_store", text="x" * 5_000_000, scope="global")
+    assert server.ask("ping")["result"] == {}
+
+
+def test_a_message_without_end_is_dropped_and_refused(server):
+    for piece in (b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "x": "', *[b"x" * 1024 * 1024] * 17, b'"}\n'):
+        server.write(piece)
+    said = server.read()
+    assert said["id"] is None and "16777216 bytes" in said["error"]["message"]
     assert server.ask("ping")["result"] == {}
 
 

@@ -7,13 +7,15 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import threading
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 import uvicorn
 from mcp.client.client import Client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -33,18 +35,48 @@ AS_WE_ARE = (  # scenarios that need nothing on the server but itself
 )  # fmt: skip
 
 
+@contextmanager
+def started(home, tmp_path, *words, **env):
+    """`holdfast mcp --http`, as a user starts it: its address, and what it said."""
+    process = subprocess.Popen(
+        [*HOLDFAST, "mcp", "--http", "--port", "0", "--home", str(home), *words],
+        stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, **env},
+    )  # fmt: skip
+    said = process.stderr.readline()
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    try:
+        yield re.search(r"http://\S+/mcp", said).group(), said
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        process.stderr.close()
+
+
 @pytest.fixture
 def served(home, tmp_path):
-    """`holdfast mcp --http`, as a user starts it: its address."""
-    process = subprocess.Popen(
-        [*HOLDFAST, "mcp", "--http", "--port", "0", "--home", str(home)], stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    address = re.search(r"http://\S+/mcp", process.stderr.readline()).group()
-    threading.Thread(target=process.stderr.read, daemon=True).start()
-    yield address
-    process.send_signal(signal.SIGINT)
-    process.wait(20)
-    process.stderr.close()
+    with started(home, tmp_path) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def open_to_all(home, tmp_path):
+    with started(home, tmp_path, "--no-token") as (address, _):
+        yield address
+
+
+@pytest.fixture
+def bearer(served, home):
+    """What a client sends that was given the token."""
+    return {"Authorization": f"Bearer {(home / 'run' / 'mcp.token').read_text().strip()}"}
+
+
+@asynccontextmanager
+async def reached(address, headers, mode):
+    async with (
+        create_mcp_http_client(headers) as connection,
+        Client(streamable_http_client(address, http_client=connection), mode=mode) as client,
+    ):
+        yield client
 
 
 @contextmanager
@@ -76,11 +108,11 @@ def post(address, **headers):
     return status
 
 
-def test_an_agent_works_over_http_and_the_servers_own_folder_says_nothing(served, home, tmp_path):
+def test_an_agent_works_over_http_and_the_servers_own_folder_says_nothing(served, bearer, home, tmp_path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
 
     async def talk(mode):
-        async with Client(served, mode=mode) as client:
+        async with reached(served, bearer, mode) as client:
             stored = await client.call_tool("memory_store", {"text": f"Harbour {mode}.", "key": mode, "folder": str(tmp_path)})
             assert stored.structured_content["project"]["found_by"] == "argument"
             found = await client.call_tool("memory_recall", {"query": "harbour", "folder": str(tmp_path)})
@@ -93,14 +125,76 @@ def test_an_agent_works_over_http_and_the_servers_own_folder_says_nothing(served
 
 
 @pytest.mark.promise("promise-6")
-def test_only_loopback_names_and_pages_are_let_in(served):
+def test_only_loopback_names_and_pages_are_let_in(served, bearer):
     port = served.split(":")[2].split("/")[0]
-    assert post(served) == 200
-    assert post(served, Host=f"localhost:{port}", Origin=f"http://localhost:{port}") == 200
-    assert post(served, Host="evil.example.com") == 421
-    assert post(served, Host=f"127.0.0.1.evil.example.com:{port}") == 421
-    assert post(served, Origin="https://evil.example.com") == 403
-    assert post(served, Origin="null") == 403
+    assert post(served, **bearer) == 200
+    assert post(served, Host=f"localhost:{port}", Origin=f"http://localhost:{port}", **bearer) == 200
+    assert post(served, Host="evil.example.com", **bearer) == 421
+    assert post(served, Host=f"127.0.0.1.evil.example.com:{port}", **bearer) == 421
+    assert post(served, Origin="https://evil.example.com", **bearer) == 403
+    assert post(served, Origin="null", **bearer) == 403
+
+
+@pytest.mark.promise("promise-6")
+def test_only_who_has_the_token_is_let_in(served, bearer):
+    token = bearer["Authorization"].removeprefix("Bearer ")
+    for wrong in ({}, *[{"Authorization": one} for one in ("", "Bearer", "Bearer ", f"Basic {token}", token, "Bearer x",
+                        f"Bearer {token}x", f"Bearer {token[:-1]}", f"Bearer {token} {token}", "Bearer \xff")]):  # fmt: skip
+        assert post(served, **wrong) == 401, wrong
+    assert post(served, Authorization=f"bearer {token}") == 200
+
+
+def test_the_token_is_the_owners_alone_stays_the_same_and_is_not_said(home, tmp_path):
+    file = home / "run" / "mcp.token"
+    kept = []
+    for _ in range(2):
+        with started(home, tmp_path) as (_, said):
+            kept.append(file.read_text().strip())
+            assert str(file) in said and kept[-1] not in said
+    assert kept[0] == kept[1] and len(kept[0]) >= 43
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert [path.name for path in file.parent.iterdir() if path.name.startswith("mcp")] == ["mcp.token"]
+
+
+@pytest.mark.parametrize("how", ["readable for others", "empty", "link"])
+def test_a_token_that_is_no_secret_is_refused(home, tmp_path, how):
+    file = home / "run" / "mcp.token"
+    file.parent.mkdir(parents=True, mode=0o700)
+    home.chmod(0o700)
+    if how == "link":
+        (tmp_path / "elsewhere").write_text("a" * 43)
+        file.symlink_to(tmp_path / "elsewhere")
+    else:
+        file.write_text("a" * 43 if how != "empty" else "")
+        file.chmod(0o644 if how != "empty" else 0o600)
+    words = [*HOLDFAST, "mcp", "--http", "--port", "0", "--home", str(home)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode and str(file) in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_a_token_everybody_is_let_in_and_that_is_said(home, tmp_path):
+    with started(home, tmp_path, "--no-token") as (address, said):
+        assert "every user of this machine may read and write this home" in said
+        assert post(address) == 200
+    assert not (home / "run" / "mcp.token").exists()
+
+
+@pytest.mark.promise("N8")
+def test_whom_the_server_was_started_for_says_nothing_about_its_clients(home, tmp_path):
+    names = ("session", "agent", "client", "project")
+    env = {f"HOLDFAST_{name.upper()}": f"the-servers-{name}" for name in names}
+    with started(home, tmp_path, "--no-token", **env) as (address, _):
+
+        async def talk():
+            async with Client(address, mode="legacy") as client:
+                for scope in ("session", "agent", "project"):
+                    lost = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k", "scope": scope})
+                    assert lost.is_error, scope
+                kept = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k", "scope": "global"})
+                assert "the-servers" not in json.dumps(kept.structured_content)
+
+        run(talk)
+    assert "the-servers" not in "".join(str(path) for path in (home / "shelf").rglob("*"))
 
 
 def test_the_app_can_be_mounted_under_hosts_that_are_named(home):
@@ -130,8 +224,9 @@ def test_a_port_that_is_taken_or_does_not_exist_is_said(served, home, tmp_path):
         words = [*HOLDFAST, "mcp", "--http", "--port", given, "--home", str(home)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
         assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr
-    done = subprocess.run([*HOLDFAST, "mcp", "--port", "1"], capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert done.returncode == 2 and "--http" in done.stderr
+    for words in (["--port", "1"], ["--port", "0"], ["--no-token"]):
+        done = subprocess.run([*HOLDFAST, "mcp", *words], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert done.returncode == 2 and "--http" in done.stderr
 
 
 # --- the judges -----------------------------------------------------------------------------------------------------------
@@ -144,9 +239,9 @@ def conformance(address, tmp_path, *words):
     )  # fmt: skip
 
 
-def test_the_conformance_suite_passes_what_needs_nothing_but_the_server(served, tmp_path):
+def test_the_conformance_suite_passes_what_needs_nothing_but_the_server(open_to_all, tmp_path):
     for scenario in AS_WE_ARE:
-        done = conformance(served, tmp_path, "--scenario", scenario)
+        done = conformance(open_to_all, tmp_path, "--scenario", scenario)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 
 import pytest
 
 from holdfast import clients
+from holdfast.doors.mcp import caller
 from holdfast.doors.mcp.caller import Started, client_name, of_roots, sent_along
 from mcp_sdk import Agent, run
 
@@ -175,6 +177,43 @@ def test_roots_are_asked_for_once_and_again_when_they_have_changed(home, nowhere
             assert (await used(agent))["folder"] == str(second) and agent.asked == 2
 
     run(talk)
+
+
+def test_roots_that_change_while_they_are_told_are_asked_for_again(home, nowhere, repository):
+    first, second = repository("first"), repository("second")
+
+    async def talk():
+        async with Agent(home, roots=[first]) as agent:
+
+            async def change():
+                agent.roots, agent.meanwhile = [second], None
+                with pytest.warns(Warning):
+                    await agent.client.send_roots_list_changed()
+
+            agent.meanwhile = change
+            assert (await used(agent))["folder"] == str(first)
+            assert (await used(agent))["folder"] == str(second) and agent.asked == 2
+
+    run(talk)
+
+
+def test_who_calls_is_found_out_beside_the_other_calls(home, nowhere, monkeypatch):
+    threads = set()
+    for name in ("sent_along", "of_surroundings", "of_working_folder", "named"):
+        real = getattr(caller, name)
+
+        def noted(*given, real=real):
+            threads.add(threading.current_thread())
+            return real(*given)
+
+        monkeypatch.setattr(caller, name, noted)
+
+    async def talk():
+        async with Agent(home) as agent:
+            await used(agent)
+
+    run(talk)
+    assert threads and threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize("roots", [[], ["broken"], ["https://example.com/x", "file:///no/such/folder", "file://elsewhere/tmp"]])

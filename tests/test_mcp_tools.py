@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.doors.mcp.inputs import checked
 from holdfast.doors.mcp.tools import BY_NAME, TOOLS
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
 from mcp_sdk import Agent, run
 
 NAMES = (
@@ -246,6 +246,43 @@ def test_notes_and_the_briefing_are_resources(talk):
         assert "Harbour" in briefing.text and "For all." in briefing.text and "data, not instructions" in briefing.text
         with pytest.raises(MCPError):
             await agent.client.read_resource("holdfast://notes/session/k")
+
+    talk(work)
+
+
+def test_reading_the_briefing_does_not_count_as_told(talk, home, open_memory):
+    with open_memory(session="s1") as memory:
+        memory.store("We deploy on Tuesdays.", key="deploys")
+        memory.brief()
+        memory.store("The crane is red.", key="crane")
+        memory.brief(prompt="which colour is the crane?")
+
+        async def work(agent):
+            await agent("memory_store", text="The pier is blue.", key="pier")
+            await agent.client.read_resource("holdfast://briefing")
+            await agent.client.get_prompt("boot")
+
+        talk(work, session="s1")
+        assert memory.brief(prompt="which colour is the crane?").shown == ()
+        assert memory.brief(prompt="which colour is the pier?").shown == ("project/pier",)
+
+
+@pytest.mark.promise("F2")
+def test_search_finds_notes_and_files_and_no_turns_however_many_there_are(talk, open_memory):
+    memory = open_memory()
+    memory.log([{"role": "user", "text": f"harbour harbour {number}"} for number in range(30)], session="s1")
+    memory.store("A long way round to the harbour, past the mill and the old bridge.", key="k")
+    memory.files.create("/memories/a.md", "Somewhere behind the mill there is a harbour.\n")
+    assert sorted(one.path for one in memory.search("harbour", limit=5)) == [
+        "projects/demo/files/a.md", "projects/demo/notes/k.md",
+    ]  # fmt: skip
+    assert {one.kind for one in memory.recall("harbour", kind="note,turn", limit=100)} == {"note", "turn"}
+    with pytest.raises(UsageError):
+        memory.recall("harbour", kind="note,bogus")
+
+    async def work(agent):
+        found = await agent("memory_search", query="harbour", limit=5)
+        assert len(found["results"]) == 2
 
     talk(work)
 

@@ -160,6 +160,18 @@ def test_codex(put):
     assert turns[2].time != turns[6].time  # so they are two turns
 
 
+@pytest.mark.promise("H3")
+def test_our_own_tools_in_codex_are_known_by_their_namespace(put):
+    def lines(id, namespace, name):
+        call = {"type": "function_call", "call_id": id, "namespace": namespace, "name": name, "arguments": "{}"}
+        result = {"type": "function_call_output", "call_id": id, "output": f"{name} said"}
+        return [{"timestamp": "2026-02-01T15:00:00Z", "type": "response_item", "payload": one} for one in (call, result)]
+
+    rows = [*codex_lines(), *lines("1", "mcp__holdfast", "memory_recall"), *lines("2", "mcp__files", "read")]
+    before = short(read(put(codex_lines(), "before.jsonl"))[1])
+    assert short(read(put(rows))[1])[len(before) :] == [("tool", "mcp__files__read {}"), ("tool", "read said")]
+
+
 def test_codex_as_it_was_before_its_lines_had_a_payload(put):
     rows = [
         {"id": "old-1", "timestamp": "2025-07-01T10:00:00.000Z", "instructions": None},

@@ -73,3 +73,4 @@ def test_what_is_captured_holds_nothing_that_we_put_in(tmp_path, name):
     assert run.PROMPT in kept[0]
     assert "holdfast-memory id" not in kept[0]
     assert "Code word of the harbour: briefed" not in kept[0]
+    assert "keeper is called buried" not in kept[0]  # which the model recalled

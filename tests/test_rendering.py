@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from holdfast.errors import Disabled, DiskTrouble, Refused
+from holdfast.errors import Damaged, Disabled, DiskTrouble, Refused
 from holdfast.wiring import block
 
 
@@ -27,7 +28,7 @@ def test_a_briefing_is_rendered_into_a_file_and_leaves_without_a_trace(memory, p
     rendered = memory.render(page)
     assert (rendered.action, rendered.project) == ("written", "demo")
     assert page.read_bytes().startswith(before)
-    assert "We deploy on Tuesdays." in block.inside(page.read_bytes().decode())
+    assert "We deploy on Tuesdays." in page.read_bytes().decode().split(block.BEGIN)[1].split(block.END)[0]
     assert memory.render(page).action == "unchanged"
     assert memory.render(page, remove=True).action == "removed"
     assert page.read_bytes() == before
@@ -70,7 +71,7 @@ def test_an_empty_briefing_removes_the_block_and_the_file_that_only_held_it(memo
     memory.clear("project")
     assert not made.exists()
     assert not (tmp_path / "rules").exists()
-    assert block.inside(page.read_text()) is None
+    assert block.BEGIN not in page.read_text()
 
 
 @pytest.mark.promise("B5")
@@ -79,7 +80,10 @@ def test_a_page_that_cannot_be_written_does_not_hinder_forgetting_and_is_told_by
     memory.store("The cat is called Mia.", key="cat")
     memory.render(page)
     page.chmod(0o444)
-    assert memory.forget("deploys").deleted
+    forgotten = memory.forget("deploys")
+    assert forgotten.deleted
+    assert [str(page) in one for one in forgotten.beyond_reach] == [True]
+    assert [str(page) in one.message for one in memory.check()] == [True]
     assert any(str(page) in one for one in memory.purge("cat").beyond_reach)
 
 
@@ -105,8 +109,7 @@ def test_switched_off_nothing_is_rendered(open_memory, home, page):
 
 
 @pytest.mark.promise("B5")
-def test_two_writers_never_lose_each_others_work(memory, home, page):
-    """Several Holdfasts render while a person's program rewrites its own part of the file, each by compare and swap."""
+def test_several_holdfasts_that_render_never_lose_each_others_work(memory, home, page):
     memory.store("We deploy on Tuesdays.", key="deploys")
     code = (
         "import sys; from holdfast import Memory\n"
@@ -124,6 +127,91 @@ def test_two_writers_never_lose_each_others_work(memory, home, page):
     assert text.count(block.BEGIN) == text.count(block.END) == 1
     memory.render(page)
     assert all(f"Number 14 of {name}" in page.read_text() for name in "abc")
+
+
+@pytest.mark.promise("B5")
+def test_what_somebody_else_writes_meanwhile_is_not_lost(memory, page, monkeypatch):
+    """Another program adds a line whenever ours is about to take the file's place."""
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    append = "import sys; open(sys.argv[1], 'a', newline='').write('theirs\\r\\n')"
+    writes, flush = [], os.fsync
+
+    def interfere(fd):
+        if os.readlink(f"/proc/self/fd/{fd}").rpartition("/")[2].startswith(".AGENTS.md.") and len(writes) < 3:
+            writes.append(subprocess.run([sys.executable, "-c", append, str(page)], check=True, timeout=60))
+        flush(fd)
+
+    monkeypatch.setattr(os, "fsync", interfere)
+    assert memory.render(page).action == "written"
+    text = page.read_bytes().decode()
+    assert (len(writes), text.count("theirs\r\n"), text.count(block.BEGIN)) == (3, 3, 1)
+
+
+@pytest.mark.promise("B4", "B5")
+def test_a_file_that_many_read_shows_nothing_of_one_session_or_one_agent(open_memory, page):
+    memory = open_memory(project="demo", session="s1", agent="reviewer")
+    for scope in ("session", "agent", "project", "global"):
+        memory.store(f"Known to the {scope}.", key=scope, scope=scope)
+    memory.render(page)
+    text = page.read_text()
+    shown = [scope for scope in ("session", "agent", "project", "global") if f"Known to the {scope}." in text]
+    assert shown == ["project", "global"]
+    memory.store("Another.", key="another", scope="session")
+    memory.forget("another", scope="session")  # which renders anew
+    assert page.read_text() == text
+
+
+@pytest.mark.promise("B5", "N10")
+def test_what_is_cleared_or_archived_is_gone_from_rendered_files_and_what_cannot_be_reached_is_told(memory, clock, page):
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    memory.render(page)
+    clock.forward(days=91)
+    assert [note.key for note in memory.retain()] == ["deploys"]
+    assert "Tuesdays" not in page.read_text()
+    memory.store("The cat is called Mia.", key="cat")
+    memory.render(page)
+    page.chmod(0o444)
+    cleared = memory.clear("project")
+    assert cleared == 1
+    assert [str(page) in one for one in cleared.beyond_reach] == [True]
+
+
+@pytest.mark.promise("B5", "N10")
+def test_a_rendered_file_that_was_moved_is_told(memory, page):
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    memory.render(page)
+    page.rename(page.with_name("moved.md"))
+    (told,) = memory.forget("deploys").beyond_reach
+    assert str(page) in told
+    assert "no longer there" in told
+
+
+@pytest.mark.promise("B5", "N10", "D1")
+def test_a_list_of_rendered_files_that_cannot_be_read_is_told_and_not_written_over(memory, home, page):
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    memory.render(page)
+    known = home / "rendered.json"
+    known.write_text("{ broken")
+    with pytest.raises(Damaged):
+        memory.render(page)
+    (told,) = memory.forget("deploys").beyond_reach
+    assert "rendered.json" in told
+    (problem,) = memory.check()
+    assert "rendered.json" in problem.message
+    assert "holdfast render" in problem.fix
+    assert known.read_text() == "{ broken"
+
+
+def test_the_command_line_tells_where_what_is_forgotten_may_still_stand(memory, home, page, tmp_path):
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    memory.store("The cat is called Mia.", key="cat")
+    memory.render(page)
+    page.chmod(0o444)
+    options = {"capture_output": True, "text": True, "timeout": 60, "cwd": tmp_path, "stdin": subprocess.DEVNULL}
+    words = [sys.executable, "-m", "holdfast", "--home", str(home), "--project", "demo"]
+    assert str(page) in subprocess.run([*words, "forget", "deploys"], **options).stderr
+    done = subprocess.run([*words, "clear", "--scope", "project", "--yes"], **options)
+    assert str(page) in done.stderr
 
 
 def test_the_command_line_renders(memory, home, page, tmp_path):

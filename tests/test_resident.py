@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from holdfast import resident
 from holdfast.errors import Busy
+from holdfast.note import Answer
 from holdfast.resident import Resident, answer_of, ask
 
 
@@ -68,7 +71,8 @@ def test_the_command_line_asks_it_without_a_word(home, staying, tmp_path):
     assert told["reason"] == "no embedder is set: keyword search ran"  # which only hybrid says
 
 
-@pytest.mark.parametrize("sent", [b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"who": {}, "asked": {"bogus": 1}}\n', b"no newline"])
+@pytest.mark.parametrize("sent", [b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"who": {}, "asked": {"bogus": 1}}\n', b"no newline",
+                                  b'{"who": [], "asked": {"query": "x"}}\n', b"[" * 100_000 + b"\n"])  # fmt: skip
 def test_nonsense_gets_an_error_and_it_goes_on(home, staying, sent):
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(home / "run" / resident.NAME))
@@ -114,3 +118,77 @@ def test_an_answer_survives_the_way_through_json(memory):
     memory.store("harbour words", key="k", tags=["a", "b"])
     answer = memory.recall("harbour", mode="keyword")
     assert answer_of(json.loads(json.dumps(answer.as_dict()))) == answer
+
+
+class Slow:
+    """A memory that answers when it is told to."""
+
+    def __init__(self):
+        self.asked, self.answers, self.closed = threading.Event(), threading.Event(), threading.Event()
+
+    def recall(self, query, **asked):
+        self.asked.set()
+        assert self.answers.wait(30)
+        assert not self.closed.is_set(), "closed in the middle of a recall"
+        return Answer((), "keyword", False, "")
+
+    def close(self):
+        self.closed.set()
+
+
+@pytest.fixture
+def in_thread(home):
+    """A resident in this process, with memories of the test's own."""
+    home.mkdir(mode=0o700)
+    opened, ready = queue.Queue(), threading.Event()
+    opened.slow = True
+
+    def opens(**who):
+        opened.put(one := Slow())
+        if not opened.slow:
+            one.answers.set()
+        return one
+
+    staying = Resident(str(home), opens)
+    thread = threading.Thread(target=staying.serve, args=(lambda _: ready.set(),))
+    thread.start()
+    assert ready.wait(30)
+    yield opened
+    staying.stop()
+    thread.join(30)
+
+
+@pytest.mark.parametrize("why", ["settings", "room"])
+def test_a_memory_in_use_is_not_closed(home, in_thread, why):
+    answers = []
+    caller = threading.Thread(target=lambda: answers.append(ask(str(home), {"project": "demo"}, {"query": "harbour"})))
+    caller.start()
+    first = in_thread.get(timeout=30)
+    assert first.asked.wait(30)
+    if why == "settings":
+        (home / "config.toml").write_text('[search]\nembedder = "none"\n')
+    in_thread.slow = False
+    for number in range(70):
+        assert ask(str(home), {"project": f"p{number}"}, {"query": "x"}) is not None
+    assert not first.closed.is_set()
+    first.answers.set()
+    caller.join(30)
+    assert answers[0].mode == "keyword"
+    assert why == "room" or first.closed.wait(30)  # once it was given back
+
+
+def test_listening_leaves_the_umask_of_the_process_alone(home, tmp_path, monkeypatch):
+    home.mkdir(mode=0o700)
+
+    def no_umask(mode):
+        raise AssertionError("the umask is every thread's")
+
+    monkeypatch.setattr(os, "umask", no_umask)
+    ready = threading.Event()
+    staying = Resident(str(home), lambda **who: Slow())
+    thread = threading.Thread(target=staying.serve, args=(lambda _: ready.set(),))
+    thread.start()
+    assert ready.wait(30)
+    assert stat.S_IMODE(os.stat(home / "run" / resident.NAME).st_mode) == 0o600
+    staying.stop()
+    thread.join(30)

@@ -26,6 +26,16 @@ def keys(notes):
 EXPIRING = {"session": ["session-project", "session-reference"], "project": ["project-project", "project-reference"]}
 
 
+def test_whoever_asks_for_an_archived_note_is_told_where_it_is(memory, clock):
+    memory.store("The port is 5433.", key="port")
+    clock.forward(days=91)
+    memory.retain()
+    with pytest.raises(NotFound, match="in the archive since") as caught:
+        memory.get("port")
+    assert caught.value.fix == "`holdfast restore port` brings it back"
+    assert [scope.archived for scope in memory.status().scopes if scope.scope == "projects/demo"] == [1]
+
+
 @pytest.mark.promise("N11")
 @pytest.mark.parametrize(
     ("days", "expired"),

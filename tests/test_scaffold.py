@@ -352,3 +352,12 @@ def test_the_command_refuses_what_it_does_not_know(program, home):
 def test_completion_offers_the_scaffolds(program):
     code, out, _ = program("_complete", "scaffold", "")
     assert (code, [line.split("\t")[0] for line in out.splitlines()]) == (0, ["continuity", "wiki"])
+
+
+def test_the_examples_in_a_scaffold_are_no_knowledge(memory):
+    memory.scaffold("continuity")
+    assert memory.recall("is Telegram enabled", mode="keyword").hits == ()
+    memory.files.create("notes.md", "# Chats\n\n<!-- Telegram\nwas tried -->\nSignal is enabled.\n")
+    (hit,) = memory.recall("enabled", mode="keyword").hits
+    assert hit.citation.endswith("files/notes.md:1-5")
+    assert memory.recall("Telegram", mode="keyword").hits == ()

@@ -58,3 +58,21 @@ def test_names_are_runs_of_words():
     assert names_in("Is the Data Lake's v1.2 ready?") >= {"data", "data lake's", "v1.2", "lake's v1.2 ready"}
     assert "the" not in names_in("the")
     assert names_in("") == set()
+
+
+def test_facts_are_known_under_any_name_and_a_new_one_closes_the_old(open_memory):
+    memory = open_memory()
+    memory.fact("Ada Lovelace", "alias", "Ada", on="2026-01-01")
+    memory.fact("Ada Lovelace", "team", "[[Platform]]", on="2026-02-01")
+    assert [fact.value for fact in memory.facts("ada", label="team")] == ["[[Platform]]"]
+    assert memory.fact("Ada", "team", "[[Infra]]", on="2026-05-01").fact.subject == "Ada Lovelace"
+    assert [fact.value for fact in memory.facts("Ada Lovelace", label="team")] == ["[[Infra]]"]
+    assert memory.facts("Ada", label="team") == memory.facts("Ada Lovelace", label="team")
+
+
+def test_names_that_meet_by_way_of_a_third_are_one(open_memory):
+    memory = open_memory()
+    memory.fact("Kubernetes", "alias", "K8s")
+    memory.fact("Cluster", "alias", "K8s")
+    memory.fact("Cluster", "region", "eu-west")
+    assert [fact.value for fact in memory.facts("kubernetes", label="region")] == ["eu-west"]

@@ -18,6 +18,11 @@ KEYS = ("mcpServers", "holdfast")
 HOOK = {"hooks": [{"type": "command", "command": "/bin/holdfast hook x start"}]}
 
 
+def inside(text, begin=block.BEGIN, end=block.END):
+    """What stands in the block."""
+    return text.split(f"{begin}\n".replace("\n", "\r\n" if f"{begin}\r\n" in text else "\n"))[1].split(end)[0]
+
+
 def is_ours(value):
     return "holdfast hook x" in json.dumps(value)
 
@@ -39,6 +44,8 @@ TEXTS = [
     '{"mcpServers": {"other": {"command": "o"}}, "hooks": {"start": [{"hooks": [{"command": "theirs"}]}]}}\n',
     '{\n  "hooks": {\n    "start": [\n      {"hooks": [{"command": "theirs"}]}, // keep\n    ]\n  },\n}\n',
     '// header\n{\n  gateway: { mode: \'local\' }, // five\n}\n',
+    "// mine",
+    "// mine\r\n/* all of it */",
     '{"a": "// no comment", "b": "/* nor this */", "c": "\\"}{"}\n',
 ]
 
@@ -51,13 +58,17 @@ def test_an_entry_goes_in_and_comes_out_without_a_trace(text):
     back = entries.take(new, KEYS)
     if not entries.has(text, KEYS[:1]):
         back = entries.take(back, KEYS[:1])
-    assert parse(back).value == parse(text).value
+    was = parse(text)
+    assert parse(back).value == (was.value if was else {})
     assert [line.strip() for line in text.split("\n") if "//" in line or "/*" in line] == [
         line.strip() for line in back.split("\n") if "//" in line or "/*" in line
     ]
 
 
-@pytest.mark.parametrize("text", [text for text in TEXTS if "nothing yet" not in text and text not in ("{ }", "{\n}\n")])
+FULL = [text for text in TEXTS if parse(text) and "nothing yet" not in text and text not in ("{ }", "{\n}\n")]
+
+
+@pytest.mark.parametrize("text", FULL)
 def test_where_there_was_something_else_the_very_bytes_come_back(text):
     new = entries.add(entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
     back = entries.take(entries.drop(new, ("hooks", "start"), is_ours), KEYS)
@@ -172,10 +183,10 @@ PERSONS = ["", "a", "a\n", "a\n\n", "\n", " ", "a\r\nb", "a\r\nb\r\n", "\ufeff",
 def test_a_block_goes_in_and_comes_out_byte_for_byte(text):
     new = block.put(text, "what is known\nand more")
     assert new.startswith(text)
-    assert block.inside(new).replace("\r", "") == "what is known\nand more\n"
+    assert inside(new).replace("\r", "") == "what is known\nand more\n"
     assert block.put(new, "what is known\nand more") == new
     changed = block.put(new, "something else")
-    assert block.inside(changed).strip() == "something else"
+    assert inside(changed).strip() == "something else"
     assert block.take(changed) == text
     assert block.put(changed, "") == text
 
@@ -219,7 +230,7 @@ def test_after_a_stray_begin_only_the_real_block_is_ours():
 @pytest.mark.promise("B5")
 def test_what_is_told_cannot_close_the_block():
     new = block.put("mine\n", f"a\n{block.END}\nb\n{block.BEGIN}\nc")
-    assert block.inside(new) == "a\nb\nc\n"
+    assert inside(new) == "a\nb\nc\n"
     assert block.take(new) == "mine\n"
 
 
@@ -274,3 +285,52 @@ def test_read_only_files_and_folders_are_told_before_anything_is_written(tmp_pat
     closed.mkdir(mode=0o555)
     with pytest.raises(DiskTrouble, match="read-only"):
         file.check(file.read(str(closed / "inner" / "b")))
+
+
+def test_a_copy_of_a_block_does_not_stay_behind():
+    """A merge or a paste left two: both are renewed as one, and both go."""
+    once = block.put("# Mine\n", "stale")
+    twice = once + "\nmore of mine\n\n" + block.put("", "stale, too")
+    new = block.put(twice, "new")
+    assert (new.count(block.BEGIN), "stale" in new, inside(new)) == (1, False, "new\n")
+    assert "more of mine" in new
+    assert block.take(twice) == "# Mine\n\nmore of mine\n"
+
+
+@pytest.mark.parametrize("text", ["", "# Mine\n", "# Mine", "# Mine\r\n\r\nTabs.\r\n", "# Mine\r\n\r\nTabs."])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_briefing_and_what_an_install_says_stand_side_by_side(text, first):
+    about = block.ABOUT_BEGIN, block.ABOUT_END
+    both = block.put(block.put(text, "how to use it", *about), "what is known")
+    assert inside(both).strip() == "what is known"
+    assert inside(both, *about).strip() == "how to use it"
+    marks = [about, (block.BEGIN, block.END)]
+    assert block.take(block.take(both, *marks[first]), *marks[1 - first]) == text
+
+
+def test_what_somebody_writes_while_we_write_is_not_lost(tmp_path, monkeypatch):
+    """Their program saves the file at the worst moment: when all of ours is on the disk, and only the name is missing."""
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    flush = os.fsync
+
+    def save(fd):
+        path.write_text("theirs")
+        flush(fd)
+
+    monkeypatch.setattr(os, "fsync", save)
+    with pytest.raises(Conflict):
+        file.replace(file.read(str(path)), b"ours")
+    assert path.read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_new_file_is_never_made_over_another(tmp_path):
+    path = tmp_path / "a.kept"
+    file.create(str(path), b"first")
+    with pytest.raises(Conflict):
+        file.create(str(path), b"second")
+    assert path.read_bytes() == b"first"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(DiskTrouble):
+        file.create(str(tmp_path / "missing" / "a"), b"")

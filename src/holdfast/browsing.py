@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _OVERVIEWS = ("MEMORY.md", "index.md")
 _SNIPPET = 300
+SEARCHED = "note,file"  # what a search for pieces looks at (F2); what was said in sessions only a recall finds
 
 
 class Snippet(Record):

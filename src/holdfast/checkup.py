@@ -14,7 +14,7 @@ from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
 from holdfast.mending import Mending, quoted
-from holdfast.note import Problem, Record
+from holdfast.note import Problem, Record, Scope
 from holdfast.shelf.roll import Rolls
 from holdfast.shelf.tree import Tree
 
@@ -41,6 +41,7 @@ class ScopeStatus(Record):
     bytes: int
     last_write: str
     sessions: int = 0
+    archived: int = 0  # hidden since they were not touched for their scope's time; `restore` brings one back
 
 
 class Status(Record):
@@ -119,7 +120,8 @@ def _scope(desk: Desk, scope: str, visible: bool, last_write: str) -> ScopeStatu
     said = [entry for entry in Rolls(desk.config.home, scope, 0).census() if entry.regular]
     size = sum([entry.stamp[2] for entry in notes + files + said])
     last = max([last_write, *[dates.stamp(entry.stamp[1] / 1e9) for entry in said]])
-    return ScopeStatus(scope, visible, len(notes), len(files), size, last, len(said))
+    archived = [one for one in desk.shelf.binned(Scope.of_folder(scope)) if one.part == "archive"]
+    return ScopeStatus(scope, visible, len(notes), len(files), size, last, len(said), len(archived))
 
 
 def _turns(desk: Desk, folders: tuple[str, ...]) -> int:

@@ -110,10 +110,17 @@ def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, 
     root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
     if not root or "\0" in root:
         raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
+    if root == "~" or root.startswith("~/"):  # from a file or a service that no shell has read
+        root = (env.get("HOME") or os.path.expanduser("~")) + root[1:]
     try:
         return os.path.abspath(root)
     except FileNotFoundError:  # relative, in a folder that was removed
         raise ConfigError(f"the home {root!r} is in a folder that is gone", "Set HOLDFAST_HOME to a full path") from None
+
+
+def no_telemetry() -> None:
+    """onnxruntime reports to its maker, unless this is said before it is loaded."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
 def source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:

@@ -380,6 +380,9 @@ class Desk:
         self.look(folders)
         keys = [row[2] for row in self.ask(lambda: self.index.notes(folders, most=5000))]
         near = difflib.get_close_matches(key, keys, 1)
+        for one in [one for place in self.places(None) for one in self.shelf.binned(place) if one.key == key]:
+            since = f"it is in the {one.part} since {one.time[:10]}"
+            return NotFound(f"no note {key!r}: {since}", f"`holdfast restore {key}` brings it back")
         return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFoun
 from holdfast.note import Logged, Progress, Turn
 from holdfast.pattern import pattern
 from holdfast.reading import chat
-from holdfast.reading.detect import dialect, unknown
+from holdfast.reading.detect import dialect, folder, unknown
 from holdfast.reading.pieces import Tools, text_of
 from holdfast.reading.source import Source
 from holdfast.shelf.roll import Place, Roll, Rolls
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.desk import Desk
+    from holdfast.note import Scope
     from holdfast.shelf.roll import Line
 
 MOST_AROUND = 1000  # turns before and after
@@ -56,18 +57,20 @@ def log(desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, cli
 
 
 def import_history(
-    desk: Desk, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None
-) -> list[Logged]:
-    """The steps of `Memory.import_history`: a file, or every transcript in a folder."""
+    desk: Desk, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None,
+    written: str | None = None,
+) -> list[Logged]:  # fmt: skip
+    """The steps of `Memory.import_history`: a file, or every transcript in a folder. They are kept as the client's; the
+    dialect they are `written` in is the client's own, if it is not named."""
     desk.must_be_enabled()
     who = _name(client, "client's name") if client is not None else None
     place = os.fspath(path)
     if not os.path.isdir(place):
-        return _imported(desk, place, who, scope, progress or Progress(), must=True)
+        return _imported(desk, place, who, written or who, scope, progress or Progress(), must=True)
     return [
         one
         for file in _files(place, desk.config.home)
-        for one in _imported(desk, file, who, scope, progress or Progress(), must=False)
+        for one in _imported(desk, file, who, written or who, scope, progress or Progress(), must=False)
     ]
 
 
@@ -78,10 +81,12 @@ def _files(folder: str, home: str) -> Iterator[str]:
         yield from [os.path.join(where, name) for name in sorted(names) if name.endswith((".jsonl", ".json"))]
 
 
-def _imported(desk: Desk, path: str, client: str | None, scope: str, progress: Progress, must: bool) -> list[Logged]:
+def _imported(
+    desk: Desk, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool
+) -> list[Logged]:
     with Source(path) as source:
         try:
-            reader = dialect(source, client)
+            reader = dialect(source, written)
         except HoldfastError:
             if must:
                 raise
@@ -90,8 +95,8 @@ def _imported(desk: Desk, path: str, client: str | None, scope: str, progress: P
             if must:
                 raise unknown(source)
             return []
+        keeper = _Keeper(desk, scope, client or reader.CLIENT, folder(source, reader))
         source.progress = progress
-        keeper = _Keeper(desk, scope, client or reader.CLIENT)
         progress.start(f"reading {source.name}", source.size)
         try:
             for said in reader.turns(source.rows(), source.stem):
@@ -105,6 +110,22 @@ def _imported(desk: Desk, path: str, client: str | None, scope: str, progress: P
         finally:
             progress.end()
         return keeper.all(source.stem, source.broken)
+
+
+def _places(desk: Desk, scope: str) -> list[Scope]:
+    return [desk.scope(scope), *desk.places(scope)[1:]]
+
+
+def _of_folder(desk: Desk, folder: str) -> Desk:
+    """Who works in the folder that a transcript names: its sessions are that project's, wherever we stand. A project that
+    the caller names itself comes first."""
+    if desk.override:
+        return desk
+    from holdfast.desk import Desk
+
+    other = Desk(desk.config, None, desk.session, desk.agent, desk.client, desk.origin, folder, desk.progress)
+    other.ledger = desk.ledger  # the only room of it that is used, and open already
+    return other
 
 
 def _gated(given: object, number: int, tools: Tools) -> Iterator[Said]:
@@ -150,9 +171,9 @@ def _name(value: object, what: str) -> str:
 class _Keeper:
     """Sorts turns by session, and writes them in batches."""
 
-    def __init__(self, desk: Desk, scope: str, client: str) -> None:
+    def __init__(self, desk: Desk, scope: str, client: str, where: str = "") -> None:
         self._desk = desk
-        self._places = [desk.scope(scope), *desk.places(scope)[1:]]
+        self._places = _places(_of_folder(desk, where) if where and scope == "project" else desk, scope)
         self._client = client
         self._counts: dict[str, list[int]] = {}
         self._paths: dict[str, str] = {}

@@ -13,7 +13,7 @@ from holdfast.note import Record
 
 NAME = "hooks.log"
 MOST_BYTES = 64 * 1024
-_MOST_LINE = 1000
+_MOST = 400  # characters of what happened, and of what to do
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -33,8 +33,8 @@ def path(home: str) -> str:
 
 def write(home: str, client: str, event: str, message: str, fix: str) -> None:
     """One more line. Where the home is not there, is somebody else's or cannot be written, nothing."""
-    fields = [dates.now(), client[:60], event[:60], message, fix]
-    line = "\t".join(["".join([sign if sign.isprintable() else " " for sign in field]) for field in fields])[:_MOST_LINE]
+    fields = [dates.now(), client[:60], event[:60], message[:_MOST], fix[:_MOST]]
+    line = "\t".join(["".join([sign if sign.isprintable() else " " for sign in field]) for field in fields])
     data = line.encode("utf-8", "replace") + b"\n"
     try:
         house.must_be_ours(home)

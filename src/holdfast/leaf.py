@@ -10,6 +10,7 @@ from holdfast.page import Head, Page, clean
 from holdfast.pattern import pattern
 
 Stamp = tuple[int, int, int]
+_COMMENT = pattern(r"(?s)<!--.*?-->")
 _HEADING = pattern(r"(?m)^#{1,6} ")
 _SECTION_LINES = 40
 
@@ -94,7 +95,7 @@ def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) ->
     updated = utc(modified)
     passages = tuple([
         Passage(seq, False, f"{name} {title}", section, lines, None, (), None, updated)
-        for seq, (lines, section) in enumerate(sections(text))
+        for seq, (lines, section) in enumerate(sections(_without_comments(text, name)))
     ])
     facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
     return Doc(
@@ -118,6 +119,18 @@ def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tup
     from holdfast.facts import facts_of
 
     return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
+
+
+def _without_comments(text: str, name: str) -> str:
+    """Markdown as a reader sees it, line for line: what stands in comments is not said, and a heading over nothing else says
+    nothing."""
+    if "<!--" not in text or not name.endswith(".md"):
+        return text
+    rows = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text).split("\n")
+    for (first, last), section in sections(text):
+        if "<!--" in section and all(not row.strip() or _HEADING.match(row) for row in rows[first - 1 : last]):
+            rows[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(rows)
 
 
 def sections(text: str) -> list[tuple[tuple[int, int], str]]:

@@ -9,7 +9,7 @@ from holdfast import dates
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import Conflict, NotFound, UsageError
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Forgotten, Note, Progress, stamp, tags_of
+from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Cleared, Forgotten, Note, Progress, stamp, tags_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,8 +148,9 @@ class Memory:
         moved = [place for place in places if self._desk.bin(place, [key], "trash")]
         if not moved:
             return Forgotten(False, key)
-        self._render_anew()
-        return Forgotten(True, key, moved[0], dates.stamp(dates.clock() + self.config.trash_days * 86400))
+        beyond = self._render_anew()[1]
+        until = dates.stamp(dates.clock() + self.config.trash_days * 86400)
+        return Forgotten(True, key, moved[0], until, tuple(beyond))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
@@ -186,26 +187,30 @@ class Memory:
         receipt = erasing.purge(self._desk, self._desk.places_of(guard.key_of_note(key), scope, binned=True), key)
         written, failed = self._render_anew()
         checks = [*receipt.checks, *[f"rendered anew: {path}" for path in written]]
-        beyond = [*receipt.beyond_reach, *[f"the block in {path}, which cannot be written" for path in failed]]
+        beyond = [*receipt.beyond_reach, *[f"the block in {one}" for one in failed]]
         return receipt.replace(checks=tuple(checks), beyond_reach=tuple(beyond))
 
-    def clear(self, scope: str) -> int:
-        """Forget every note of a scope; how many there were."""
+    def clear(self, scope: str) -> Cleared:
+        """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
         desk = self._desk
         desk.must_be_enabled()
         count = 0
         for place in desk.places(scope if isinstance(scope, str) else ""):
             names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
             count += len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
-        self._render_anew()
-        return count
+        cleared = Cleared(count)
+        cleared.beyond_reach = tuple(self._render_anew()[1])
+        return cleared
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
         """Archive what has not been updated for its scope's time, and empty trash that is too old to restore."""
         from holdfast import retention
 
         self._desk.must_be_enabled()
-        return retention.run(self._desk, dry_run)
+        archived = retention.run(self._desk, dry_run)
+        if archived and not dry_run:
+            self._render_anew()
+        return archived
 
     # --- asking --------------------------------------------------------------------------------------------------
 
@@ -225,10 +230,10 @@ class Memory:
         now: When = None,
         explain: bool = False,
     ) -> Answer:
-        """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was
-        known (`known_at`); of one `kind` (note, file, turn) or of all. A question that names a time ("last week") means it
-        as of `now`. The answer says which mode really ran, and why if it is less than was asked for; with `explain` each
-        hit says why it is where it is."""
+        """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
+        (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. A question that names a
+        time ("last week") means it as of `now`. The answer says which mode really ran, and why if it is less than was asked
+        for; with `explain` each hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
@@ -296,27 +301,37 @@ class Memory:
             return []
         folders = desk.folders(scope)
         desk.look(folders)
-        return desk.ask(lambda: desk.index.facts(folders, subject, label, None if history else moment))
+        moment_of = None if history else moment
+        if subject is None:
+            return desk.ask(lambda: desk.index.facts(folders, None, label, moment_of))
+        from holdfast.stated import names_of
+
+        names = desk.ask(lambda: names_of(desk.index, folders, [subject]))
+        found = [desk.ask(lambda name=name: desk.index.facts(folders, name, label, moment_of)) for name in sorted(names)]  # type: ignore[misc]
+        return list(dict.fromkeys([one for some in found for one in some]))
 
     def brief(
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
-        mode: str = "keyword",
+        mode: str = "keyword", remember: bool = True,
     ) -> Brief:  # fmt: skip
         """What an agent is told when it starts: nearest scope first, in the budget, the same bytes for the same notes. With
         a `prompt`, only the notes that bear on it and that this session was not shown yet; `again` also those it was. No
-        more than `cap` characters; `explain` says of each note why it is in or out, and is not counted as shown."""
+        more than `cap` characters; `explain` says of each note why it is in or out, and is not counted as shown; neither is
+        what is not to `remember`."""
         from holdfast import telling
 
-        return telling.brief(self._desk, prompt, again, cap, explain, _one_of(mode, ("keyword", "hybrid"), "mode"))
+        how = _one_of(mode, ("keyword", "hybrid"), "mode")
+        return telling.brief(self._desk, prompt, again, cap, explain, how, remember=remember)
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
         """Put the briefing into a file that a client reads: into a block of ours, the rest of the file untouched. With
-        nothing to tell, or to `remove` it, the block is taken out. What is forgotten is gone from there at once."""
-        from holdfast import rendering, telling
+        nothing to tell, or to `remove` it, the block is taken out. What is forgotten is gone from there at once. Everybody
+        who works in the project reads it: notes of one session or one agent are not in it."""
+        from holdfast import rendering
 
         self._desk.must_be_enabled()
-        text = "" if remove else telling.brief(self._desk, remember=False).text
-        return rendering.render(self.config, os.fspath(path), text, self.project)
+        project = self.project
+        return rendering.render(self.config, os.fspath(path), "" if remove else self._told_of(project), project)
 
     def boot(
         self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None
@@ -355,9 +370,9 @@ class Memory:
 
     def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
         """Pieces of notes and files that match: path, lines, score, snippet."""
-        from holdfast.browsing import snippet
+        from holdfast.browsing import SEARCHED, snippet
 
-        return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword").hits]
+        return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword", kind=SEARCHED).hits]
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`."""
@@ -390,9 +405,9 @@ class Memory:
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
-        from holdfast import checkup
+        from holdfast import checkup, rendering
 
-        return checkup.check(self._desk)
+        return [*checkup.check(self._desk), *rendering.problems(self.config.home)]
 
     def reindex(self) -> Reindexed:
         """Throw the catalogue away and build it from the shelf."""
@@ -443,10 +458,12 @@ class Memory:
         return rendering.render_anew(self.config, self._told_of)
 
     def _told_of(self, project: str) -> str:
-        """What a file that belongs to a project shows."""
+        """What a file that belongs to a project shows: nothing of one session's or one agent's."""
+        from holdfast import telling
+
         others = self.config.replace(project=None, session=None, agent=None)
         with Memory(config=others, project=project, client=self.config.client) as memory:
-            return memory.brief().text
+            return telling.brief(memory._desk, remember=False).text
 
     def _asked(
         self, query: object, scope: str | None, kind: str | None, type: str | None, tags: Tags, limit: object, as_of: When,
@@ -462,7 +479,8 @@ class Memory:
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         wanted = _one_of(type, TYPES, "type") if type else None
         folders = self._desk.folders(scope) if self.config.enabled else ()
-        part = PARTS[_one_of(kind, tuple(PARTS), "kind")] if kind else None
+        kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
+        part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or None
         asked = Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock()))
         return asked, mode
 

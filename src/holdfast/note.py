@@ -210,6 +210,13 @@ class Forgotten(Record):
     key: str
     scope: Scope | None = None
     restorable_until: str | None = None
+    beyond_reach: tuple[str, ...] = ()  # files that may still show it, each with why
+
+
+class Cleared(int):
+    """How many notes were forgotten; `beyond_reach` are files that may still show them, each with why."""
+
+    beyond_reach: tuple[str, ...] = ()
 
 
 class Receipt(Record):

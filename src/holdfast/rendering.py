@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import Conflict, HoldfastError, Refused
+from holdfast.errors import Conflict, Damaged, HoldfastError, Refused
 from holdfast.house import Lock
-from holdfast.note import Record
+from holdfast.note import Problem, Record
 from holdfast.wiring import block, file
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ class Rendered(Record):
 def render(config: Config, path: str, text: str, project: str) -> Rendered:
     """Put the text into the file's block, the rest untouched; an empty one takes the block out."""
     path = os.path.abspath(path)
-    with Lock(config.home, "rendered", config.lock_seconds):
+    with Lock(config.home, file.LOCK, config.lock_seconds):
         known = _load(config.home)
         made, action = _write(path, text, known.get(path, {}))
         known.pop(path, None)
@@ -50,23 +50,49 @@ def anywhere(home: str) -> bool:
 
 
 def render_anew(config: Config, text_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Every block as it should be now: the files that were written, and those that could not be."""
+    """Every block as it should be now: the files that were written, and where what is gone may still stand, each with why."""
     written, failed = [], []
-    for path, kept in _load(config.home).items():
+    try:
+        known = _load(config.home)
+    except HoldfastError as error:
+        return [], [f"files that show a briefing: {error.message}"]
+    for path, kept in known.items():
         project = str(kept.get("project", ""))
         try:
-            text = text_of(project) if os.path.exists(path) else ""
+            there = os.path.exists(path)
+            text = text_of(project) if there else ""
+            if not there:
+                failed.append(f"{path}, which is no longer there: where it was moved or copied to, the block stays as it was")
             if render(config, path, text, project).action != "unchanged":
                 written.append(path)
-            if not text and os.path.exists(path):
+            if not text and there and os.path.exists(path):
                 _keep(config, path, kept)  # empty for now: what is stored later may be shown there again
         except HoldfastError:
-            failed.append(path)
+            failed.append(f"{path}, which cannot be written")
     return written, failed
 
 
+def problems(home: str) -> list[Problem]:
+    """What keeps a file from losing what is forgotten (N10), with what to do."""
+    if not anywhere(home):
+        return []
+    try:
+        known = _load(home)
+    except HoldfastError as error:
+        return [Problem("rendered", error.message, error.fix, os.path.join(home, _REGISTRY))]
+    found = []
+    for path in known:
+        try:
+            there = file.read(path)
+            if there.bytes is not None:
+                file.check(there)
+        except HoldfastError as error:
+            found.append(Problem("rendered", f"what is forgotten may still stand in {path}: {error.message}", error.fix, path))
+    return found
+
+
 def _keep(config: Config, path: str, kept: dict[str, object]) -> None:
-    with Lock(config.home, "rendered", config.lock_seconds):
+    with Lock(config.home, file.LOCK, config.lock_seconds):
         _save(config.home, {**_load(config.home), path: kept})
 
 
@@ -104,12 +130,15 @@ def _decoded(found: file.Found) -> str:
 def _load(home: str) -> dict[str, dict[str, object]]:
     import json
 
-    content = file.read(os.path.join(home, _REGISTRY)).bytes
+    found = file.read(os.path.join(home, _REGISTRY))
     try:
-        known = json.loads(content) if content else {}
+        known = json.loads(found.bytes) if found.bytes else {}
     except ValueError:
-        return {}
-    return {path: kept for path, kept in known.items() if isinstance(kept, dict)} if isinstance(known, dict) else {}
+        known = None
+    if not isinstance(known, dict) or not all(isinstance(kept, dict) for kept in known.values()):
+        fix = f"mv {found.path} {found.path}.damaged, then `holdfast render` each of them again"
+        raise Damaged(f"{found.path}, which says what files show a briefing, cannot be read", fix)
+    return known
 
 
 def _save(home: str, known: dict[str, dict[str, object]]) -> None:

@@ -69,9 +69,11 @@ class Resident:
     """Answers until it is stopped; when config.toml changes, by what it says then."""
 
     def __init__(self, home: str, open_memory: Open) -> None:
+        from holdfast.lending import Lending  # not for those that only ask
+
         self._home = home
         self._open = open_memory
-        self._memories: dict[tuple[str | None, ...], Memory] = {}
+        self._memories = Lending(_CALLERS)
         self._settings = config.stamp(home)
         self._listening: Any = None
         self._stopped = False
@@ -88,7 +90,6 @@ class Resident:
         try:
             with _folder(self._home) as place, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
                 self._bind(listening, place)
-                self._guard = threading.Lock()
                 self._listening = listening
                 ready(path)
                 while not self._stopped:
@@ -113,16 +114,13 @@ class Resident:
                 pass  # it has ended already
 
     def _bind(self, listening: Any, place: str) -> None:
-        """Nobody else may connect, not even in the instant between making the socket and closing it to others."""
+        """Nobody else may connect: the folder is the user's alone, and so is the socket before anybody is listened to."""
         try:
             os.unlink(place)  # of one that died: we hold the lock
         except FileNotFoundError:
             pass
-        before = os.umask(0o177)
-        try:
-            listening.bind(place)
-        finally:
-            os.umask(before)
+        listening.bind(place)
+        os.chmod(place, 0o600)  # not by the umask: that is every thread's
         listening.listen(64)
 
     def _leave(self, path: str) -> None:
@@ -130,11 +128,7 @@ class Resident:
             os.unlink(path)
         except OSError:
             pass
-        self._let_go()
-
-    def _let_go(self) -> None:
-        while self._memories:
-            self._memories.popitem()[1].close()
+        self._memories.let_go()
 
     def _answer(self, connection: Any) -> None:
         import json
@@ -146,8 +140,8 @@ class Resident:
                 said = self._said(json.loads(_line(connection, _REQUEST_BYTES)))
             except HoldfastError as error:
                 said = error.as_dict()
-            except (OSError, ValueError, TypeError, KeyError) as error:
-                said = {"error": "request", "message": str(error)}
+            except Exception as error:  # noqa: BLE001  # a door too: whoever asks is told, and the others are still answered
+                said = {"error": "request", "message": f"{type(error).__name__}: {error}"}
             try:
                 connection.sendall(json.dumps(said).encode() + b"\n")
             except OSError:
@@ -157,20 +151,13 @@ class Resident:
         who, asked = request["who"], request["asked"]
         if set(who) - set(_WHO) or set(asked) - set(_ASKED):
             raise UsageError("unknown field in the question")
-        memory = self._memory(tuple(who.get(name) for name in _WHO))
-        query = asked.pop("query", "")
-        return {"answer": memory.recall(query, **asked).as_dict()}
-
-    def _memory(self, who: tuple[str | None, ...]) -> Memory:
-        with self._guard:
-            if (settings := config.stamp(self._home)) != self._settings:
-                self._let_go()
-                self._settings = settings
-            if who not in self._memories:
-                if len(self._memories) >= _CALLERS:
-                    self._memories.pop(next(iter(self._memories))).close()
-                self._memories[who] = self._open(**dict(zip(_WHO, who, strict=True)))
-            return self._memories[who]
+        whose = {name: who.get(name) for name in _WHO}
+        settings, query = config.stamp(self._home), asked.pop("query", "")
+        if settings != self._settings:
+            self._settings = settings
+            self._memories.let_go()  # those in use go by what they were opened with, to the end of their call
+        with self._memories.lend((settings, *whose.values()), lambda: self._open(**whose)) as memory:
+            return {"answer": memory.recall(query, **asked).as_dict()}
 
 
 def _same_user(connection: Any) -> None:

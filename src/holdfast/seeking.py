@@ -74,7 +74,7 @@ class Seeker:
         folders = self._index.folders_of(asked)
         matched = self._by_words(terms, common, asked, folders, most) if mode != "semantic" else []
         near = self._near(vectors, legs, [id for id, _, _ in folders])
-        facts = stated(self._index, query, asked, now or dates.now()) if mode != "semantic" else {}
+        facts = stated(self._index, query, asked, asked.as_of or now or dates.now()) if mode != "semantic" else {}
         ids = dict.fromkeys([*matched, *facts, *[id for _, _, some in near.values() for id in some]])
         ids.update(dict.fromkeys(self._index.beside(list(ids))))
         rows = self._index.rows(ids, asked)

@@ -8,6 +8,8 @@ from holdfast.graph import ALIAS, others_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.index.sqlite import Asked, Index
 
 _LONGEST = 4  # words of a name
@@ -19,8 +21,7 @@ def stated(index: Index, query: str, asked: Asked, now: str) -> dict[int, float]
     """The passages that hold such facts, and how much they speak of what is asked."""
     if not index.has_facts():
         return {}
-    said = names_in(query)
-    names = {*said, *_other_names(index, asked, said)}
+    names = names_of(index, asked.scopes, names_in(query))
     about = set(words.asked(query))
     found: dict[int, float] = {}
     for passage, subject, label in index.stating_passages(names, asked, now, _MOST):
@@ -40,11 +41,13 @@ def names_in(query: str) -> set[str]:
     return {run for run in runs if run and run not in words.COMMON}
 
 
-def _other_names(index: Index, asked: Asked, said: set[str]) -> set[str]:
-    """What the things named are called besides, as facts declare it."""
-    others: set[str] = set()
-    for subject, value, links in index.declared(asked.scopes, sorted(ALIAS)):
-        group = {fold(subject), *[fold(name) for name in others_of(value, links)]}
-        if group & said:
-            others |= group
-    return others
+def names_of(index: Index, scopes: tuple[str, ...], named: Iterable[str]) -> set[str]:
+    """These names and all that facts declare to be the same, folded; also by way of each other."""
+    names = {fold(name) for name in named}
+    groups = [
+        {fold(subject), *[fold(name) for name in others_of(value, links)]}
+        for subject, value, links in index.declared(scopes, sorted(ALIAS))
+    ]
+    while joined := [group for group in groups if group & names and not group <= names]:
+        names.update(*joined)
+    return names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast import dates, facts, guard
 from holdfast.note import Fact, FactSet, title_of
+from holdfast.stated import names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def _key(desk: Desk, subject: str, scope: Scope) -> str:
     if any(desk.shelf.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
     desk.look(folders)
-    return next((there for folder in folders if (there := _stating(desk, folder, subject))), key)
+    names = sorted(desk.ask(lambda: names_of(desk.index, folders, [subject])), key=lambda name: name != facts.fold(subject))
+    return next((there for name in names for folder in folders if (there := _stating(desk, folder, name))), key)
 
 
 def _stating(desk: Desk, folder: str, subject: str) -> str | None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from holdfast.desk import Desk
     from holdfast.note import Answer, Note, Scope
 
+    _Made = tuple[Brief, list[tuple[Told, bool]]]
+
 MOST_TOLD = 5  # notes that one prompt brings along
 _EVERY = -1
 
@@ -32,6 +34,18 @@ def brief(
     return _at_start(desk, cap, explain, remember)
 
 
+def _most(cap: int | None) -> int:
+    return briefing.MOST_CHARS if cap is None else min(cap, briefing.MOST_CHARS)
+
+
+def _capped(made: _Made, cap: int | None) -> _Made:
+    """A client cuts or drops what is beyond its cap: where not even the least fits, nothing is said, nor counted as shown."""
+    brief, told = made
+    if cap is None or len(brief.text) <= cap:
+        return made
+    return briefing.Brief("", left_out=brief.left_out + len(told)), []
+
+
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
@@ -41,8 +55,9 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool) -> Bri
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
     parts = [_part(desk, place, config.brief_entries, now) for place in places]
-    total = min(config.brief_total_chars, cap or briefing.MOST_CHARS)
-    made, told = briefing.composed(parts, briefing.Budget(config.brief_entries, config.brief_scope_chars, total))
+    total = min(config.brief_total_chars, _most(cap))
+    budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, total)
+    made, told = _capped(briefing.composed(parts, budget), cap)
     if remember:
         _remember(desk, [one for one, _ in told], anew=True)
     if explain:
@@ -106,16 +121,16 @@ def _at_prompt(
 ) -> Brief:
     from holdfast import relevance
 
-    most = min(desk.config.prompt_chars, cap or briefing.MOST_CHARS)
-    if not prompt.strip() or not most:
+    most = min(desk.config.prompt_chars, _most(cap))
+    if not prompt.strip() or most <= 0:
         return briefing.Brief("")
     fitting = relevance.of_answer(desk, found) if found else relevance.fitting(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
     fresh = [one for one in [_told(note, now) for note in fitting] if known.get(one.id) != one.version]
-    made, told = _composed(fresh, most)
+    made, told = _capped(_composed(fresh, most), cap)
     claimed = _remember(desk, [one for one, _ in told]) if remember else {one.id for one, _ in told}
     if not again and len(claimed) < len(told):  # another hook of this session was told of the same prompt
-        made, told = _composed([one for one in fresh if one.id in claimed], most)
+        made, told = _capped(_composed([one for one in fresh if one.id in claimed], most), cap)
     if explain:
         made = made.replace(why=_why_at_prompt(desk, fitting, fresh, told, now))
     return made

@@ -16,11 +16,8 @@ class AmazonQ(Client):
     title = "Amazon Q CLI"
     programs = ("q", "qchat")
     events = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
+    plain = True  # what is printed is added to the context as it is
     note = "Choose the agent: `q chat --agent holdfast`."
-
-    def said(self, event: str, text: str) -> str:
-        """What is printed is added to the context as it is."""
-        return text if self.events.get(event, event) in self.injects else ""
 
     def changes(self, place: Place) -> list[Change]:
         from holdfast.clients.making import agent, text

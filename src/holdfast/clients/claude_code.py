@@ -20,6 +20,7 @@ class ClaudeCode(Client):
         "SessionStart": "start", "UserPromptSubmit": "prompt", "PreCompact": "compact", "Stop": "stop", "SessionEnd": "end",
     }  # fmt: skip
     transcripts = "claude"
+    strict = True  # "Invalid or malformed JSON", and nothing of the file counts
     folder_env = ("CLAUDE_PROJECT_DIR",)
     session_env = ("CLAUDE_CODE_SESSION_ID",)
 

@@ -44,8 +44,8 @@ class Codex(Client):
         told = server(self, place)
         return "\n".join([
             "[mcp_servers.holdfast]",
-            f"command = {json.dumps(told['command'])}",
-            f"args = {json.dumps(told['args'])}",
+            f"command = {json.dumps(told['command'], ensure_ascii=False)}",  # TOML has no pairs of escapes
+            f"args = {json.dumps(told['args'], ensure_ascii=False)}",
             'default_tools_approval_mode = "approve"',
             "startup_timeout_sec = 30",
         ])  # fmt: skip

@@ -16,7 +16,8 @@ _HEAD = (
 )  # fmt: skip
 _BEFORE = """\
 `holdfast install CLIENT` shows the exact changes, asks, and makes them; `holdfast uninstall CLIENT` makes every file what it
-was. Without a name it looks which clients are on this machine and asks for each.
+was. Without a name it looks which clients are on this machine and asks for each; with `--yes` it asks nobody. What fails for
+one does not keep the others from it: the last line says how many failed, and the exit code is that of the worst.
 
 ```sh
 holdfast install claude-code            # shows, asks, installs
@@ -24,14 +25,18 @@ holdfast install codex --dry-run        # only shows
 holdfast install gemini --print         # what to paste, and where
 holdfast install kimi --yes             # asks nobody
 holdfast uninstall claude-code
+holdfast uninstall                      # all that are installed, one after the other
 ```
 
 It prefers a plugin or the user's own settings to files in a repository. Comments, line ends, blanks, other hooks and other
 servers stay byte for byte. A settings file that cannot be read, is read-only, or was changed between showing and writing is
 refused, and nothing is half-done: either all files are changed or none. What a file was before is kept in the home, for its
 owner only; a file that is still as the install left it gets back those very bytes, and from one that you changed since, only
-our part is taken out. A link to a settings file stays a link: its target is edited. `holdfast doctor` says when an installed
-client does not hear us, and why.
+our part is taken out. A file that is all ours and that you changed is kept beside it, as `NAME.kept`, before it is replaced or
+removed. A link to a settings file stays a link: its target is edited. Claude Code refuses settings with comments or trailing
+commas as a whole, so an install refuses them, too, with their place. `holdfast doctor` says when an installed client does not
+hear us, and why. What is installed in a project's own files (`generic`) is taken out of the project you stand in; `--all` means
+every one.
 
 ## What each can do
 """
@@ -47,7 +52,8 @@ program could not be run, and its documented format was followed. `holdfast prov
 
 ## For one session only
 
-A plugin that is loaded for one session leaves nothing behind. The command writes it into the home and prints where:
+A plugin that is loaded for one session leaves nothing in the client's own folders. The command writes it into Holdfast's home
+and prints where; `holdfast uninstall CLIENT` removes it there:
 
 ```sh
 claude --plugin-dir "$(holdfast path plugin claude-code)"
@@ -56,8 +62,7 @@ OPENCODE_CONFIG="$(holdfast path plugin opencode)/opencode.json" opencode
 ```
 
 The others with a plugin take its folder with a command of their own. `holdfast path plugin generic` is a bundle by the rules of
-Agent Plugins 1.0 (`plugin.json`, `mcp.json`, `skills/`), for any program that takes those. Both skills,
-`holdfast-memory` and `update-memory`, are in every plugin.
+Agent Plugins 1.0 (`plugin.json`, `mcp.json`, `skills/`), for any program that takes those. {skills}
 
 ## The memory that Claude Code keeps itself
 
@@ -70,8 +75,11 @@ out; the files stay. Known from version 2.1.325: the prompt names the folder, an
 ## A file that an agent reads
 
 For agents that neither take hooks nor ask a server, `holdfast render FILE` puts the briefing into a block of a file, between
-`<!-- holdfast:begin -->` and `<!-- holdfast:end -->`, and `--remove` takes it out. The rest of the file is not touched. What
-you forget is gone from such files at once; run it again to show what is new.
+`<!-- holdfast:begin -->` and `<!-- holdfast:end -->`, and `--remove` takes it out. The rest of the file is not touched, also
+not the block between `<!-- holdfast:about:begin -->` and `<!-- holdfast:about:end -->` that `install generic` puts there. All
+who work in the project read such a file, so it shows what is global and the project's, and nothing of one session or one agent.
+What you forget is gone from such files at once; if one cannot be written or was moved, you are told. Run it again to show what
+is new.
 
 ## What an install changes
 """
@@ -83,7 +91,18 @@ def page() -> str:
     table = [_row(_HEAD), _row(["---"] * len(_HEAD)), *[_row(_capabilities(client)) for client in known]]
     changes = [line for client in known for line in _changes(client)]
     made = "<!-- Made by `python -m holdfast.doors.cli.docs docs` from clients/; change it there. -->"
-    return "\n".join(["# Clients", "", made, "", _BEFORE, *table, "", _AFTER, *changes]) + "\n"
+    after = _AFTER.replace("{skills}", _skilled(known))
+    return "\n".join(["# Clients", "", made, "", _BEFORE, *table, "", after, *changes]) + "\n"
+
+
+def _skilled(known: list[Client]) -> str:
+    """Which plugins bring the skills."""
+    from holdfast.clients.making import SKILLS
+
+    plugins = {client.title: client.plugin(_PLACE) for client in known}
+    without = [title for title, files in plugins.items() if files and not any("SKILL.md" in path for path in files)]
+    every = f"every plugin but that of {' and '.join(without)}" if without else "every plugin"
+    return f"Both skills,\n{' and '.join([f'`{name}`' for name in SKILLS])}, are in {every}."
 
 
 def _capabilities(client: Client) -> list[str]:

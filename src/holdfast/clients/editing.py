@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.clients.shape import Change, Client, Place
     from holdfast.wiring.file import Found
 
+_CORRECT = "Correct it and run it again; nothing was changed"
 _UNTOUCHED = "Correct it and run it again, or paste what --print shows; nothing was changed"
 
 
@@ -30,6 +31,8 @@ def edited(client: Client, place: Place, found: Found, changes: list[Change], kn
             text = change.value
         else:
             text = _put(text, change, mine, found.path)
+    if any(change.how in ("entry", "item", "default") for change in changes):
+        _must_be_readable(text, found.path, client)
     return text.encode()
 
 
@@ -49,7 +52,7 @@ def restored(
         try:
             text = _take(text, change, mine, old, place)
         except Unreadable as error:
-            raise Refused(f"{found.path} is not valid JSON: {error}", _UNTOUCHED) from None
+            raise Refused(f"{found.path} is not valid JSON: {error}", _CORRECT) from None
     made_by_us = before is None and text.strip("\ufeff \t\r\n") in ("", "{}") and text != _text(found)
     return None if made_by_us else text.encode()
 
@@ -79,6 +82,21 @@ def ours(client: Client, place: Place) -> Callable[[Any], bool]:
     return look
 
 
+def _must_be_readable(text: str, path: str, client: Client) -> None:
+    """What we would write is read once more: a client must never be left with settings that it cannot read."""
+    import json
+
+    try:
+        parse(text)
+        if client.strict:
+            json.loads(text.removeprefix("\ufeff"))
+    except Unreadable as error:
+        raise Refused(f"{path} with our entries in it would not be valid JSON: {error}", _UNTOUCHED) from None
+    except ValueError as error:
+        what = f"{path} has comments or trailing commas, and {client.title} refuses all of such a file: {error}"
+        raise Refused(what, "Make it plain JSON and run it again; nothing was changed") from None
+
+
 def within(path: str, folder: str) -> bool:
     return bool(folder) and os.path.abspath(path).startswith(os.path.join(os.path.abspath(folder), ""))
 
@@ -93,7 +111,7 @@ def _put(text: str, change: Change, mine: Callable[[Any], bool], path: str) -> s
             return entries.add(text, change.keys, change.value, mine)
         if change.how == "toml":
             return tables.put(text, change.value)
-        return block.put(text, change.value)
+        return block.put(text, change.value, block.ABOUT_BEGIN, block.ABOUT_END)
     except Unreadable as error:
         raise Refused(f"{path} is not valid JSON: {error}", _UNTOUCHED) from None
     except entries.Misfit as error:
@@ -106,7 +124,7 @@ def _take(text: str, change: Change, mine: Callable[[Any], bool], old: str, plac
     if change.how == "toml":
         return tables.take(text, change.value, mine)
     if change.how == "block":
-        return block.take(text)
+        return block.take(text, block.ABOUT_BEGIN, block.ABOUT_END)
     if change.how == "default":
         document = parse(text)
         alone = document is not None and document.value == {change.keys[-1]: change.value}

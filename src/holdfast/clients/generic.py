@@ -15,10 +15,9 @@ class Generic(Client):
     name = "generic"
     title = "any other agent"
     events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}
+    plain = True  # what any program can use
+    per_project = True
     note = "Paste the server into your agent's MCP settings: `holdfast install generic --print` shows it."
-
-    def said(self, event: str, text: str) -> str:
-        return text if event in self.injects else ""
 
     def changes(self, place: Place) -> list[Change]:
         from holdfast.clients import rubric

@@ -20,7 +20,9 @@ def problems(place: Place) -> list[Problem]:
 def _of_one(name: str, place: Place) -> list[Problem]:
     try:
         client = clients.load(name)
-        outdated = [step.path for step in installing.planned(client, place, client.changes(place)) if step.changes]
+        known = installing.load(place, name)
+        changes = [change for change in client.changes(place) if change.path in known]  # not those of another project
+        outdated = [step.path for step in installing.planned(client, place, changes) if step.changes]
     except HoldfastError as error:
         return [Problem("client", f"{name}: {error.message}", error.fix, name)]
     again = f"holdfast install {name}"

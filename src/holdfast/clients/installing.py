@@ -44,7 +44,7 @@ class Step(Record):
 
     def as_dict(self) -> dict[str, Any]:
         what = "remove" if self.new is None else "create" if self.found.bytes is None else "change"
-        return {"path": self.path, "action": what if self.changes else "keep", "diff": diff(self)}
+        return {"path": self.path, "action": what if self.changes else "keep", "diff": diff(self), "kept": self.kept}
 
 
 class Kept(Record):
@@ -63,10 +63,10 @@ def install(client: Client, place: Place, seconds: float = 30) -> list[Step]:
     return steps
 
 
-def uninstall(client: Client, place: Place, seconds: float = 30) -> list[Step]:
+def uninstall(client: Client, place: Place, seconds: float = 30, everywhere: bool = False) -> list[Step]:
     """The way back at once."""
-    steps = undone(client, place, [*client.changes(place), *client.auto_memory(place, "")])
-    revert(client, place, steps, seconds)
+    steps = undone(client, place, everywhere)
+    revert(client, place, steps, seconds, everywhere)
     return steps
 
 
@@ -80,15 +80,21 @@ def planned(client: Client, place: Place, changes: list[Change]) -> list[Step]:
         old = kept.before if kept else None
         before = old if as_left else editing.restored(client, place, found, mine, old, kept is not None)
         parts = [*mine, *[one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]]
-        steps.append(Step(found, new, before, tuple(parts)))
+        theirs = found.bytes is not None and new != found.bytes and _made_theirs(place, path, mine, kept, as_left)
+        steps.append(Step(found, new, before, tuple(parts), _aside(path) if theirs else ""))
     return [step for step in steps if step.changes or step.path not in record]
 
 
-def undone(client: Client, place: Place, changes: list[Change]) -> list[Step]:
-    """What an uninstall would do."""
+def undone(client: Client, place: Place, everywhere: bool = False) -> list[Step]:
+    """What an uninstall would do. Of a client that is told in every project's own folder, only this project's part goes,
+    unless `everywhere` is meant; the plugin that was made for it goes with the last."""
+    from holdfast.clients.making import plugin_files
+
     record, steps = load(place, client.name), []
-    by_file = dict(_by_file(changes, traces=True))
-    for path in dict.fromkeys([*by_file, *record]):
+    by_file = dict(_by_file([*client.changes(place), *client.auto_memory(place, "")], traces=True))
+    if not _staying(client, place, record, everywhere):
+        by_file = {**dict(_by_file(plugin_files(client, place))), **by_file}
+    for path in dict.fromkeys([*by_file, *_leaving(client, place, record, everywhere)]):
         found, kept = file.read(path), record.get(path)
         if found.bytes is None:
             continue
@@ -97,18 +103,40 @@ def undone(client: Client, place: Place, changes: list[Change]) -> list[Step]:
             continue
         mine = by_file.get(path, [])
         mine += [one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]
-        whole = any(one.how == "file" for one in mine)
-        if whole and kept is not None and not editing.within(path, place.memory):
-            steps.append(Step(found, kept.before, kept=f"{path}.kept"))
+        if kept is not None and _made_theirs(place, path, mine, kept, False):
+            steps.append(Step(found, kept.before, kept=_aside(path)))
         else:
             new = editing.restored(client, place, found, mine, kept.before if kept else None, kept is not None)
             steps.append(Step(found, new))
     return [step for step in steps if step.changes]
 
 
+def _leaving(client: Client, place: Place, record: dict[str, Kept], everywhere: bool) -> list[str]:
+    """The files that an install changed, as far as an uninstall means them."""
+    here = {change.path for change in client.changes(place)}
+    return [path for path in record if everywhere or not client.per_project or path in here]
+
+
+def _staying(client: Client, place: Place, record: dict[str, Kept], everywhere: bool) -> dict[str, Kept]:
+    leaving = _leaving(client, place, record, everywhere)
+    return {path: kept for path, kept in record.items() if path not in leaving}
+
+
+def _made_theirs(place: Place, path: str, mine: list[Change], kept: Kept | None, as_left: bool) -> bool:
+    """Whether somebody changed a file that was all ours: it is theirs by now, and a copy of it stays."""
+    whole = any(one.how == "file" for one in mine)
+    return whole and kept is not None and not as_left and not editing.within(path, place.memory)
+
+
+def _aside(path: str) -> str:
+    """A name beside it that nobody uses yet."""
+    names = (f"{path}.kept" if number == 1 else f"{path}.kept-{number}" for number in range(1, 1000))
+    return next(name for name in names if not os.path.lexists(name))
+
+
 def apply(client: Client, place: Place, steps: list[Step], seconds: float) -> None:
     """All of it, or nothing: what can be known to fail is found before the first file is written."""
-    with Lock(place.memory, _FOLDER, seconds):
+    with Lock(place.memory, file.LOCK, seconds):
         record = load(place, client.name)
         for step in steps:
             file.check(step.found)
@@ -124,28 +152,40 @@ def apply(client: Client, place: Place, steps: list[Step], seconds: float) -> No
         _save(place, client.name, {**record, **noted})
 
 
-def revert(client: Client, place: Place, steps: list[Step], seconds: float) -> None:
+def revert(client: Client, place: Place, steps: list[Step], seconds: float, everywhere: bool = False) -> None:
     """The way back."""
     if not steps and client.name not in installed(place):
         return
-    with Lock(place.memory, _FOLDER, seconds):
+    with Lock(place.memory, file.LOCK, seconds):
         record = load(place, client.name)
         for step in steps:
             file.check(step.found)
         _write(steps)
-        made = {folder for kept in record.values() for folder in kept.folders}
-        file.remove_folders([os.path.join(place.memory, "plugins"), *sorted(made, key=len)])
-        _forget(place, client.name)
+        staying = _staying(client, place, record, everywhere)
+        made = {folder for path, kept in record.items() if path not in staying for folder in kept.folders}
+        file.remove_folders([os.path.join(place.memory, "plugins"), *_plugin_folders(client, place), *sorted(made, key=len)])
+        if staying:
+            _save(place, client.name, staying)
+        else:
+            _forget(place, client.name)
+
+
+def _plugin_folders(client: Client, place: Place) -> list[str]:
+    from holdfast.clients.making import plugin_folder
+
+    return [folder for folder, _, _ in os.walk(plugin_folder(client, place))]
 
 
 def _write(steps: list[Step]) -> dict[str, list[str]]:
     """Each file whole; if one fails, those before it are put back."""
     made: dict[str, list[str]] = {}
     done: list[Step] = []
+    copies: list[Step] = []
     try:
         for step in steps:
             if step.kept and step.found.bytes is not None:
-                file.replace(file.read(step.kept), step.found.bytes)
+                file.create(step.kept, step.found.bytes)
+                copies.append(step)
             made[step.path] = file.replace(step.found, step.new)
             done.append(step)
     except BaseException:
@@ -155,6 +195,8 @@ def _write(steps: list[Step]) -> dict[str, list[str]]:
                 file.remove_folders(made[step.path])
             except HoldfastError:
                 pass  # somebody else has changed it since: theirs is the last word
+        for step in copies:
+            file.replace(Found(step.kept, step.kept, step.found.bytes), None)
         raise
     return made
 

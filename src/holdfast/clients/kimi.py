@@ -19,12 +19,9 @@ class Kimi(Client):
     events = {
         "SessionStart": "start", "UserPromptSubmit": "prompt", "PreCompact": "compact", "Stop": "stop", "SessionEnd": "end",
     }  # fmt: skip
+    plain = True  # JSON would be shown to the model as JSON
     injects = ("prompt",)  # so the briefing comes with the first prompt
     instructs = False
-
-    def said(self, event: str, text: str) -> str:
-        """As it is: JSON would be shown to the model as JSON."""
-        return text if self.events.get(event, event) in self.injects else ""
 
     def changes(self, place: Place) -> list[Change]:
         from holdfast.clients.making import server
@@ -40,8 +37,9 @@ class Kimi(Client):
 
         from holdfast.clients.making import SECONDS, command
 
+        told = {own: json.dumps(command(self, place, own), ensure_ascii=False) for own in self.events}  # no pairs of escapes
         return "\n\n".join([
-            f'[[hooks]]\nevent = "{own}"\ncommand = {json.dumps(command(self, place, own))}\ntimeout = {SECONDS[ours]}'
+            f'[[hooks]]\nevent = "{own}"\ncommand = {told[own]}\ntimeout = {SECONDS[ours]}'
             for own, ours in self.events.items()
         ])  # fmt: skip
 

@@ -21,11 +21,8 @@ class Kiro(Client):
     title = "Kiro CLI"
     programs = ("kiro-cli", "kiro")
     events = {**V2, **V3}
+    plain = True  # what is printed is added to the context as it is
     note = "Version 2 runs the hooks of the agent that is chosen: `kiro-cli --agent holdfast`. Version 3 runs them always."
-
-    def said(self, event: str, text: str) -> str:
-        """What is printed is added to the context as it is."""
-        return text if self.events.get(event, event) in self.injects else ""
 
     def changes(self, place: Place) -> list[Change]:
         from holdfast.clients.making import agent, server, text

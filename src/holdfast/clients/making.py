@@ -81,6 +81,14 @@ def skills(folder: str = "skills") -> dict[str, str]:
     return {f"{folder}/{name}/SKILL.md": text for name, text in texts.items()}
 
 
+def script(client: Client, place: Place) -> str:
+    """A plugin in JavaScript: how to ask, then what this client does with it."""
+    import json
+
+    asking = data("clients", "asking.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
+    return asking.replace('client = ""', f"client = {json.dumps(client.name)}", 1) + data("clients", f"{client.name}.js")
+
+
 def data(*names: str) -> str:
     """A text that comes with the package."""
     import holdfast

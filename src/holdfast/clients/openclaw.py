@@ -18,10 +18,7 @@ class OpenClaw(Client):
     proven = "2026.9.6"
     instructs = False
     events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}  # of our plugin
-
-    def said(self, event: str, text: str) -> str:
-        """Plain text: our own plugin reads it."""
-        return text if event in self.injects else ""
+    plain = True  # our own plugin reads it
 
     def changes(self, place: Place) -> list[Change]:
         from holdfast.clients.making import plugin_files, plugin_folder, server
@@ -37,9 +34,7 @@ class OpenClaw(Client):
         ]
 
     def plugin(self, place: Place) -> dict[str, str]:
-        import json
-
-        from holdfast.clients.making import data, manifest, skills, text
+        from holdfast.clients.making import manifest, script, skills, text
 
         about = manifest()
         own = {
@@ -51,8 +46,8 @@ class OpenClaw(Client):
             "name": "holdfast-openclaw", "version": about["version"], "private": True, "type": "module",
             "openclaw": {"extensions": ["./index.js"]},
         }  # fmt: skip
-        script = data("clients", "openclaw.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
-        return {"openclaw.plugin.json": text(own), "package.json": text(package), "index.js": script, **skills()}
+        files = {"openclaw.plugin.json": text(own), "package.json": text(package), "index.js": script(self, place)}
+        return {**files, **skills()}
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
         import json

@@ -1,30 +1,4 @@
 // Holdfast in OpenCode: tells the model what is remembered, and keeps out of the way when anything fails.
-import { spawn } from "node:child_process"
-
-const command = ["holdfast"]
-const patience = 10_000
-
-// One call of `holdfast hook`: what it prints, or nothing.
-function ask(event, data) {
-  return new Promise((resolve) => {
-    let said = ""
-    try {
-      const child = spawn(command[0], [...command.slice(1), "hook", "opencode", event], {
-        stdio: ["pipe", "pipe", "ignore"],
-        timeout: patience,
-      })
-      child.on("error", () => resolve(""))
-      child.on("close", () => resolve(said.trim()))
-      child.stdin.on("error", () => {})
-      child.stdout.setEncoding("utf8")
-      child.stdout.on("data", (piece) => (said += piece))
-      child.stdin.end(JSON.stringify(data))
-    } catch {
-      resolve("")
-    }
-  })
-}
-
 function textOf(parts) {
   return (parts ?? []).filter((part) => part?.type === "text" && !part.synthetic).map((part) => part.text).join("\n")
 }

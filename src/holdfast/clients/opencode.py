@@ -17,16 +17,13 @@ class OpenCode(Client):
     programs = ("opencode",)
     proven = "1.18.33"
     events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}  # of our plugin
-
-    def said(self, event: str, text: str) -> str:
-        """Plain text: our own plugin reads it."""
-        return text if event in self.injects else ""
+    plain = True  # our own plugin reads it
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import skills
+        from holdfast.clients.making import script, skills
 
         folder = self.folder(place)
-        texts = {**skills("skill"), "plugin/holdfast.js": self._script(place)}
+        texts = {**skills("skill"), "plugin/holdfast.js": script(self, place)}
         return [
             Change(self._config(folder), "entry", self.server(place), ("mcp", "holdfast")),
             *[Change(os.path.join(folder, path), "file", text) for path, text in texts.items()],
@@ -34,21 +31,16 @@ class OpenCode(Client):
 
     def plugin(self, place: Place) -> dict[str, str]:
         """For one session: `OPENCODE_CONFIG=DIR/opencode.json opencode`."""
-        from holdfast.clients.making import plugin_folder, skills, text
+        from pathlib import Path
 
-        script = os.path.join(plugin_folder(self, place), "holdfast.js")
-        config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(place)}, "plugin": [f"file://{script}"]}
-        return {"opencode.json": text(config), "holdfast.js": self._script(place), **skills()}
+        from holdfast.clients.making import plugin_folder, script, skills, text
+
+        ours = Path(os.path.abspath(plugin_folder(self, place)), "holdfast.js").as_uri()
+        config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(place)}, "plugin": [ours]}
+        return {"opencode.json": text(config), "holdfast.js": script(self, place), **skills()}
 
     def server(self, place: Place) -> dict[str, object]:
         return {"type": "local", "command": [*place.command, "mcp", "--client", self.name], "enabled": True}
-
-    def _script(self, place: Place) -> str:
-        import json
-
-        from holdfast.clients.making import data
-
-        return data("clients", "opencode.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
 
     def _config(self, folder: str) -> str:
         """The one that is there; the client reads both names."""

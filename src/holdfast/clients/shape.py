@@ -66,7 +66,8 @@ class Change(Record):
     """One thing that an install does to one file."""
 
     path: str
-    how: str  # file: all of it is ours | entry, item: one of a JSON object or array | toml, block: lines between marks
+    how: str  # file: all of it is ours | entry, item: one of a JSON object or array | default: an entry that is only
+    # written where there is none | toml, block: lines between marks
     # | trace: not written by us, but by the client because of us: only an uninstall takes it out
     value: Any
     keys: tuple[str, ...] = ()  # where in a JSON document
@@ -94,6 +95,9 @@ class Client:
     transcripts = ""  # the dialect of holdfast.reading that its transcripts are written in
     folder_env: tuple[str, ...] = ()  # variables that tell its MCP servers where the project is
     session_env: tuple[str, ...] = ()  # variables that tell its MCP servers which session it is
+    plain = False  # whether its hooks print the text for the model as it is, not as JSON
+    strict = False  # whether it refuses settings with comments or trailing commas
+    per_project = False  # whether it is told in files of the project somebody works in
     note = ""  # what a person must know or do besides the install
     instructs = True  # whether what an MCP server says about itself reaches the model
 
@@ -111,8 +115,9 @@ class Client:
 
     def said(self, event: str, text: str) -> str:
         """What to print so that the text reaches the model; with nothing to say, what this client takes for nothing."""
-        ours = self.events.get(event, event)
-        return nested(self.own_name(event), text) if text and ours in self.injects else ""
+        if not text or self.events.get(event, event) not in self.injects:
+            return ""
+        return text if self.plain else nested(self.own_name(event), text)
 
     def own_name(self, event: str) -> str:
         """The client's own name of an event."""

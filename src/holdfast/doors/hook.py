@@ -23,8 +23,10 @@ _USAGE = """usage: holdfast hook CLIENT EVENT
 Run by the client, which tells on stdin what happened; `holdfast install CLIENT` sets that up. EVENT is the client's own name
 of the event, or start, prompt, compact, stop, end."""
 _STDIN_BYTES = 10 * 1024 * 1024
+_NO_OBJECT = "no JSON object"
 _SECONDS = {"end": 2.5, "stop": 10.0, "compact": 10.0}  # how long a hook may take; one client gives an end no more than 3 s
 _LONGEST = 10.0
+_TOO_LONG = "it took too long", "Once is no matter; if it goes on, see what keeps this machine or the disk of the home busy"
 _LOCK_SECONDS = 1  # how long it waits for other processes
 _ASK_SECONDS = 2.0  # and for the one that stays
 
@@ -44,7 +46,7 @@ def main(words: list[str], home: str | None = None) -> int:
         _in_time(_LONGEST)
         said = _answer(client, event, home)
     except _Late:
-        _failed(home, client, event, "it took too long", "Run `holdfast doctor`")
+        _failed(home, client, event, *_TOO_LONG)
     except (Exception, KeyboardInterrupt) as error:
         _failed(home, client, event, *_told(error))
     try:
@@ -62,15 +64,17 @@ def _answer(name: str, event: str, home: str | None) -> str:
     client = clients.load(name)
     nothing = client.said(event, "")
     try:
-        data, sound = _heard_on_stdin()
-        if not sound:
-            _failed(home, name, event, "what the client told on stdin is no JSON object", "Update the client, or report it")
+        data, wrong = _heard_on_stdin()
+        if wrong:
+            _failed(home, name, event, f"what the client told on stdin is {wrong}", "Update the client, or report it")
         heard = client.heard(event, data)
+        if not heard.event and event not in client.events:
+            _failed_once(home, name, event, "this client has no such event that we know", "Take this hook out of its settings")
         if heard.event in _SECONDS:
             _in_time(_SECONDS[heard.event])
         text = _text(client, heard, home)
     except _Late:
-        _failed(home, name, event, "it took too long", "Run `holdfast doctor`")
+        _failed(home, name, event, *_TOO_LONG)
         return nothing
     except Exception as error:
         _failed(home, name, event, *_told(error))
@@ -118,10 +122,10 @@ def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
 
 
 def _start(desk: Desk, client: Client, heard: Heard) -> str:
-    return _briefed(desk, client)
+    return _briefed(desk, client, client.cap)
 
 
-def _briefed(desk: Desk, client: Client) -> str:
+def _briefed(desk: Desk, client: Client, cap: int) -> str:
     """What a new context begins with: the start-up of an agent that keeps continuity, where one is declared, and the notes."""
     from holdfast import telling
 
@@ -129,8 +133,8 @@ def _briefed(desk: Desk, client: Client) -> str:
     if client.scaffolds or desk.config.scaffolds:
         from holdfast.scaffold.boot import boot
 
-        booted = boot(desk, None, client.cap // 2, client.scaffolds).text
-    return booted + telling.brief(desk, cap=client.cap - len(booted)).text
+        booted = boot(desk, None, cap // 2, client.scaffolds).text
+    return booted + telling.brief(desk, cap=cap - len(booted)).text
 
 
 def _begin(desk: Desk, client: Client, heard: Heard) -> str:
@@ -146,21 +150,32 @@ def _prompt(desk: Desk, client: Client, heard: Heard) -> str:
 
     prompt = _plain(heard.prompt)
     count = telling.heard_prompt(desk, prompt)
-    said = _briefed(desk, client) if count == 1 and "start" not in client.injects else ""
-    said += telling.brief(desk, prompt=prompt, cap=client.cap - len(said), found=_of_resident(desk, prompt)).text
-    if desk.config.reminder and count and count % desk.config.reminder == 0:
-        from holdfast.briefing import reminder
+    word = _reminder(desk, count)
+    cap = client.cap - len(word)
+    said = _briefed(desk, client, cap) if count == 1 and "start" not in client.injects else ""
+    said += telling.brief(desk, prompt=prompt, cap=cap - len(said), found=_of_resident(desk, prompt)).text
+    return said + word
 
-        said += reminder()
-    return said
+
+def _reminder(desk: Desk, count: int) -> str:
+    if not desk.config.reminder or not count or count % desk.config.reminder:
+        return ""
+    from holdfast.briefing import reminder
+
+    return reminder()
 
 
 def _capture(desk: Desk, client: Client, heard: Heard) -> str:
     """Keep the session word for word; what is kept already is not added again."""
     if os.path.isfile(heard.transcript):
+        from holdfast.errors import Refused, Trouble, UsageError
         from holdfast.history import import_history
 
-        import_history(desk, heard.transcript, client.name, "project")
+        try:
+            import_history(desk, heard.transcript, client.name, "project", written=client.transcripts)
+        except (Refused, UsageError):  # whose words may quote what was said
+            fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
+            raise Trouble("the transcript that the client names cannot be read", fix) from None
     return ""
 
 
@@ -186,7 +201,13 @@ def _somebody_stays(home: str) -> bool:
 
 def _desk(heard: Heard, settings: Config) -> Desk:
     """The desk of whoever works in that folder, in that session."""
-    folder = heard.folder if heard.folder and os.path.isdir(heard.folder) else "."
+    folder = heard.folder or "."
+    if not os.path.isdir(folder):
+        if not settings.project:  # where this hook happens to run is not where the agent works
+            from holdfast.errors import Trouble
+
+            raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
+        folder = "."
     if heard.event != "prompt" or not _somebody_stays(settings.home):  # who stays has counted
         _count_ahead(settings, folder)
     from holdfast.desk import Desk
@@ -213,17 +234,19 @@ def _count_ahead(settings: Config, folder: str) -> None:
 # --- in and out -------------------------------------------------------------------------------------------------------
 
 
-def _heard_on_stdin() -> tuple[dict[str, Any], bool]:
-    """What the client told, and whether it made sense; nothing at all is fine."""
+def _heard_on_stdin() -> tuple[dict[str, Any], str]:
+    """What the client told, and what is wrong with it; nothing at all is fine."""
     data = _stdin()
+    if len(data) > _STDIN_BYTES:
+        return {}, "more than 10 MiB of JSON"
     text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\x00")
     if not text:
-        return {}, True
+        return {}, ""
     try:
         found = _scanner()(text, 0)[0]
     except Exception:  # of many kinds: the bare scanner even leaves it to json, which is not loaded, to say what is wrong
-        return {}, False
-    return (found, True) if isinstance(found, dict) else ({}, False)
+        return {}, _NO_OBJECT
+    return (found, "") if isinstance(found, dict) else ({}, _NO_OBJECT)
 
 
 def _stdin() -> bytes:
@@ -237,7 +260,7 @@ def _stdin() -> bytes:
             size += len(piece)
     except OSError:
         pass  # there is no stdin
-    return b"".join(pieces)[:_STDIN_BYTES]
+    return b"".join(pieces)
 
 
 def _scanner() -> Any:
@@ -321,6 +344,15 @@ def _told(error: BaseException) -> tuple[str, str]:
         where, trace = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}", trace.tb_next
     fix = error.fix if isinstance(error, HoldfastError) and error.fix else "Run `holdfast doctor`, and report this"
     return f"{name} at {where}", fix
+
+
+def _failed_once(home: str | None, client: str, event: str, message: str, fix: str) -> None:
+    """The same, unless the log says it already."""
+    from holdfast import config, hooklog
+
+    said = [(one.client, one.event, one.message) for one in hooklog.read(config.find_home(home))]
+    if (client[:60], event[:60], message) not in said:
+        _failed(home, client, event, message, fix)
 
 
 def _failed(home: str | None, client: str, event: str, message: str, fix: str) -> None:

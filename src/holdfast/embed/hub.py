@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from holdfast.config import no_telemetry
 from holdfast.embed.weights import install
 from holdfast.errors import ConfigError, Trouble
 
@@ -78,6 +79,7 @@ def _fetched(model: str, threads: int) -> Any:
 
 
 def _package() -> Any:
+    no_telemetry()
     try:
         from fastembed import TextEmbedding
     except ImportError:

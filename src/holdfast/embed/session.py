@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast.config import no_telemetry
 from holdfast.embed.vectors import pooled
 from holdfast.embed.weights import install
 from holdfast.errors import Damaged, Trouble
@@ -21,6 +22,7 @@ class Session:
     """One loaded model; many threads may ask it at once."""
 
     def __init__(self, path: str, threads: int) -> None:
+        no_telemetry()
         try:
             import onnxruntime
         except ImportError:

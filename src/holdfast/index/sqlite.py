@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 3  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 4  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 
@@ -33,7 +33,7 @@ class Asked(Record):
     """What a search is for, and on which clock."""
 
     scopes: tuple[str, ...]
-    part: str | None = None
+    part: str | None = None  # notes, files, transcripts; several with a space between
     type: str | None = None
     tags: tuple[str, ...] = ()
     as_of: str | None = None

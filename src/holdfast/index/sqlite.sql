@@ -257,7 +257,7 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
 
 -- name: recent
 SELECT p.id FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part)
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, f.part))
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now)
@@ -265,7 +265,7 @@ ORDER BY d.updated DESC, d.note_id DESC, f.scope, d.key, CASE d.kind WHEN 'sessi
 
 -- name: recent_at
 SELECT p.id FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part) AND p.recorded <= :known_at
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, f.part)) AND p.recorded <= :known_at
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
@@ -332,7 +332,7 @@ FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND p.past = 0 AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
-  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR f.part = :part)
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, f.part))
 ORDER BY a.about IN (SELECT value FROM json_each(:names)) DESC, p.id DESC LIMIT :most;
 
 -- name: counts
@@ -374,7 +374,7 @@ INSERT INTO past (past, rank) VALUES ('integrity-check', 1);
 
 -- name: folders_of
 SELECT id, passages, words FROM folder
-WHERE scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR part = :part);
+WHERE scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, part));
 
 -- name: current
 SELECT coalesce(sum(passages), 0) FROM folder;

@@ -12,7 +12,7 @@ import time
 
 from holdfast import sql
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
-from holdfast.house import Database, Renewed
+from holdfast.house import Database, Lock, Renewed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,20 +186,44 @@ class _File(Database):
     """Truth: what is damaged is set aside, and what a newer Holdfast wrote is left alone."""
 
     truth = True
+    _makes = False  # whether we hold the file's lock already
 
     def take_away(self, path: str) -> None:
         if os.path.lexists(path):
             sql.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
     def _is_ours(self, db: apsw.Connection) -> bool:
-        """A ledger of an earlier version is brought up to this one where it stands."""
+        """A ledger of an earlier version is brought up to this one where it stands; one that cannot be written tells all
+        that it knows."""
         if db.pragma("application_id") == self._application and db.pragma("user_version") == 1:
-            db.execute("BEGIN IMMEDIATE")
+            if db.readonly("main"):
+                db.execute(self._sql["as_version_2"]).fetchall()
+                return True
+            if self._makes:
+                self._bring_up(db)
+            else:
+                with Lock(self._home, os.path.basename(self._path), self._seconds):
+                    self._bring_up(db)
+        return super()._is_ours(db)
+
+    def _make(self) -> apsw.Connection:
+        self._makes = True
+        try:
+            return super()._make()
+        finally:
+            self._makes = False
+
+    def _bring_up(self, db: apsw.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        try:
             if db.pragma("user_version") == 1:  # nobody else did meanwhile
                 db.execute(self._sql["from_version_1"]).fetchall()
                 db.execute(f"PRAGMA user_version={_VERSION:d}").fetchall()
             db.execute("COMMIT")
-        return super()._is_ours(db)
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
 
     def newer(self, version: int) -> None:
         raise Trouble("ledger.db was written by a newer Holdfast", "Upgrade this one")

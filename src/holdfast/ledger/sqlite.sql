@@ -47,6 +47,9 @@ CREATE TABLE prompts (
   time    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- name: as_version_2
+CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
+
 -- name: move_to_main_file
 PRAGMA wal_checkpoint(PASSIVE);
 

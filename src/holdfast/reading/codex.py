@@ -2,7 +2,8 @@
 
 Each line has `timestamp`, `type` and `payload`. The first is `session_meta` with the session's `id`. What was said is in
 `response_item`: `message` (`role`, `content` of `input_text` and `output_text`), `function_call` and `custom_tool_call`
-(`call_id`, `name`, `arguments` or `input`), `local_shell_call` (`action`), and the `..._output` of each (`output`).
+(`call_id`, `name`, `arguments` or `input`; a tool of an MCP server has a `namespace`, such as `mcp__files`),
+`local_shell_call` (`action`), and the `..._output` of each (`output`).
 `event_msg` says the same again for the screen; `reasoning` is mostly encrypted. Before 0.44 the payload was the line itself.
 """
 
@@ -59,6 +60,7 @@ def _turns(item: dict[str, Any], time: object, session: object, tools: Tools) ->
             yield said("system" if made else role, words, item.get("id"), time, None, session)
     elif kind.endswith("_call"):
         given = next((item[name] for name in ("arguments", "input", "action") if item.get(name)), None)
-        yield from tools.call(item.get("call_id") or item.get("id"), item.get("name") or kind, given, time, session)
+        name = "__".join([part for part in (item.get("namespace"), item.get("name")) if isinstance(part, str) and part])
+        yield from tools.call(item.get("call_id") or item.get("id"), name or kind, given, time, session)
     elif kind.endswith("_call_output"):
         yield from tools.result(item.get("call_id"), item.get("output"), time, session)

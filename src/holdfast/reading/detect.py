@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 
 from holdfast.errors import UsageError
@@ -31,10 +32,10 @@ def dialects() -> dict[str, Dialect]:
     return {one.CLIENT: one for one in (claude, codex, gemini, chat)}
 
 
-def dialect(source: Source, client: str | None) -> Dialect | None:
-    """The dialect of that client, if it has one; else the first that knows one of the first objects. None: nobody does."""
+def dialect(source: Source, name: str | None) -> Dialect | None:
+    """The dialect of that name or of that client; else the first that knows one of the first objects. None: nobody does."""
     known = dialects()
-    named = known.get(_NAMES.get(client or "", client or ""))
+    named = known.get(_NAMES.get(name or "", name or ""))
     if named is not None:
         return named
     for row in islice(source.rows(), _FIRST):
@@ -42,6 +43,16 @@ def dialect(source: Source, client: str | None) -> Dialect | None:
             if one.knows(row.value):
                 return one
     return None
+
+
+def folder(source: Source, reader: Dialect) -> str:
+    """Where the program worked, if the transcript says it: Claude Code in each row, Codex in its head."""
+    for row in islice(source.rows(), _FIRST) if reader.CLIENT in (claude.CLIENT, codex.CLIENT) else ():
+        payload = row.value.get("payload")
+        for said in (row.value.get("cwd"), payload.get("cwd") if isinstance(payload, dict) else None):
+            if isinstance(said, str) and os.path.isabs(said) and "\0" not in said:
+                return said
+    return ""
 
 
 def unknown(source: Source) -> UsageError:

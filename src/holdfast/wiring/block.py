@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     Ours = Callable[[str], bool]
 
-BEGIN, END = "<!-- holdfast:begin -->", "<!-- holdfast:end -->"
+BEGIN, END = "<!-- holdfast:begin -->", "<!-- holdfast:end -->"  # of a briefing
+ABOUT_BEGIN, ABOUT_END = "<!-- holdfast:about:begin -->", "<!-- holdfast:about:end -->"  # of an install: how to use the memory
 TOML_BEGIN, TOML_END = "# holdfast:begin", "# holdfast:end"
 
 
@@ -21,54 +22,52 @@ def _any(_inside: str) -> bool:
 
 
 def put(text: str, inside: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str:
-    """The text with this in its block, which comes last if there is none yet; with nothing to show, without the block."""
+    """The text with this in its block, which comes last if there is none yet; with nothing to show, without the block. Of
+    several, as a copy or a merge leaves them, the last one stays."""
     if not inside.strip():
         return take(text, begin, end, ours)
+    while len(blocks := _find(_lines(text), begin, end, ours)) > 1:
+        text = _cut(_lines(text), *blocks[0])
     lines = _lines(text)
-    found = _find(lines, begin, end, ours)
-    newline = "\r\n" if "\r\n" in (lines[found[0]] if found else text) else "\n"
+    newline = "\r\n" if "\r\n" in (lines[blocks[0][0]] if blocks else text) else "\n"
     body = [one for one in inside.strip("\n").split("\n") if one.strip() not in (begin, end)]  # no mark within the marks
     block = newline.join([begin, *body, end]) + newline
-    if found is None:
+    if not blocks:
         return text + _gap(text, newline) + block
-    first, last = found
+    first, last = blocks[0]
     if not lines[last].endswith("\n"):
         block = block.removesuffix(newline)
     return "".join([*lines[:first], block, *lines[last + 1 :]])
 
 
 def take(text: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str:
-    """The text without its block; if that comes last, also without what was put between it and the text before."""
-    lines = _lines(text)
-    found = _find(lines, begin, end, ours)
-    if found is None:
-        return text
-    first, last = found
+    """The text without its block; if that comes last, also without what was put between it and the text before. Where more
+    follows after an empty line, one of the two empty lines goes along."""
+    while blocks := _find(_lines(text), begin, end, ours):
+        text = _cut(_lines(text), *blocks[-1])
+    return text
+
+
+def _cut(lines: list[str], first: int, last: int) -> str:
     newline = "\r\n" if lines[first].endswith("\r\n") else "\n"
     kept = "".join(lines[:first])
     if last == len(lines) - 1:
         unended = newline + " " + newline
-        kept = kept.removesuffix(unended if kept.endswith(unended) else newline) if _has_gap(kept, newline) else kept
-    return kept + "".join(lines[last + 1 :])
+        return kept.removesuffix(unended if kept.endswith(unended) else newline) if _has_gap(kept, newline) else kept
+    rest = "".join(lines[last + 1 :])
+    return kept + (rest.removeprefix(newline) if _has_gap(kept, newline) else rest)
 
 
-def inside(text: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str | None:
-    """What stands in the block; None if there is none."""
-    lines = _lines(text)
-    found = _find(lines, begin, end, ours)
-    return None if found is None else "".join(lines[found[0] + 1 : found[1]])
-
-
-def _find(lines: list[str], begin: str, end: str, ours: Ours) -> tuple[int, int] | None:
-    """The last begin that is followed by an end with no mark between them, and with what may be ours."""
-    first, found = None, None
+def _find(lines: list[str], begin: str, end: str, ours: Ours) -> list[tuple[int, int]]:
+    """Every begin that is followed by an end with no mark between them, and with what may be ours."""
+    first, found = None, []
     for number, line in enumerate(lines):
         mark = line.removeprefix("\ufeff").rstrip("\r\n")
         if mark == begin:
             first = number
         elif mark == end:
             if first is not None and ours("".join(lines[first + 1 : number])):
-                found = first, number
+                found.append((first, number))
             first = None
     return found
 

@@ -20,7 +20,9 @@ def put(text: str, keys: tuple[str, ...], value: Any) -> str:
     """The text with this entry; what stands there already with the same value stays as it is."""
     root = parse(text)
     if root is None:
-        return text + _rendered(_nest(keys, value), "  ", "\n", "") + "\n"
+        newline = _style(text)[0]
+        gap = newline if text.removeprefix("\ufeff") and not text.endswith("\n") else ""  # a comment must end first
+        return text + gap + _rendered(_nest(keys, value), "  ", newline, "") + newline
     holder, left = _descend(root, keys)
     if not left:
         return text if holder.value == value else _replaced(text, holder, value)

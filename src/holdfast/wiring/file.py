@@ -9,6 +9,7 @@ from holdfast.errors import Conflict, DiskTrouble, Refused, from_os
 from holdfast.note import Record
 
 _MOST = 10 * 1024 * 1024
+LOCK = "wiring"  # what everybody holds who edits such files
 
 
 class Found(Record):
@@ -62,8 +63,7 @@ def check(found: Found) -> None:
 def replace(found: Found, new: bytes | None, private: bool = False) -> list[str]:
     """Write it whole, if nobody changed it meanwhile; answers with the folders that had to be made. A `private` one is for
     its owner only, with these folders."""
-    if read(found.path).bytes != found.bytes:
-        raise Conflict(f"{found.path} was changed meanwhile", "Run it again to see what would be changed now")
+    _must_be_the_same(found)
     if new == found.bytes:
         return []
     try:
@@ -81,6 +81,30 @@ def replace(found: Found, new: bytes | None, private: bool = False) -> list[str]
     return made
 
 
+def create(path: str, content: bytes) -> None:
+    """A new file for its owner only, never over another."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise Conflict(f"{path} was made meanwhile", "Run it again") from None
+    except OSError as error:
+        raise from_os(error, f"cannot write {path}") from error
+    try:
+        with open(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+        _flush(os.path.dirname(path))
+    except OSError as error:
+        os.unlink(path)
+        raise from_os(error, f"cannot write {path}") from error
+
+
+def _must_be_the_same(found: Found) -> None:
+    if read(found.path).bytes != found.bytes:
+        raise Conflict(f"{found.path} was changed meanwhile", "Run it again to see what would be changed now")
+
+
 def _write(found: Found, new: bytes, rights: int) -> None:
     """A temporary file beside it takes its place, with its rights."""
     folder, name = os.path.split(found.real)
@@ -93,6 +117,7 @@ def _write(found: Found, new: bytes, rights: int) -> None:
                 _same_rights(fd, os.stat(found.real))
             file.flush()
             os.fsync(fd)
+        _must_be_the_same(found)  # once more, now that all the slow work is done
         os.replace(temporary, found.real)
     except BaseException:
         os.unlink(temporary)

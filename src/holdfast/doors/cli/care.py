@@ -99,8 +99,8 @@ def _tell_status(screen: Screen, status: Status) -> None:
         screen.say(f"{screen.paint(f'{name:<9}', 'dim')} {one_line(value)}")
     if status.scopes:
         screen.say()
-        head = ("SCOPE", "YOURS", "NOTES", "FILES", "SESSIONS", "SIZE", "LAST WRITE")
-        screen.table(head, [_scope_row(one) for one in status.scopes], ("cyan", "", "", "", "", "", "dim"))
+        head = ("SCOPE", "YOURS", "NOTES", "ARCHIVED", "FILES", "SESSIONS", "SIZE", "LAST WRITE")
+        screen.table(head, [_scope_row(one) for one in status.scopes], ("cyan", "", "", "", "", "", "", "dim"))
 
 
 def _embedder(status: Status) -> str:
@@ -113,7 +113,8 @@ def _embedder(status: Status) -> str:
 
 def _scope_row(one: ScopeStatus) -> tuple[str, ...]:
     yours = "yes" if one.visible else "no"
-    return one.scope, yours, f"{one.notes:,}", f"{one.files:,}", f"{one.sessions:,}", size(one.bytes), one.last_write
+    counts = [f"{count:,}" for count in (one.notes, one.archived, one.files, one.sessions)]
+    return one.scope, yours, *counts, size(one.bytes), one.last_write
 
 
 def _tell_report(screen: Screen, report: dict[str, Any]) -> None:

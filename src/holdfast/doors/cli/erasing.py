@@ -7,6 +7,8 @@ from holdfast.errors import NotFound, Trouble, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
     from holdfast.note import Forgotten, Note, Receipt
@@ -35,7 +37,8 @@ def clear(call: Call) -> int:
     if must_ask(call):
         count = len(call.memory.list(scope=scope))  # refuses a scope that is none before anybody is asked
         confirm(call, f"Forget every note of the scope {scope} ({count:,})?")
-    cleared = {"scope": scope, "forgotten": call.memory.clear(scope)}
+    forgotten = call.memory.clear(scope)
+    cleared = {"scope": scope, "forgotten": int(forgotten), "beyond_reach": list(forgotten.beyond_reach)}
     return call.answer(cleared, _tell_cleared)
 
 
@@ -57,6 +60,12 @@ def _tell_forgotten(screen: Screen, forgotten: Forgotten) -> None:
         return
     screen.say(f"{screen.paint('forgotten', 'yellow')} {screen.paint(forgotten.key, 'bold')} in {forgotten.scope}")
     screen.aside(f"until {(forgotten.restorable_until or '')[:10]}, `holdfast restore {forgotten.key}` brings it back")
+    _tell_beyond_reach(screen, forgotten.beyond_reach)
+
+
+def _tell_beyond_reach(screen: Screen, places: Iterable[str]) -> None:
+    for one in places:
+        screen.aside(f"it may still stand in {one}", "yellow")
 
 
 def _tell_restored(screen: Screen, note: Note) -> None:
@@ -85,3 +94,5 @@ def _tell_cleared(screen: Screen, cleared: dict[str, object]) -> None:
     screen.say(f"forgot {plural(count, 'note')} of the scope {cleared['scope']}")
     if count:
         screen.aside("`holdfast list --trash` shows what can be restored")
+    assert isinstance(cleared["beyond_reach"], list)
+    _tell_beyond_reach(screen, cleared["beyond_reach"])

@@ -42,6 +42,9 @@ def _tell_imported(screen: Screen, logged: list[Logged]) -> None:
     rows = [(one.session, one.client, f"{one.added:,}", f"{one.known:,}", one.path) for one in logged]
     screen.table(("SESSION", "CLIENT", "ADDED", "KNOWN", "PATH"), rows, ("bold", "cyan", "", "dim", "dim"))
     screen.say(f"{_counted(logged)} in {plural(len({one.path for one in logged}), 'session')}")
+    places = [path.partition("/transcripts/")[0] for path in {one.path: None for one in logged}]
+    for place in dict.fromkeys(places) if len(set(places)) > 1 else ():
+        screen.say(f"  {plural(places.count(place), 'session')} in {one_line(place)}")
     broken = sum([one.broken for one in logged])
     if broken:
         screen.aside(f"{plural(broken, 'line')} could not be read", "yellow")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.errors import Refused, UsageError
+from holdfast.errors import HoldfastError, Refused, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from holdfast.clients.installing import Step
@@ -15,31 +16,42 @@ if TYPE_CHECKING:
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
 
+    Told = tuple[dict[str, Any], Callable[[Screen, Any], None]]  # what was done, and how to tell people
+
 
 def install(call: Call) -> int:
     from holdfast import clients
+    from holdfast.clients import installing as rooms
 
-    if not call["client"]:
-        return _each_that_is_there(call)
-    client = clients.load(call["client"])
+    one = clients.load(call["client"]) if call["client"] else None
     place, seconds = _place(call)
-    changes = _changes(call, client, place)
-    if call["print"]:
-        return call.answer(_to_paste(client, place, changes), _tell_to_paste)
-    return _one(call, client, place, changes, seconds)
+    if one:
+        return call.answer(*_installed(call, one, place, seconds))
+    seen = [(client, where) for name in clients.names() if (where := (client := clients.load(name)).detect(place))]
+    told_how = call["yes"] or call["dry_run"] or call["print"]
+    if not seen or (not told_how and (call.screen.json or not sys.stdin.isatty())):
+        done = rooms.installed(place)
+        found = [
+            {"client": client.name, "title": client.title, "where": where, "installed": client.name in done}
+            for client, where in seen
+        ]
+        return call.answer(found, _tell_found)
+    return _each(call, [client for client, _ in seen], lambda client: _installed(call, client, place, seconds))
 
 
 def uninstall(call: Call) -> int:
     from holdfast import clients
     from holdfast.clients import installing as rooms
 
-    client = clients.load(call["client"])
+    one = clients.load(call["client"]) if call["client"] else None
     place, seconds = _place(call)
-    steps = rooms.undone(client, place, [*client.changes(place), *client.auto_memory(place, "")])
-    if not steps:
-        rooms.revert(client, place, [], seconds)
-        return call.answer(_report(client, steps, "nothing"), _tell_done)
-    return _carried_out(call, client, steps, "uninstall", lambda: rooms.revert(client, place, steps, seconds))
+    if one:
+        return call.answer(*_uninstalled(call, one, place, seconds, bool(call["all"])))
+    known = set(clients.names())
+    there = [clients.load(name) for name in rooms.installed(place) if name in known]
+    if not there:
+        return call.answer([], lambda screen, _: screen.nothing("nothing is installed"))
+    return _each(call, there, lambda client: _uninstalled(call, client, place, seconds, True))
 
 
 def render(call: Call) -> int:
@@ -47,26 +59,39 @@ def render(call: Call) -> int:
     return call.answer(rendered, lambda screen, one: screen.say(f"{one.action} {one.path}"))
 
 
-def _one(call: Call, client: Client, place: Place, changes: list[Change], seconds: float) -> int:
+def _installed(call: Call, client: Client, place: Place, seconds: float) -> Told:
     from holdfast.clients import installing as rooms
 
+    changes = _changes(call, client, place)
+    if call["print"]:
+        return _to_paste(client, place, changes), _tell_to_paste
     steps = rooms.planned(client, place, changes)
     if not any(step.changes for step in steps):
-        return call.answer(_report(client, [], "nothing"), _tell_done)
+        return _report(client, [], "nothing"), _tell_done
     return _carried_out(call, client, steps, "install", lambda: rooms.apply(client, place, steps, seconds))
 
 
-def _carried_out(call: Call, client: Client, steps: list[Step], verb: str, do: Any) -> int:
+def _uninstalled(call: Call, client: Client, place: Place, seconds: float, everywhere: bool) -> Told:
+    from holdfast.clients import installing as rooms
+
+    steps = rooms.undone(client, place, everywhere)
+    if not steps:
+        rooms.revert(client, place, [], seconds, everywhere)
+        return _report(client, steps, "nothing"), _tell_done
+    return _carried_out(call, client, steps, "uninstall", lambda: rooms.revert(client, place, steps, seconds, everywhere))
+
+
+def _carried_out(call: Call, client: Client, steps: list[Step], verb: str, do: Callable[[], None]) -> Told:
     """Show it, ask, do it."""
     shown = [step for step in steps if step.changes]
     if call["dry_run"]:
-        return call.answer(_report(client, shown, "dry_run"), _tell_changes)
+        return _report(client, shown, "dry_run"), _tell_changes
     if not call["yes"]:
         if not call.screen.json:
             _tell_changes(call.screen, _report(client, shown, verb))
         _ask(call, client, shown, verb)
     do()
-    return call.answer(_report(client, shown, verb), _tell_done)
+    return _report(client, shown, verb), _tell_done
 
 
 def _ask(call: Call, client: Client, steps: list[Step], verb: str) -> None:
@@ -79,29 +104,32 @@ def _ask(call: Call, client: Client, steps: list[Step], verb: str) -> None:
     confirm(call, f"{verb.capitalize()} for {client.title}: change {files} as shown?")
 
 
-def _each_that_is_there(call: Call) -> int:
-    """Look which clients are on this machine, and ask for each."""
-    from holdfast import clients
-    from holdfast.clients import installing as rooms
-
-    place, seconds = _place(call)
-    seen = [(client, where) for name in clients.names() if (where := (client := clients.load(name)).detect(place))]
-    done = rooms.installed(place)
-    if call.screen.json or call["dry_run"] or (not call["yes"] and not sys.stdin.isatty()):
-        found = [
-            {"client": client.name, "title": client.title, "where": where, "installed": client.name in done}
-            for client, where in seen
-        ]
-        return call.answer(found, _tell_found)
-    if not seen:
-        call.screen.nothing("no client was found: `holdfast install CLIENT` installs for one all the same")
-    for client, where in seen:
-        call.screen.say(f"{call.screen.paint(client.title, 'bold')}  {where}")
+def _each(call: Call, them: list[Client], do: Callable[[Client], Told]) -> int:
+    """One after the other; what fails for one does not keep the others from it, and the worst of it is the exit code."""
+    reports: list[dict[str, Any]] = []
+    worst, screen = 0, call.screen
+    for client in them:
         try:
-            _one(call, client, place, _changes(call, client, place), seconds)
-        except Refused as error:
-            call.screen.aside(str(error), "yellow")
-    return 0
+            if not screen.json:
+                screen.say(screen.paint(client.title, "bold"))
+            report, tell = do(client)
+            if not screen.json:
+                tell(screen, report)
+        except HoldfastError as error:
+            worst = max(worst, error.exit_code)
+            report = {"client": client.name, "title": client.title, "action": "failed", **error.as_dict()}
+            screen.aside(str(error), "yellow")
+        reports.append(report)
+    return call.answer(reports, _tell_sum, worst)
+
+
+def _tell_sum(screen: Screen, reports: list[dict[str, Any]]) -> None:
+    words = {"install": "installed", "uninstall": "uninstalled", "nothing": "with nothing to change", "failed": "failed"}
+    by_word = {word: [one["client"] for one in reports if one.get("action") == action] for action, word in words.items()}
+    counts = [f"{len(names)} {word}" for word, names in by_word.items() if names]
+    if counts:
+        failed = by_word["failed"]
+        screen.aside(", ".join(counts) + (f": {', '.join(failed)}" if failed else ""), "yellow" if failed else "green")
 
 
 def _place(call: Call) -> tuple[Place, float]:
@@ -117,11 +145,10 @@ def _changes(call: Call, client: Client, place: Place) -> list[Change]:
         return client.changes(place)
     import os
 
-    from holdfast.doors.cli.setup import scope_folder
+    from holdfast.doors.cli.setup import part_folder
 
-    folder = os.path.join(place.memory, "shelf", scope_folder(call), "files", "auto-memory")
-    own = client.auto_memory(place, folder)
-    if not own:
+    own = client.auto_memory(place, os.path.join(part_folder(call, place.memory, "files"), "auto-memory"))
+    if not own and call["client"]:
         raise UsageError(f"{client.title} keeps no memory of its own whose place can be set", "Leave --auto-memory away")
     return [*client.changes(place), *own]
 
@@ -142,8 +169,12 @@ def _tell_changes(screen: Screen, report: dict[str, Any]) -> None:
 
     for step in report["changes"]:
         screen.text(diff(step))
-        if step.kept:
-            screen.say(f"what you changed in it is kept: {step.kept}")
+        _tell_kept(screen, step)
+
+
+def _tell_kept(screen: Screen, step: Step) -> None:
+    if step.kept:
+        screen.say(f"what you changed in it is kept: {step.kept}")
 
 
 def _tell_done(screen: Screen, report: dict[str, Any]) -> None:
@@ -153,6 +184,7 @@ def _tell_done(screen: Screen, report: dict[str, Any]) -> None:
         return
     for step in report["changes"]:
         screen.say(f"{'removed' if step.new is None else 'wrote':<8}{step.path}")
+        _tell_kept(screen, step)
     screen.say(screen.paint(f"{title}: {'installed' if action == 'install' else 'uninstalled'}", "green"))
     if report["note"] and action == "install":
         screen.aside(report["note"], "yellow")

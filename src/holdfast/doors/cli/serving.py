@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from holdfast.doors.cli.call import Call
     from holdfast.doors.mcp.caller import Started
 
+_TO_ALL = "without a token: every user of this machine may read and write this home"
+
 
 def mcp(call: Call) -> int:
     """Until the client hangs up, or somebody stops it."""
     gc.enable()  # a process that stays needs what one command does without
     if call["http"]:
         return _http(call)
-    if call["port"] is not None:
-        raise UsageError("--port is for --http", "Say --http too, or leave the port out")
+    for name in ("port", "no_token"):
+        if call[name] is not None:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} is for --http", f"Say --http too, or leave {option} out")
     from holdfast.doors.mcp.greeting import Wire
 
     for sign in (signal.SIGTERM, signal.SIGINT):
@@ -41,12 +45,17 @@ def _load() -> None:
 
 
 def _http(call: Call) -> int:
-    from holdfast.doors.mcp import http
+    from holdfast import config
+    from holdfast.doors.mcp import http, token
 
     port = call["port"] if call["port"] is not None else http.PORT
     if not 0 <= port <= 65535:
         raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
-    http.serve(_started(call), port, lambda where: call.screen.aside(f"answering at {where}; stop with Ctrl-C"))
+    home = config.find_home(call["home"])
+    secret = None if call["no_token"] else token.of(home)
+    let_in = f"to whoever sends the token in {token.path(home)}" if secret else _TO_ALL
+    say = call.screen.aside
+    http.serve(_started(call), port, secret, lambda where: say(f"answering at {where} ({let_in}); stop with Ctrl-C"))
     return 0
 
 

@@ -64,15 +64,26 @@ def _here() -> str:
 
 
 def _where(call: Call, what: str) -> str:
+    from holdfast.errors import NotFound
+
     memory = call.memory
     if what in PLACES:
         return os.path.join(memory.home, PLACES[what]).rstrip("/")
     if what in PARTS:
-        return os.path.join(memory.home, "shelf", scope_folder(call), what)
-    return os.path.join(memory.home, "shelf", memory.get(what, scope=call["scope"]).path)
+        return part_folder(call, memory.home, what)
+    try:
+        return os.path.join(memory.home, PLACES["shelf"], memory.get(what, scope=call["scope"]).path)
+    except NotFound as error:
+        known = ", ".join([*PLACES, *PARTS, "plugin"])
+        raise NotFound(error.message, f"{error.fix}; besides notes there are {known}") from None
 
 
-def scope_folder(call: Call) -> str:
+def part_folder(call: Call, home: str, part: str) -> str:
+    """Where a scope's notes or files are."""
+    return os.path.join(home, PLACES["shelf"], _scope_folder(call), part)
+
+
+def _scope_folder(call: Call) -> str:
     from holdfast.errors import NoScope, UsageError
     from holdfast.note import SCOPES, Scope
 

@@ -215,7 +215,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "import-history", "history:import_history", "keep the transcripts of Claude Code, Codex, Gemini or a chat",
             args=(Arg("PATH", "transcripts, or folders of them", many=True),),
             options=(Option("--client", "NAME", "the program that wrote them, instead of finding it out"), _SCOPE),
-            example="holdfast import-history ~/.codex/sessions",
+            example="holdfast import-history transcripts/",
         ),
         Command(
             "expand", "history:expand", "what was said around a turn",
@@ -225,7 +225,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 Option("--after", "N", "so many turns after it, 0 to 1000; otherwise 3", number=True),
                 Option("--session", "ID", "of this session, if several have a turn of that id"),
             ),
-            example="holdfast expand projects/demo/transcripts/codex/c1.jsonl:12-12 --before 5",
+            example="holdfast expand projects/demo/transcripts/chat/c1.jsonl:12-12 --before 5",
         ),
     )),
     ("Forget", (
@@ -319,13 +319,16 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 Option("--print", "", "show what to paste, and where"),
                 Option("--auto-memory", "", "also keep what the client's model writes by itself on this project's shelf"),
             ),
-            example="holdfast install claude-code",
+            example="holdfast install --dry-run",
         ),
         Command(
             "uninstall", "installing:uninstall", "take out what install put in; every file is again as it was",
-            args=(Arg("CLIENT", "which client", offers="clients"),),
-            options=(_YES, Option("--dry-run", "", "only show what would be changed")),
-            example="holdfast uninstall claude-code --yes",
+            args=(Arg("CLIENT", "which one; without it, all that are installed", needed=False, offers="clients"),),
+            options=(
+                _YES, Option("--dry-run", "", "only show what would be changed"),
+                Option("--all", "", "in every project, where the install is in the project's own files"),
+            ),
+            example="holdfast uninstall --dry-run",
         ),
         Command(
             "render", "installing:render", "put the briefing into a block of a file that an agent reads",
@@ -337,6 +340,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             options=(
                 Option("--http", "", "streamable HTTP on loopback instead"),
                 Option("--port", "N", "with --http: the port, if not 8711; 0 for any that is free", number=True),
+                Option("--no-token", "", "with --http: let in every user of this machine, to read and write this home"),
             ),
             example="holdfast mcp --http --port 0",
         ),
@@ -348,12 +352,12 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 Option("--seconds", "N", "stop it after so long; otherwise 120", number=True),
                 Option("--keep", "DIR", "a new folder for every request and every call of Holdfast"),
             ),
-            example="holdfast prove claude-code --keep proof",
+            example="holdfast prove CLIENT --keep proof",
         ),
         Command(
             "hook", "briefs:hook", "what a client's hook runs: told on stdin what happened, it tells the model",
             args=(Arg("CLIENT", "which client", offers="clients"), Arg("EVENT", "its own name of the event")), raw=True,
-            example="holdfast hook generic start",
+            example="holdfast hook CLIENT start",
         ),
     )),
     ("Look after it", (

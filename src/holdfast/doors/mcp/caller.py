@@ -1,8 +1,8 @@
 """Who calls, and for which project: found out from the client, never from our own working directory alone.
 
-In this order: the call's own argument, what the client sends along with the call, its roots, the variables it starts its
-servers with, and last the folder we were started in, if that is a repository or has a marker and is not a plugin's. Where
-nothing tells, there is no project: what is global works, and what needs a project is refused with what to do.
+In this order: the call's own argument, the setting, what the client sends along with the call, its roots, the variables it
+starts its servers with, and last the folder we were started in, if that is a repository or has a marker and is not a
+plugin's. Where nothing tells, there is no project: what is global works, and what needs a project is refused with what to do.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ class Calls:
 
     def __init__(self, started: Started) -> None:
         self.started = started
-        self.memories = Memories(started.home)
+        self.memories = Memories(started.home, started.surroundings)
         self._roots: OrderedDict[int, tuple[object, str]] = OrderedDict()
+        self._changes = 0  # how often any client has said that its roots have changed
         self._limit: anyio.CapacityLimiter | None = None
 
     async def tool(self, tool: Tool, given: object, ctx: Context) -> dict[str, Any]:
@@ -46,7 +47,7 @@ class Calls:
         caller = None
         try:
             arguments = checked(tool.input_schema, given)
-            caller = await self.caller(ctx, *who.named(arguments))
+            caller = await self.caller(ctx, *await self._aside(lambda: who.named(arguments)))
             _must_have_project(caller, scope_of(tool.name, arguments))
             answer = await self.run(caller, lambda memory: _answered(caller, memory, tool.verb(memory, arguments)))
         except HoldfastError as error:
@@ -63,6 +64,10 @@ class Calls:
             with self.memories.lend(caller) as memory:
                 return verb(memory)
 
+        return await self._aside(work)
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Whatever touches files: in a thread, so that nobody else waits for a slow disk."""
         if self._limit is None:
             self._limit = anyio.CapacityLimiter(_AT_ONCE)
         return await anyio.to_thread.run_sync(work, limiter=self._limit)
@@ -71,15 +76,20 @@ class Calls:
         """Who calls; a project or folder that the call names itself comes first."""
         params = ctx.session.client_params
         client = who.client_name(self.started, params.client_info.name if params else None)
-        sent, session = who.sent_along((ctx.params or {}).get("_meta"))
-        told, their_session = who.of_surroundings(client) if self.started.surroundings else ("", "")
+        meta = (ctx.params or {}).get("_meta")
+        sent, session, told, their_session = await self._aside(lambda: self._told(client, meta))
         if project is None and folder is None:
             found_by, project, folder = await self._found(ctx, sent, told)
         named = who.session_id(self.started.session, session, their_session)
         return Caller(found_by, project, folder, named, self.started.agent, client)
 
+    def _told(self, client: str | None, meta: object) -> tuple[str, str, str, str]:
+        """Folder and session as the client sends them along, and as its variables name them."""
+        told = who.of_surroundings(client) if self.started.surroundings else ("", "")
+        return (*who.sent_along(meta), *told)
+
     async def _found(self, ctx: Context, sent: str, told: str) -> tuple[str, str | None, str | None]:
-        set_ = self.started.project or self.memories.config().project
+        set_ = self.started.project or (await self._aside(self.memories.config)).project
         if set_:
             return "setting", set_, None
         if sent:
@@ -88,7 +98,7 @@ class Calls:
             return "roots", None, root
         if told:
             return "environment", None, told
-        if self.started.surroundings and (here := who.of_working_folder()):
+        if self.started.surroundings and (here := await self._aside(who.of_working_folder)):
             return "working directory", None, here
         return "nothing", None, None
 
@@ -97,11 +107,15 @@ class Calls:
         params = ctx.session.client_params
         if params is None or params.capabilities.roots is None or not ctx.session.can_send_request:
             return ""
-        if id(params) not in self._roots:
-            self._roots[id(params)] = (params, await self._asked(ctx))
+        if id(params) in self._roots:
+            return self._roots[id(params)][1]
+        changes = self._changes
+        root = await self._asked(ctx)
+        if changes == self._changes:  # else it may be the one from before, and the next call asks again
+            self._roots[id(params)] = (params, root)
             while len(self._roots) > _CONNECTIONS:
                 self._roots.popitem(last=False)
-        return self._roots[id(params)][1]
+        return root
 
     async def _asked(self, ctx: Context) -> str:
         beside = ServerMessageMetadata(related_request_id=ctx.request_id)
@@ -111,9 +125,10 @@ class Calls:
             )
         except (MCPError, ValueError):  # none, or none that can be understood
             return ""
-        return who.of_roots([str(root.uri) for root in told.roots])
+        return await self._aside(lambda: who.of_roots([str(root.uri) for root in told.roots]))
 
     def roots_changed(self, ctx: Context) -> None:
+        self._changes += 1
         self._roots.pop(id(ctx.session.client_params), None)
 
 

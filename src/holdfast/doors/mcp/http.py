@@ -10,6 +10,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from holdfast.doors.mcp.caller import Started
 from holdfast.doors.mcp.server import build
+from holdfast.doors.mcp.token import Guarded
 from holdfast.errors import Busy
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ _PARTING_SECONDS = 2
 
 def app(started: Started, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH) -> Starlette:
     """An ASGI app that answers at `path`. Hosts and origins other than loopback's are refused unless they are named here, so
-    that no web page reaches it by a name of its own. Whoever mounts it runs its lifespan (`app.router.lifespan_context`)."""
+    that no web page reaches it by a name of its own. Whoever mounts it says who may come in, since it asks for no token, and
+    runs its lifespan (`app.router.lifespan_context`)."""
     return app_of(build(started.replace(surroundings=False)), hosts, origins, path)
 
 
@@ -37,13 +39,15 @@ def app_of(server: Server[Any], hosts: tuple[str, ...] = (), origins: tuple[str,
     return server.streamable_http_app(streamable_http_path=path, transport_security=security, max_request_body_size=_BODY_BYTES)
 
 
-def serve(started: Started, port: int, ready: Callable[[str], object]) -> None:
-    """Answer on loopback until stopped; port 0 means any that is free."""
+def serve(started: Started, port: int, token: str | None, ready: Callable[[str], object]) -> None:
+    """Answer on loopback until stopped, to whoever has the token if there is one; port 0 means any that is free."""
     import uvicorn
 
+    answering = app(started)
     config = uvicorn.Config(
-        app(started), host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=_PARTING_SECONDS
-    )
+        Guarded(answering, token) if token else answering, host=HOST, port=port, log_level="warning",
+        timeout_graceful_shutdown=_PARTING_SECONDS,
+    )  # fmt: skip
     try:
         listening = config.bind_socket()
     except SystemExit:  # it has said why

@@ -34,7 +34,7 @@ def listed(memory: Memory) -> list[dict[str, Any]]:
 def read(memory: Memory, uri: str, version: str) -> dict[str, Any]:
     """The text of a resource."""
     if uri == BRIEFING:
-        return _contents(uri, memory.brief().text, "text/plain")
+        return _contents(uri, memory.brief(remember=False).text, "text/plain")
     scope, slash, key = uri.removeprefix(NOTES).partition("/")
     if not uri.startswith(NOTES) or not slash or scope not in SCOPES:
         raise _missing(uri, version)
@@ -50,7 +50,8 @@ def prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str]) -> 
         focus = " ".join(given.get("focus", "").split())[:500]
         return _said(SAVE, guidance.SAVE.replace("{focus}", f", above all at: {focus}," if focus else ""))
     if name == BOOT["name"]:
-        return _said(BOOT, _boot(memory, caller) or memory.brief().text or "Memory is empty so far: nothing to start up from.")
+        text = _boot(memory, caller) or memory.brief(remember=False).text
+        return _said(BOOT, text or "Memory is empty so far: nothing to start up from.")
     raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {sound(name[:80])}")
 
 

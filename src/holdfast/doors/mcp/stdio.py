@@ -18,6 +18,7 @@ from mcp.server.stdio import stdio_server
 
 from holdfast.doors.mcp.greeting import Wire, parsed
 
+_LINE_BYTES = 16 * 1024 * 1024  # as over HTTP: a file may have 10 MiB, and JSON may spell it longer
 _PARTING_SECONDS = 30.0  # for calls under way when the client has said its last word
 
 
@@ -72,7 +73,7 @@ class _Input(io.TextIOBase):
 
     def __init__(self, wire: Wire, calls: _Open) -> None:
         self._wire, self._calls = wire, calls
-        self._data, self._searched = bytearray(wire.ahead), 0
+        self._data, self._searched, self._too_long = bytearray(wire.ahead), 0, False
         self._stop, self._stopping = os.pipe()
 
     def stop(self) -> None:
@@ -82,23 +83,40 @@ class _Input(io.TextIOBase):
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
         while (end := self._data.find(b"\n", self._searched)) < 0:
+            if len(self._data) > _LINE_BYTES:  # what comes of it is dropped until it ends
+                self._data, self._too_long = bytearray(), True
             self._searched = len(self._data)
             if not self._more():
                 self._calls.wait()
                 return ""
         line, self._data, self._searched = bytes(self._data[: end + 1]), self._data[end + 1 :], 0
+        if self._too_long or len(line) > _LINE_BYTES:
+            self._too_long = False
+            return self._refused(None, f"more than {_LINE_BYTES} bytes in one message")
         text, said = line.decode("utf-8", "replace"), parsed(line)
-        if said is not None and not _is_sound(text):
-            return self._refused(said)
-        if said is not None:
-            self._calls.heard(said)
+        if said is None:
+            return self._unheard(line) or text
+        if not _is_sound(text):
+            return self._refused(said["id"], "not a message of the protocol, or not Unicode") if "id" in said else "\n"
+        self._calls.heard(said)
         return text
 
-    def _refused(self, said: dict[str, Any]) -> str:
+    def _unheard(self, line: bytes) -> str:
+        """Answer what is neither a request nor a notification; nothing to what may be an answer to us, or is blank."""
+        try:
+            said = json.loads(line) if line.strip() else {"result": None}
+        except (ValueError, RecursionError):
+            return self._refused(None, "not JSON", types.PARSE_ERROR)
+        if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
+            id = said.get("id") if isinstance(said, dict) else None
+            known = isinstance(id, int | str) and not isinstance(id, bool)
+            return self._refused(id if known else None, "not a message of the protocol")
+        return ""
+
+    def _refused(self, id: object, why: str, code: int = types.INVALID_REQUEST) -> str:
         """What the SDK cannot read it does not answer, and the client would wait: so we do. An empty line is left."""
-        if "id" in said:
-            error = {"code": types.INVALID_REQUEST, "message": "Invalid request: not a message of the protocol, or not Unicode"}
-            self._wire.say({"jsonrpc": "2.0", "id": said["id"], "error": error})
+        said = "Parse error" if code == types.PARSE_ERROR else "Invalid request"
+        self._wire.say({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": f"{said}: {why}"}})
         return "\n"
 
     def _more(self) -> bool:

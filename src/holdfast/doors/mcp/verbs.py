@@ -41,9 +41,9 @@ def forget(memory: Memory, given: Arguments) -> Arguments:
 
 
 def search(memory: Memory, given: Arguments) -> Arguments:
-    from holdfast.browsing import snippet
+    from holdfast.browsing import SEARCHED, snippet
 
-    answer = memory.recall(given["query"], limit=given.get("limit", 10), mode="keyword")
+    answer = memory.recall(given["query"], limit=given.get("limit", 10), mode="keyword", kind=SEARCHED)
     said = {"degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
     return {"results": [slim(snippet(hit)) for hit in answer], **{name: one for name, one in said.items() if one != ""}}
 
