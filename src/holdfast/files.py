@@ -100,10 +100,8 @@ class Files:
         except UnicodeDecodeError:
             raise InvalidText(f"{path} is not UTF-8 text", "Convert it to UTF-8 first") from None
 
-    def _write(
-        self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None
-    ) -> None:
+    def _write(self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None) -> None:
         blank = isinstance(text, str) and not text.strip()
         data = guard.encoded(text if blank else guard.text(text, FILE_BYTES, "a file"))
-        stamp = tree.write(parts, data, seen)
-        self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), data, stamp))
+        written = tree.write(parts, data, seen)
+        self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), written))

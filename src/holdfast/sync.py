@@ -10,7 +10,6 @@ import os
 import time
 from _thread import RLock
 
-from holdfast import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.house import Lock
 from holdfast.index.sqlite import Index, Lost
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.index.sqlite import Known
-    from holdfast.shelf.disk import Watch
+    from holdfast.shelf.disk import Sheet, Watch
 
 PARTS = ("notes", "files", "transcripts")
 _BATCH = 500
@@ -118,9 +117,9 @@ class Sync:
         self._clean.clear()
         self._ready.clear()
 
-    def file(self, scope: str, name: str, data: bytes, stamp: Stamp) -> None:
+    def file(self, scope: str, name: str, written: Sheet) -> None:
         """Catalogue a file we just wrote."""
-        doc = file_doc(scope, name, data, stamp, int(dates.clock()))
+        doc = file_doc(scope, name, written.data, written.stamp, written.modified)
         self._index.put([(doc, None)], self._still_there(scope, "files", [doc]))
 
     def notes(self, scope: str, written: list[tuple[str, Leaf, Stamp, Stamp | None]]) -> None:

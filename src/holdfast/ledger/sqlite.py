@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-SQL = sql.statements(__file__)
+_READ = sql.statements(__file__)
+SQL = {**_READ, "schema": _READ["schema"] + _READ["from_version_1"]}  # what a new one has, an older one is given
 _APPLICATION, _VERSION = 1215260236, 2
 _TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
 _MINUTE = 60

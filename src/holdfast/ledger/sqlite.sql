@@ -16,6 +16,8 @@ CREATE TABLE usage (
   uses    INTEGER NOT NULL,
   counted INTEGER NOT NULL                 -- seconds since 1970
 ) STRICT, WITHOUT ROWID;
+
+-- name: from_version_1
 CREATE TABLE told (                        -- which version of a note a session was shown
   session TEXT NOT NULL,
   note    TEXT NOT NULL,
@@ -28,22 +30,6 @@ CREATE TABLE prompts (
   session TEXT PRIMARY KEY,
   count   INTEGER NOT NULL,
   last    TEXT NOT NULL,                   -- a digest of the last prompt: two hooks may hear the same one
-  time    INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- name: from_version_1
-CREATE TABLE told (
-  session TEXT NOT NULL,
-  note    TEXT NOT NULL,
-  version TEXT NOT NULL,
-  time    INTEGER NOT NULL,
-  PRIMARY KEY (session, note)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX told_by_note ON told (note);
-CREATE TABLE prompts (
-  session TEXT PRIMARY KEY,
-  count   INTEGER NOT NULL,
-  last    TEXT NOT NULL,
   time    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

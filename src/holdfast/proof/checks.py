@@ -127,6 +127,8 @@ def _whole(run: Run) -> Check:
         return Check(name, False, "no briefing was printed", "Mend the red ones above")
     arrived = seen.arrived(run, run.briefed, block)
     what = f"{arrived:,} of {len(block):,} characters"
+    if not arrived:
+        return Check(name, False, what, "Mend the red ones above; or give it more time: `--seconds 120`")
     if arrived < len(block):
         return Check(name, False, what, f"Make briefings shorter: `holdfast config brief.total_chars {max(arrived // 2, 750)}`")
     return Check(name, True, what)

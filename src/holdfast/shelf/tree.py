@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast import dates
 from holdfast.errors import Conflict, InvalidPath, NotFound, from_os
 from holdfast.house import Lock
 from holdfast.shelf import disk
@@ -76,26 +77,27 @@ class Tree:
                 return False
             return stat.S_ISDIR(mode)
 
-    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None) -> Stamp:
-        """Put a file in the place of the one that was seen (None: of none)."""
+    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None) -> Sheet:
+        """Put a file in the place of the one that was seen (None: of none); it, as it would be read now."""
         with self._made(parts[:-1]) as folder:
             name = parts[-1]
             _no_link(folder, parts)
             try:
                 fd, temp = disk.write_temp(folder, data)
                 try:
+                    os.utime(fd, (dates.clock(), dates.clock()))  # by the same clock as everything else we date
                     with self._locked():
                         now = disk.stamp(folder, name)
                         if now != seen:
                             raise Conflict(f"{'/'.join(parts)} was changed by somebody else", "Read it again and retry")
                         os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
-                    written = disk.stamp_of(os.fstat(fd))
+                    info = os.fstat(fd)
                 finally:
                     disk.discard(folder, fd, temp)
                 disk.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot write {'/'.join(parts)}") from error
-        return written
+        return Sheet(data, disk.stamp_of(info), int(info.st_mtime))
 
     def plant(self, parts: tuple[str, ...], data: bytes) -> bool:
         """Put a file where there is none; False where something stands. It is linked into place, which no race can make
