@@ -26,13 +26,15 @@ bench: setup  ## speed, as ratios to floors measured in the same run
 bench-peers:  ## other memories on the same data: make bench-peers DATA="cases.jsonl.gz ..." SCALE=100000
 	@scripts/bench-peers $(or $(DATA),tests/data/slice.jsonl) $(if $(SCALE),--scale $(SCALE))
 
-battery: setup  ## kill, starve and crowd it: 0 acknowledged writes lost
+battery: setup  ## kill, starve, crowd and attack it: nothing lost, nothing let in, nothing told that must not be
+	@$(PY) -m pip install --quiet --disable-pip-version-check --group battery || echo "battery: some parts will say NOT TRIED" >&2
 	@$(PY) -m battery
 
 docs: setup  ## write the computed pages of docs/ anew
 	@$(PY) -m holdfast.doors.cli.docs docs
 	@$(PY) tests/test_promises.py --write
 	@$(PY) tests/test_layers.py --write
+	@$(PY) scripts/draw-rooms
 
 clean:  ## remove what setup and tests made
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build

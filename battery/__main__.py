@@ -7,11 +7,25 @@ import os
 import random
 import sys
 import time
+from importlib import import_module
 
 from battery.lab import Lab, kind_of
 from battery.report import Report
 
-PARTS = ("crash", "kill", "crowd")
+TRUST = {  # the parts about trust: each is a module with `run(lab, report, share, seed)`
+    "paths": "every path, key, name and id that could lead out of the home, through every door",
+    "secrets": "a sample of every rule for secrets, and ordinary notes",
+    "race": "folders and files swapped for links while others work on them",
+    "rotten": "index files and notes that somebody or something spoiled",
+    "fuzz": "every parser, with inputs that nobody thought of",
+    "erase": "what is purged leaves no byte, and cannot come back while others write",
+    "network": "every embedded verb, watched for connections",
+    "readside": "orders and hidden characters in what is stored, read through every door that shows",
+    "leaks": "every verb, door and scope, asked by its owner and by others",
+    "advisories": "known vulnerabilities in what we depend on",
+}
+PARTS = ("crash", "kill", "crowd", *TRUST)
+QUICK = 0.05  # the share of everything that a quick run tries
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -50,7 +64,10 @@ def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
     elif "kill" in wanted:
         kill.run(lab, report, asked.moments or (24 if asked.quick else 300), asked.seed, jobs=asked.jobs)
     if "crowd" in wanted:
-        crowd.run(lab, report, share=0.05 if asked.quick else 1.0)
+        crowd.run(lab, report, share=QUICK if asked.quick else 1.0)
+    for part in TRUST:
+        if part in wanted:
+            import_module(f"battery.{part}").run(lab, report, QUICK if asked.quick else 1.0, asked.seed)
 
 
 def _crash(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
@@ -69,8 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m battery", description=__doc__)
     parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
     parser.add_argument("--only", choices=PARTS, help="the same")
-    parser.add_argument("--quick", action="store_true", help="a sample of everything, in under a minute")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the random moments")
+    parser.add_argument("--quick", action="store_true", help="a sample of everything, in about two minutes")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of everything that is random")
     parser.add_argument("--moments", type=int, help="how many random moments (300)")
     parser.add_argument("--jobs", type=int, default=2, help="cases tried at a time (2)")
     parser.add_argument("--json", action="store_true", help="the report as JSON")

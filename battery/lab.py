@@ -62,6 +62,11 @@ class Lab:
         """No setting of whoever runs the battery leaks in."""
         return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.root), "LC_ALL": "C.UTF-8"}
 
+    def whole_environment(self) -> dict[str, str]:
+        """The same for a child that runs with everything installed, and with the copy of Holdfast before it; no models."""
+        settings = {"HOLDFAST_EMBEDDER": "none", "PYTHONPATH": str(self.library), "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**self.environment(), **settings}
+
     def __enter__(self) -> Self:
         return self
 

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
+    from typing import Any
 
     from holdfast.memory import Memory
 
@@ -33,11 +34,11 @@ class Verb:
         self.unit = unit  # "key": a note with its binned copies; "item": each file alone; "all": everything at once
 
 
-def caller(home: str | os.PathLike[str]) -> Memory:
+def caller(home: str | os.PathLike[str], **more: Any) -> Memory:
     """Who asks in every home of the battery."""
     from holdfast import Memory
 
-    return Memory(home, cwd="/", project="demo", agent="smith", session="s1")
+    return Memory(home, cwd="/", project="demo", agent="smith", session="s1", **more)
 
 
 def _store_many(memory: Memory) -> None:
@@ -224,8 +225,56 @@ def _open_and_store(home: str, writer: str) -> None:
         os._exit(0)
 
 
+# --- races against a purge --------------------------------------------------------------------------------------------
+
+
+def secret(number: str) -> str:
+    """The line that a race is about."""
+    return f"zqrace{number} the harbour code of this very race is {number}"
+
+
+def _racing(memory: Memory, kind: str, number: str, file: str) -> None:
+    key, line = f"race-{number}", secret(number)
+    if kind == "edit":
+        memory.store(f"{line}\nand an edit of it", key=key)
+    elif kind == "import":
+        memory.store_many([{"text": line, "key": key}, {"text": f"# Other\n{line}", "key": f"{key}-too"}])
+    elif kind == "restore":
+        memory.restore(key)
+    elif kind == "forget":
+        memory.forget(key)
+    elif kind == "reindex":
+        memory.reindex()
+    elif kind == "render":
+        memory.render(file)
+    elif kind == "log":
+        memory.log([{"role": "user", "text": f"remember this:\n{line}", "id": f"t{number}"}], session="race", client="chat")
+    elif kind == "file":
+        memory.files.create(f"race-{number}.md", f"# Race\n{line}\n")
+
+
+def race(home: str, role: str, file: str) -> None:
+    """Purge, or do what could bring it back, three times around the moment that the parent names."""
+    from holdfast import HoldfastError
+
+    with caller(home) as memory:
+        while asked := starting():
+            kind, number = asked.split()
+            for _ in range(1 if role == "purge" else 3):
+                try:
+                    if role == "purge":
+                        say(f"state {memory.purge(f'race-{number}', transcripts=True).state}")
+                    else:
+                        _racing(memory, kind, number, file)
+                        say("did")
+                except HoldfastError as error:
+                    say(f"error {error.code} {error}")
+            say("done")
+
+
 PROGRAMS = {
-    "do": do, "write-on": write_on, "crowd-store": crowd_store, "crowd-edit": crowd_edit, "crowd-open": crowd_open,
+    "do": do, "race": race, "write-on": write_on, "crowd-store": crowd_store, "crowd-edit": crowd_edit,
+    "crowd-open": crowd_open,
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import hypothesis
 import pytest
 
 import npm
-from holdfast import Memory, dates
+from holdfast import Memory, config, dates
 
 hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("holdfast")
@@ -47,8 +47,8 @@ def _marks(path):
 @pytest.fixture(autouse=True)
 def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
     """HOME is a folder of the test's own, no setting leaks in, and the real ~/.holdfast stays as it was."""
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_") or name in config.AGENTS]:
+        monkeypatch.delenv(name)  # also what tells that an agent runs the tests: what they type, a person types
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # what is about meaning asks for models; the rest is quicker without
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
     before = {path: _marks(path) for path in REAL_HOMES}

@@ -42,6 +42,9 @@ def test_each_verb_can_be_awaited_and_answers_as_memory_does(home, open_memory):
         assert (await memory.forget("k")).deleted
         assert (await memory.restore("k")).versions == 2
         assert (await memory.purge("k")).deleted
+        assert [one.state for one in await memory.receipts()] == ["done"]
+        assert (await memory.forget_session("s")).deleted
+        assert (await memory.restore_session("s")).added == 1
         assert "Harbour" in (await memory.brief()).text
         assert (await memory.scaffold("continuity")).created
         assert "Heartbeat" in (await memory.boot()).text
@@ -162,3 +165,32 @@ def test_two_loops_one_after_the_other_may_use_one_memory(home):
     asyncio.run(memory.store("harbour words", key="k"))
     assert len(asyncio.run(memory.recall("harbour"))) == 1
     asyncio.run(memory.close())
+
+
+def test_an_export_is_iterated_without_holding_the_loop(home):
+    async def life(memory):
+        await memory.store_many([{"text": f"note {number}", "key": f"k-{number}"} for number in range(3)])
+        keys = [row["key"] async for row in memory.export()]
+        rows = memory.export()
+        first = await anext(rows)
+        await rows.aclose()  # whoever stops early
+        return keys, first["key"], memory.origin
+
+    assert run(life, home) == (["k-0", "k-1", "k-2"], "k-0", "agent")
+
+
+def test_an_export_works_in_another_thread(home, monkeypatch):
+    import threading
+
+    from holdfast import exporting
+
+    threads = []
+    row = exporting._row
+    monkeypatch.setattr(exporting, "_row", lambda *given: threads.append(threading.current_thread()) or row(*given))
+
+    async def life(memory):
+        await memory.store("note", key="k")
+        return [one["key"] async for one in memory.export()]
+
+    assert run(life, home) == ["k"]
+    assert threads and threading.main_thread() not in threads

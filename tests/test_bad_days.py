@@ -832,7 +832,8 @@ def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be
         with open_memory() as fresh:
             fresh.recall("harbour")
             assert list(home.rglob(".holdfast-*")) == [], f"a temp file is left: {name} call {nth} said {said}"
-            assert fresh.check() == []
+            cut_short = verb == "purge" and said != "ok"  # then doctor may say so, with the command that ends it
+            assert [one for one in fresh.check() if not (cut_short and one.code == "purge")] == []
         if calls <= nth:
             break
 

@@ -11,7 +11,25 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the battery stands beside the package, not in it
 
 from battery import __main__ as command
-from battery import crash, crowd, furnish, kill, oracle, strace
+from battery import (
+    advisories,
+    corpus,
+    crash,
+    crowd,
+    furnish,
+    fuzz,
+    fuzzing,
+    kill,
+    network,
+    opens,
+    oracle,
+    outside,
+    paths,
+    race,
+    rotten,
+    spoil,
+    strace,
+)
 from battery.lab import Lab, kind_of, real_disk
 from battery.report import Report
 from battery.strace import Line
@@ -118,6 +136,162 @@ def test_edits_that_name_no_version_are_all_in_the_history(lab):
 
 def test_processes_that_open_an_empty_home_at_once_all_succeed(lab):
     assert crowd.open_at_once(lab, openers=12, rounds=4) == [[]] * 4
+
+
+# --- what is hostile --------------------------------------------------------------------------------------------------
+
+
+def test_the_corpus_has_five_hundred_paths_and_each_once():
+    found = corpus.corpus("/outside/secret.md", "../../../../../outside/secret.md")
+    assert len(found) == len(set(found)) >= corpus.LEAST
+
+
+@needs_strace
+@pytest.mark.promise("promise-5", "F3")
+@pytest.mark.parametrize("door", ["library", "cli", "mcp", "hook", "imports"])
+def test_hostile_paths_through_a_door_open_nothing_outside(lab, door):
+    chosen, found, seen, wrong = paths.through(lab, door, 0.02, 3, watched=True)
+    assert len(chosen) >= 7
+    assert seen > 0
+    assert [one for one in found if one[2]] == []
+    assert wrong == []
+
+
+@pytest.mark.promise("promise-5")
+def test_links_that_take_the_place_of_folders_meanwhile_are_never_followed(lab):
+    swaps, figure, wrong = race.held(lab, 300, 5)
+    assert (swaps, wrong) == (300, []), figure
+
+
+def test_somebody_who_touches_what_is_outside_is_seen(tmp_path):
+    with outside.Outside(tmp_path) as place:
+        assert place.problems() == []
+        place.secret.read_text()
+        assert any("secret.md was read" in line for line in place.problems())
+        (place.root / "new.md").write_text("x")
+        assert any("the bytes of new.md changed" in line for line in place.problems())
+
+
+def test_an_opened_file_outside_is_seen_and_what_python_needs_is_not_held_against_it(tmp_path):
+    log = tmp_path / "trace"
+    lines = (
+        '7 openat(AT_FDCWD</>, "x.md", O_RDONLY|O_CLOEXEC) = 5</home/shelf/x.md>',
+        '7 openat(5</home>, "to-file", O_RDONLY) = 6</outside/secret.md>',
+        '7 openat(AT_FDCWD</>, "/etc/ld.so.cache", O_RDONLY) = 3</etc/ld.so.cache>',
+        '7 openat(AT_FDCWD</>, "/etc/ld.so.cache", O_RDWR) = 3</etc/ld.so.cache>',
+        '7 unlinkat(4</outside>, "secret.md", 0) = 0',
+        '7 renameat(4</home/a>, "x", 4</home/b>, "y") = 0',
+        '7 mkdir("/home/x", 0700) = -1 EEXIST (File exists)',
+    )
+    log.write_text("\n".join(lines))
+    assert opens.judged(log, opens.Allowed("/home")) == [
+        "opened outside: /outside/secret.md",
+        "opened to write, outside: /etc/ld.so.cache",
+        "unlinkat outside: /outside/secret.md",
+    ]
+
+
+def test_a_connection_is_seen_from_outside_and_a_socket_in_the_home_is_none(tmp_path):
+    log = tmp_path / "trace"
+    log.write_text(
+        '1 connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/home/run/resident.sock"}, 110) = 0\n'
+        "1 socket(AF_UNIX, SOCK_STREAM, 0) = 3<socket:[1]>\n"
+        '1 connect(3<socket:[1]>, {sa_family=AF_INET, sin_port=htons(443), sin_addr=inet_addr("1.2.3.4")}, 16) = 0\n'
+    )
+    assert len(opens.connections(log, "/home")) == 1
+
+
+@pytest.fixture(scope="module")
+def sound(lab):
+    home = lab.home("sound")
+    rotten.furnish(home)
+    return home
+
+
+def test_spoiled_index_files_crash_nothing_change_no_truth_and_are_reported(lab, sound):
+    ended = list(rotten.tried(lab, "index", sound, 3, 16))
+    assert len(ended) == 16
+    assert [one for one in ended if one["problems"]] == []
+    assert sum(one["reported"] for one in ended) > 4
+
+
+def test_an_index_that_nobody_spoiled_is_reported_by_nobody(lab):
+    home = lab.home("unspoiled")
+    rotten.furnish(home)
+    with_log, without = rotten.pristine(home)
+    says = oracle.rows(home)
+    assert set(with_log) == set(spoil.FILES) > set(without)
+    for files in (with_log, without):
+        assert rotten.spoiled(home, files, says, doctor_first=True) == {"problems": [], "reported": False}
+        assert rotten.spoiled(home, files, says, doctor_first=False) == {"problems": [], "reported": False}
+
+
+@pytest.mark.promise("D1")
+def test_malformed_notes_crash_nothing_change_no_truth_and_hide_no_other_note(lab, sound):
+    ended = list(rotten.tried(lab, "note", sound, 3, 20))
+    assert len(ended) == 20
+    assert [one for one in ended if one["problems"]] == []
+    assert any(one["reported"] for one in ended)
+
+
+def test_damage_is_the_same_for_the_same_seed_and_of_many_kinds():
+    files = {name: bytes(range(256)) * 64 for name in spoil.FILES}
+    assert spoil.index(files, b"foreign", "s") == spoil.index(files, b"foreign", "s")
+    assert spoil.note("s", "zqtoken") == spoil.note("s", "zqtoken")
+    assert len({spoil.index(files, b"foreign", f"s{number}")[0] for number in range(300)}) > 30
+    assert len({spoil.note(f"s{number}", "zqtoken")[0] for number in range(300)}) > 20
+
+
+def test_a_child_that_dies_of_a_case_is_a_failure_that_names_it(lab, tmp_path):
+    ended = rotten._in_child(lab, "index", tmp_path / "nothing", 3, 0, 4)
+    assert "CRASHED with 1" in ended[0]["problems"][0]
+
+
+@pytest.mark.parametrize("way", ["hypothesis", "atheris"])
+def test_parsers_survive_a_few_inputs_of_each_kind(lab, way):
+    if fuzz.why_not(way):
+        pytest.skip(fuzz.why_not(way))
+    tried, slowest, problems = fuzz.some(lab, way, ("frontmatter", "facts", "jsonc edits", "config.toml", "transcripts"), 3, 12)
+    assert (tried, problems) == (60, [])
+    assert slowest < fuzzing.LONGEST
+
+
+def test_every_parser_that_is_fuzzed_is_there(tmp_path, monkeypatch):
+    from battery.parsers import parsers
+
+    assert tuple(parsers(tmp_path)) == fuzz.NAMES
+
+
+def test_a_parser_that_fails_or_takes_too_long_is_found(capsys, monkeypatch):
+    clock = iter((0.0, 0.1, 0.1, 1.9))
+    monkeypatch.setattr(fuzzing.time, "thread_time", lambda: next(clock))
+    trial = fuzzing.Trial({"divider": lambda data: 1 // len(data), "sleeper": len})
+    trial.one("divider", b"")
+    trial.one("sleeper", b"x")
+    found = [json.loads(line)["found"] for line in capsys.readouterr().out.splitlines()]
+    assert found[0].startswith("divider, ZeroDivisionError at test_battery.py:")
+    assert found[1] == "sleeper, too slow: 1.8 s of work for 1 bytes"
+
+
+@needs_strace
+@pytest.mark.promise("promise-6")
+def test_the_library_opens_no_connection_seen_from_outside(lab):
+    assert network.used(lab, "library", watched=True) == []
+
+
+def test_what_we_depend_on_is_found_out_and_an_index_that_knows_nothing_is_not_believed(monkeypatch):
+    assert {"apsw", "numpy", "pyyaml", "mcp"} <= set(advisories.releases())
+    monkeypatch.setattr(advisories, "by_pip_audit", lambda needed: {})
+    monkeypatch.setattr(advisories, "by_index", lambda name, version: [])
+    report = Report(quiet=True)
+    advisories.run(None, report, 1.0, 1)
+    assert "NOT TRIED" in report.text() and report.passed == 0
+    known = {"requests": ["PYSEC-1"], "apsw": []}
+    monkeypatch.setattr(advisories, "by_index", lambda name, version: known.get(name, []))
+    monkeypatch.setattr(advisories, "releases", lambda: {"apsw": "3.1", "requests": "2.19.0"})
+    report = Report(quiet=True)
+    advisories.run(None, report, 1.0, 1)
+    assert (report.passed, report.failed) == (1, 1)
 
 
 # --- the oracle sees what is wrong ------------------------------------------------------------------------------------

@@ -84,7 +84,9 @@ def test_store_keeps_every_option(holdfast):
     assert note["scope"] == {"kind": "global", "id": ""}
     assert (note["type"], note["tags"], note["pinned"]) == ("feedback", ["ci-cd", "a", "b"], True)
     assert (note["valid_from"], note["valid_to"]) == ("2026-01-02T00:00:00Z", "2030-01-01T00:00:00Z")
-    assert note["source"] == {"origin": "tool", "agent": "bob", "client": "cc", "session": None}
+    assert note["source"] == {
+        "origin": "tool", "agent": "bob", "client": "cc", "session": None, "made_from": [], "trust": None
+    }  # fmt: skip
 
 
 @pytest.mark.promise("N13")
@@ -218,7 +220,8 @@ def test_recall_and_get_answer_as_of_a_day(holdfast):
 
 def test_get_prints_nothing_but_the_text_down_a_pipe(holdfast):
     holdfast("store", "two\nlines \x1b[31m", "--key", "k")
-    assert holdfast("get", "k").out == "two\nlines \x1b[31m\n"
+    assert holdfast("get", "k").out == "two\nlines ⟦ESC [31m⟧\n"
+    assert holdfast("get", "k", "--json").json["text"] == "two\nlines \x1b[31m"
 
 
 def test_get_history_shows_every_version_newest_first(holdfast):
@@ -598,9 +601,63 @@ def test_purge_wants_to_be_sure_and_gives_a_receipt(holdfast):
     assert (refused.code, refused.json["fix"]) == (3, "Say --yes")
     assert holdfast("get", "k").code == 0
     said = holdfast("purge", "k", "--yes")
-    assert said.out.startswith("purged k in project:demo at ")
+    assert said.out.startswith("purged the note k in project:demo at ")
     assert "projects/demo/notes/k.md" in said.out and "checked" in said.out and "out of reach" in said.out
     assert holdfast("get", "k").code == 1
+
+
+@pytest.mark.promise("N10")
+def test_what_was_purged_is_refused_with_its_receipt_until_a_person_takes_it_back(holdfast):
+    holdfast("store", "the harbour code is forty-two", "--key", "k")
+    receipt = holdfast("purge", "k", "--yes", "--json").json
+    refused = holdfast("store", "the harbour code is forty-two", "--json")
+    assert (refused.code, refused.json["error"]) == (3, "purged")
+    assert receipt["id"] in refused.json["message"] and "forty" not in refused.out
+    listed = holdfast("receipts").out
+    assert receipt["id"] in listed and "done" in listed
+    assert holdfast("receipts", receipt["id"], "--json").json == receipt
+    assert holdfast("receipts", "nothing").code == 1
+    assert holdfast("store", "the harbour code is forty-two", "--again").code == 0
+    assert "taken back" in holdfast("receipts", receipt["id"]).out
+
+
+@pytest.mark.promise("N10")
+def test_a_text_to_purge_is_read_from_stdin_and_from_nowhere_else(holdfast):
+    holdfast("store", "the harbour code is zanzibarqvx7", "--key", "k")
+    assert (holdfast("purge", "--text", "zanzibarqvx7", "--yes").code, holdfast("purge", "--yes").code) == (2, 2)
+    assert holdfast("purge", "--text", "-", stdin=b"zanzibarqvx7\n").code == 3
+    said = holdfast("purge", "--text", "-", "--yes", stdin=b"zanzibarqvx7\n")
+    assert said.code == 0 and "zanzibar" not in said.out + said.err
+    assert holdfast("get", "k").code == 1
+
+
+@pytest.mark.promise("N10", "H1")
+def test_a_transcript_is_forgotten_restored_and_purged_by_its_session(holdfast):
+    holdfast("log", "-", "--session", "s", stdin=b'{"role": "user", "text": "said once and for all"}\n')
+    assert holdfast("forget", "--session", "s").code == 0
+    assert holdfast("forget", "--session", "s").code == 1
+    assert holdfast("restore", "--session", "s", "--json").json["added"] == 1
+    assert holdfast("purge", "--session", "s").code == 3
+    assert holdfast("purge", "--session", "s", "--yes").code == 0
+    again = holdfast("log", "-", "--session", "s", "--json", stdin=b'{"role": "user", "text": "said once and for all"}\n')
+    assert (again.json["added"], again.json["purged"]) == (0, 1)
+
+
+@pytest.mark.promise("N10")
+def test_a_purge_that_must_wait_says_so_and_exits_with_4(holdfast, home):
+    import apsw
+
+    holdfast("store", "the harbour code is forty-two", "--key", "k")
+    holdfast("config", "lock.seconds", "1")
+    reader = apsw.Connection(str(home / "index.db"))
+    reader.execute("BEGIN").fetchall()
+    reader.execute("SELECT count(*) FROM passage").fetchall()
+    said = holdfast("purge", "k", "--yes")
+    assert said.code == 4 and said.out.startswith("not yet purged") and "left to do" in said.out
+    doctor = holdfast("doctor", "--json")
+    assert (doctor.code, [one["code"] for one in doctor.json["problems"]]) == (1, ["purge"])
+    reader.close()
+    assert holdfast("doctor").code == 0
 
 
 def test_purge_asks_only_where_there_is_something_to_be_sure_about(holdfast):
@@ -781,7 +838,9 @@ def test_doctor_is_content_with_a_good_home(holdfast, home):
     holdfast("store", "one")
     said = holdfast("doctor")
     assert (said.code, said.out) == (0, f"all is well in {home}\n")
-    assert holdfast("doctor", "--json").json == {"ok": True, "home": str(home), "disabled": False, "problems": []}
+    assert holdfast("doctor", "--json").json == {
+        "quarantined": 0, "ok": True, "home": str(home), "disabled": False, "problems": []
+    }  # fmt: skip
 
 
 @pytest.mark.promise("D1")
@@ -1114,7 +1173,8 @@ ONE_OF_EACH = [
     ["store", "text", "--key", "k"], ["recall", "text"], ["get", "k"], ["list"], ["edit", "k"], ["import", "-"],
     ["fact", "s", "l", "v"], ["facts"], ["graph", "s"], ["log", "-", "--session", "s1"], ["import-history", "."],
     ["expand", "projects/demo/transcripts/unknown/s1.jsonl:2"], ["embed"],
-    ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"],
+    ["review"], ["trace", "k"], ["export"],
+    ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"], ["receipts"],
     ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"],
     ["file create", "a.md", "text"], ["read", "a.md"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
     ["file insert", "a.md", "0", "text"], ["file rename", "a.md", "b.md"], ["file delete", "b.md"], ["brief"],
@@ -1334,3 +1394,24 @@ def test_every_shell_has_a_script_that_asks_the_program(holdfast):
         said = holdfast("completion", shell)
         assert "_complete" in said.out
         assert holdfast("completion", shell, "--json").json["script"] == said.out
+
+
+@pytest.mark.parametrize("words", [("trust.quarantine", ""), ("trust.quarantine", "--unset"), ("memory.enabled", "false")])
+def test_an_agent_cannot_change_what_keeps_it_in_bounds(holdfast, home, monkeypatch, words):
+    holdfast("config", "trust.quarantine", "web")
+    before = (home / "config.toml").read_text()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    refused = holdfast("config", *words)
+    assert refused.code == 3
+    assert "an agent may not change" in refused.err
+    assert (home / "config.toml").read_text() == before
+    assert holdfast("config", "brief.entries", "7").code == 0  # all else it may
+    assert holdfast("config", "trust.quarantine").code == 0
+
+
+def test_doctor_says_that_quarantine_is_switched_off_and_how_to_switch_it_on(holdfast, home):
+    holdfast("config", "trust.quarantine", "")
+    (problem,) = [one for one in holdfast("doctor", "--json").json["problems"] if one["code"] == "quarantine-off"]
+    assert problem["fix"].endswith("config trust.quarantine --unset")
+    holdfast("config", "trust.quarantine", "--unset")
+    assert "quarantine-off" not in holdfast("doctor", "--json").out

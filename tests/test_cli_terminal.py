@@ -114,7 +114,7 @@ def test_stored_text_cannot_drive_the_terminal(terminal, home):
     ):  # fmt: skip
         _, shown = terminal(*words, "--no-color")
         assert not {ESC, "\x07", "\x9b", "\b", "\u202e"} & set(shown), words
-    assert "red ␛[31m title" in terminal("get", "k", "--no-color")[1]
+    assert "red ⟦ESC [31m⟧ title" in terminal("get", "k", "--no-color")[1]
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, False), ("n\n", 3, True), ("\n", 3, True)])
@@ -180,9 +180,9 @@ class _Glass:
     ("text", "shown"),
     [
         ("plain ☕ 日本\n\ttab", "plain ☕ 日本\n\ttab"),
-        ("\x1b[0m\x07\x7f\r", "␛[0m␇␡␍"),
-        ("\x9b \u202e \u2028", "\\u009b \\u202e \\u2028"),
-        ("caf\udce9", "caf\\xe9"),
+        ("\x1b[0m\x07\x7f\r", "⟦ESC [0m⟧⟦U+0007⟧⟦U+007F⟧⟦U+000D⟧"),
+        ("\x9b \u202e \u2028", "⟦U+009B⟧ ⟦U+202E⟧ ⟦U+2028⟧"),
+        ("caf\udce9", "caf⟦byte E9⟧"),
         ("family \U0001f468\u200d\U0001f469", "family \U0001f468\u200d\U0001f469"),
     ],
 )
@@ -194,3 +194,14 @@ def test_wrapping_and_shortening_count_cells_not_characters():
     assert wrapped("日本 日本 日本", 9) == ["日本 日本", "日本"]
     assert shortened("日本日本", 5) == "日本…"
     assert wrapped("  indented words here", 12) == ["  indented", "words here"]
+
+
+@pytest.mark.promise("S2")
+@pytest.mark.parametrize("more", [(), ("--history",)])
+def test_get_marks_a_secret_at_a_terminal(terminal, home, more):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with Memory(home, project="demo", origin="user") as memory:
+        memory.store(f"use {token}", key="k", allow_secret="a test account")
+    code, shown = terminal("get", "k", *more, columns=200)
+    assert code == 0
+    assert "⟦secret: github-pat⟧" in shown

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast import Conflict, HoldfastError, InvalidPath, NotFound, TooLarge, UsageError
+from holdfast import Conflict, HoldfastError, InvalidPath, InvalidText, NotFound, TooLarge, UsageError
 from holdfast.shelf.tree import Tree
 
 REFUSED = [
@@ -517,3 +517,29 @@ def test_a_malformed_entry_is_still_searchable_and_is_reported(memory, entry):
     (problem,) = memory.check()
     assert problem.path == "projects/demo/files/entry.md"
     assert problem.fix
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda files: files.str_replace("a.md", None, "x"), lambda files: files.str_replace("a.md", "one", None),
+        lambda files: files.str_replace("a.md", b"one", "x"), lambda files: files.insert("a.md", 0, b"x"),
+        lambda files: files.create("b.md", None), lambda files: files.create("b.md", 7),
+        lambda files: files.create("b.md", None, redact=True),
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_a_typed_error(memory, wrong):
+    memory.files.create("a.md", "one")
+    with pytest.raises(UsageError):
+        wrong(memory.files)
+    assert memory.files.view("a.md") == "one"
+
+
+def test_a_file_may_be_given_as_bytes(open_memory):
+    memory = open_memory(origin="user")
+    memory.store("something that goes", key="k")
+    memory.purge("k")  # from now on each write is compared with what was purged
+    memory.files.create("b.md", "größe\n".encode())
+    assert memory.files.view("b.md") == "größe\n"
+    with pytest.raises(InvalidText):
+        memory.files.create("b.md", b"\xff")

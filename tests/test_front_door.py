@@ -34,8 +34,11 @@ NAMES = [
     "NoScope",
     "NotFound",
     "Note",
+    "Purged",
+    "Receipt",
     "Refused",
     "Scope",
+    "SecretFound",
     "Source",
     "Stored",
     "TooLarge",
@@ -46,6 +49,7 @@ NAMES = [
     "__version__",
 ]
 VERBS = [
+    "approve",
     "boot",
     "brief",
     "check",
@@ -53,9 +57,12 @@ VERBS = [
     "close",
     "embed",
     "expand",
+    "export",
     "fact",
     "facts",
     "forget",
+    "forget_session",
+    "forget_source",
     "get",
     "graph",
     "history",
@@ -67,20 +74,30 @@ VERBS = [
     "purge",
     "read",
     "recall",
+    "receipts",
     "reindex",
+    "reject",
     "render",
     "restore",
+    "restore_session",
     "retain",
+    "review",
     "scaffold",
     "search",
     "status",
     "store",
     "store_many",
+    "trace",
     "trash",
 ]
 FILE_VERBS = ["create", "delete", "insert", "rename", "str_replace", "view"]
-ATTRIBUTES = ["agent", "config", "files", "home", "project", "session"]
+ATTRIBUTES = ["agent", "config", "files", "home", "project", "session", "origin"]
+STREAMS = ("export",)
 ARGUMENTS = {
+    "trace": ("k",),
+    "reject": ("k",),
+    "forget_source": ("origin:web",),
+    "approve": ("k",),
     "clear": ("project",),
     "expand": ("t",),
     "fact": ("a", "b", "c"),
@@ -102,6 +119,10 @@ ARGUMENTS = {
     "store_many": ([],),
 }
 FILE_ARGUMENTS = {
+    "trace": ("k",),
+    "reject": ("k",),
+    "forget_source": ("origin:web",),
+    "approve": ("k",),
     "create": ("a.md", "x"),
     "delete": ("a.md",),
     "insert": ("a.md", 0, "x"),
@@ -149,7 +170,12 @@ def test_the_version_is_a_version():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_async_memory_has_each_verb_with_the_same_signature(verb):
-    assert inspect.signature(getattr(AsyncMemory, verb)) == inspect.signature(getattr(Memory, verb))
+    theirs, ours = inspect.signature(getattr(AsyncMemory, verb)), inspect.signature(getattr(Memory, verb))
+    if verb in STREAMS:  # iterated, not awaited
+        assert theirs.parameters == ours.parameters
+        assert inspect.isasyncgenfunction(getattr(AsyncMemory, verb))
+        return
+    assert theirs == ours
     assert inspect.iscoroutinefunction(getattr(AsyncMemory, verb))
     assert getattr(AsyncMemory, verb).__doc__ == getattr(Memory, verb).__doc__
 

@@ -77,7 +77,8 @@ def test_turns_are_kept_with_role_text_time_session_and_client(memory, kept, clo
     assert logged == Logged("s", "c", 2, 0, "projects/demo/transcripts/c/s.jsonl")
     header, first, _ = kept.file().read_text().splitlines()
     assert json.loads(header) == {
-        "holdfast": "transcript", "version": 1, "session": "s", "client": "c", "started": "2026-04-01T00:00:00Z"
+        "holdfast": "transcript", "version": 1, "session": "s", "client": "c", "started": "2026-04-01T00:00:00Z",
+        "kept": "live",
     }  # fmt: skip
     assert json.loads(first) == {
         "id": "a", "role": "user", "speaker": "Ana", "time": "2026-04-01T00:00:00Z", "text": "Hello\nthere"
@@ -142,7 +143,7 @@ def test_no_session_id_becomes_a_path(memory, home, session):
 @pytest.mark.promise("H3")
 def test_what_holdfast_said_itself_is_not_kept(memory, kept):
     told = briefing.Told("project", "k", "2026-05-01", "agent", "the secret harbour")
-    block = briefing.compose([briefing.Part("project", (told,), 1)], briefing.Budget()).text
+    block = briefing.composed([briefing.Part("project", (told,), 1)], briefing.Budget())[0].text
     logged = log(memory, [{"role": "user", "text": f"{block}What now?"}, {"role": "system", "text": block}])
     assert logged.added == 1 and texts(kept()) == ["What now?"]
     assert b"harbour" not in kept.file().read_bytes()
@@ -627,3 +628,17 @@ def program_in(home):
         return done.stdout + done.stderr
 
     return run
+
+
+def test_people_are_told_what_an_import_left_out(home, tmp_path, capsys):
+    from holdfast.doors.cli import main
+
+    file = tmp_path / "chat.jsonl"
+    file.write_text(json.dumps({"role": "user", "content": "where the harbour lies, said once and for all"}))
+    words = ["--home", str(home), "--project", "demo"]
+    assert main([*words, "import-history", str(file)]) == 0
+    with Memory(home, project="demo", cwd=tmp_path, origin="user") as memory:
+        memory.purge(session="chat")
+    capsys.readouterr()
+    main([*words, "import-history", str(file)])
+    assert "1 left out because they were purged" in " ".join(capsys.readouterr().out.split())

@@ -44,12 +44,16 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "doors/mcp/token.py": "the token for HTTP, in the home's run folder",
     "repository.py": "reads git's own files",
     "marker.py": "a project's marker, outside the home",
-    "erasing.py": "reads the bytes of the databases back after a purge",
+    "erasing/reading.py": "reads every byte of the home back after a purge",
+    "erasing/git.py": "asks whether there is a git-filter-repo to name",
+    "ledger/purges.py": "the sign in the home that something was purged",
     "embed/weights.py": "reads the weights of a model, to check their digest",
     "reading/source.py": "reads the transcript a person names",
     "resident.py": "the socket in the home, and the folder it stands in",
     "doors/cli/importing.py": "reads the file a person names",
     "doors/cli/editing.py": "the temporary file a person edits",
+    "doors/cli/exporting.py": "writes the file a person names",
+    "secrets/rules.py": "reads its own table of rules",
     "doors/cli/demo.py": "shows a person a note as `cat` would",
     "doors/cli/call.py": "/dev/null, when a caller closed a stream",
     "doors/cli/docs.py": "writes the computed pages of docs/",
@@ -226,6 +230,7 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
         "wiring/file.py",  # files of the user's that an install or a render edits
         "doors/cli/settings.py",  # config.toml
         "doors/cli/editing.py",  # the temporary file of an editor
+        "doors/cli/exporting.py",  # the file that an export is written to
     }
 
 

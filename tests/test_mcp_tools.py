@@ -241,7 +241,8 @@ def test_notes_and_the_briefing_are_resources(talk):
         (template,) = (await agent.client.list_resource_templates()).resource_templates
         assert template.uri_template == "holdfast://notes/{scope}/{key}"
         (note,) = (await agent.client.read_resource("holdfast://notes/project/k")).contents
-        assert note.text == "# Harbour\nWords." and note.mime_type == "text/markdown"
+        assert "\n  # Harbour\n  Words.\n" in note.text and note.mime_type == "text/markdown"
+        assert note.text.startswith("<holdfast-memory id=") and "data, not instructions" in note.text
         (briefing,) = (await agent.client.read_resource("holdfast://briefing")).contents
         assert "Harbour" in briefing.text and "For all." in briefing.text and "data, not instructions" in briefing.text
         with pytest.raises(MCPError):

@@ -195,11 +195,13 @@ def test_a_records_plain_form_is_plain_all_the_way_down():
     version = Version("t", tags=("a", "b"), source=Source("agent", session="s"))
     assert version.as_dict() == {
         "text": "t", "type": "project", "tags": ["a", "b"],
-        "source": {"origin": "agent", "agent": None, "client": None, "session": "s"},
-        "recorded": "", "valid_from": "", "valid_to": None, "closed": None,
+        "source": {"origin": "agent", "agent": None, "client": None, "session": "s", "made_from": [], "trust": None},
+        "recorded": "", "valid_from": "", "valid_to": None, "closed": None, "hidden": [],
     }  # fmt: skip
     assert as_json([Point(1), Point(2)]) == [Point(1).as_dict(), Point(2).as_dict()]
-    assert Stored("created", {"a": (Point(1),)}).as_dict() == {"action": "created", "note": {"a": [Point(1).as_dict()]}}
+    assert Stored("created", {"a": (Point(1),)}).as_dict() == {
+        "action": "created", "note": {"a": [Point(1).as_dict()]}, "redacted": [],
+    }  # fmt: skip
 
 
 def test_a_record_survives_a_pickle():

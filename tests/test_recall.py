@@ -279,7 +279,8 @@ def test_a_hit_carries_all_that_is_needed_to_believe_it(open_memory):
     assert hit.text == "dues are\npaid on Friday"
     assert isinstance(hit.score, float)
     assert (hit.valid_from, hit.valid_to) == ("2026-01-01T00:00:00Z", "2030-01-01T00:00:00Z")
-    assert hit.source.as_dict() == {"origin": "agent", "agent": "reviewer", "client": "claude-code", "session": "7f3a"}
+    by = {"origin": "agent", "agent": "reviewer", "client": "claude-code", "session": "7f3a"}
+    assert hit.source.as_dict() == {**by, "made_from": [], "trust": None}
     assert hit.updated == memory.get("dues").updated
 
 

@@ -427,8 +427,10 @@ def test_each_version_says_who_wrote_it_through_what_and_when(open_memory, clock
     second = open_memory(agent="writer", client="codex", session="8b")
     second.store("two", key="k", origin="user")
     new, old = open_memory().history("k")
-    assert new.source.as_dict() == {"origin": "user", "agent": "writer", "client": "codex", "session": "8b"}
-    assert old.source.as_dict() == {"origin": origin, "agent": "reviewer", "client": "claude-code", "session": "7f3a"}
+    nothing = {"made_from": [], "trust": None}
+    by = {"origin": origin, "agent": "reviewer", "client": "claude-code", "session": "7f3a"}
+    assert new.source.as_dict() == {"origin": "user", "agent": "writer", "client": "codex", "session": "8b", **nothing}
+    assert old.source.as_dict() == {**by, **nothing}
     assert (old.recorded, new.recorded) == ("2026-05-01T12:00:00Z", "2026-05-02T12:00:00Z")
 
 
@@ -576,7 +578,7 @@ def test_whatever_the_texts_say_they_come_back_exactly_and_forge_nothing(memory,
     assert [version.text for version in memory.history("k")][: len(wanted)] == wanted
     assert memory.get("k").versions == len(wanted)
     assert memory.get("k").source.origin == "agent"
-    memory.purge("k")
+    memory.forget("k")
 
 
 def test_a_stored_marker_cannot_forge_a_version(memory, note_file):

@@ -22,30 +22,34 @@ if TYPE_CHECKING:
         InvalidText,
         NoScope,
         NotFound,
+        Purged,
         Refused,
+        SecretFound,
         TooLarge,
         Trouble,
         UsageError,
     )
     from holdfast.memory import Memory
-    from holdfast.note import Answer, Fact, Hit, Logged, Note, Scope, Source, Stored, Turn, Version
+    from holdfast.note import Answer, Fact, Hit, Logged, Note, Receipt, Scope, Source, Stored, Turn, Version
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "aio": ("AsyncMemory",),
     "memory": ("Memory",),
-    "note": ("Answer", "Fact", "Hit", "Logged", "Note", "Scope", "Source", "Stored", "Turn", "Version"),
+    "note": ("Answer", "Fact", "Hit", "Logged", "Note", "Receipt", "Scope", "Source", "Stored", "Turn", "Version"),
     "errors": (
         "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "HoldfastError",
-        "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Refused", "TooLarge", "Trouble", "UsageError",
+        "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Purged", "Refused", "SecretFound", "TooLarge",
+        "Trouble", "UsageError",
     ),
 }  # fmt: skip
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
     "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "Fact",
     "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory", "NoScope", "NotFound", "Note",
-    "Refused", "Scope", "Source", "Stored", "TooLarge", "Trouble", "Turn", "UsageError", "Version", "__version__",
+    "Purged", "Receipt", "Refused", "Scope", "SecretFound", "Source", "Stored", "TooLarge", "Trouble", "Turn", "UsageError",
+    "Version", "__version__",
 ]  # fmt: skip
 
 

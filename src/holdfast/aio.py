@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from holdfast.config import Config
@@ -74,7 +74,15 @@ class AsyncMemory(_Skin[Memory]):
     forget = _awaitable(Memory.forget)
     restore = _awaitable(Memory.restore)
     trash = _awaitable(Memory.trash)
+    forget_session = _awaitable(Memory.forget_session)
+    restore_session = _awaitable(Memory.restore_session)
     purge = _awaitable(Memory.purge)
+    receipts = _awaitable(Memory.receipts)
+    forget_source = _awaitable(Memory.forget_source)
+    review = _awaitable(Memory.review)
+    approve = _awaitable(Memory.approve)
+    reject = _awaitable(Memory.reject)
+    trace = _awaitable(Memory.trace)
     clear = _awaitable(Memory.clear)
     retain = _awaitable(Memory.retain)
     brief = _awaitable(Memory.brief)
@@ -89,6 +97,15 @@ class AsyncMemory(_Skin[Memory]):
     embed = _awaitable(Memory.embed)
     mark = _awaitable(Memory.mark)
     close = _awaitable(Memory.close)
+
+    async def export(self, *, scope: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Every note this caller may see, with all its versions, as plain data: `async for row in memory.export()`."""
+        rows = self._inside.export(scope=scope)
+        try:
+            while (row := await asyncio.to_thread(next, rows, None)) is not None:
+                yield row
+        finally:
+            await asyncio.to_thread(rows.close)
 
     @property
     def files(self) -> AsyncFiles:
@@ -114,6 +131,10 @@ class AsyncMemory(_Skin[Memory]):
     @property
     def agent(self) -> str | None:
         return self._inside.agent
+
+    @property
+    def origin(self) -> str:
+        return self._inside.origin
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.hidden import shown
 from holdfast.note import SCOPES, Record, digest
 from holdfast.pattern import pattern
 
@@ -17,14 +18,9 @@ _REMINDER = (
     "not tell (a decision, a preference, a correction, how things really are), keep it now: the tool memory_store, or\n"
     "`holdfast store TEXT`. Never secrets, nothing that will soon be over. If there was nothing, go on; do not mention this."
 )
-_HIDDEN = pattern(  # control, zero-width, bidi, invisible and tag characters
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-_SUSPECT = ("<", "```", "~~~")
+_SUSPECT = ("<", "\ufe64", "\uff1c", "```", "~~~")
 _FENCE = pattern(r"`{3,}|~{3,}")
-_TAG = pattern(r"[<\ufe64\uff1c](?=\s*/[\s/]*[a-zA-Z]|[a-zA-Z!?])")
+_TAG = pattern(r"[<\ufe64\uff1c](?=\s*/[\s/]*[a-zA-Z]|[a-zA-Z!?|])")
 
 
 class Told(Record):
@@ -97,23 +93,22 @@ class _Entry(Record):
 
 
 class _Tree(Record):
-    """The overview of a scope's files."""
+    """The overview of a scope's files: as many of its lines as could ever be told, made safe, and how many there are."""
 
     head: str
-    text: str
+    lines: list[str]
+    total: int
 
     @property
     def full(self) -> int:
-        lines = _lines(self.text)
-        return len(self.head) + 1 + _cost(lines[:TREE_LINES]) + (_MORE if len(lines) > TREE_LINES else 0)
+        return len(self.head) + 1 + _cost(self.lines) + (_MORE if self.total > len(self.lines) else 0)
 
     @property
     def least(self) -> int:
         return min(self.full, len(self.head) + 1 + _MORE)
 
     def within(self, size: int) -> list[str]:
-        shown = safe(overview_of(self.text, size - len(self.head) - 1))
-        return [self.head, *["  " + line for line in shown.split("\n")]]
+        return [self.head, *["  " + line for line in _fitting(self.lines, self.total, size - len(self.head) - 1)]]
 
 
 class _Share(Record):
@@ -166,6 +161,14 @@ def name_of(told: Told) -> str:
     return f"{told.scope}/{told.key}"
 
 
+def whole(told: Told, mark: str = "") -> str:
+    """One note with all of its text, in the same block as any other."""
+    head = f"- [{told.scope}] {flat(told.key, _KEY)} ({told.date}, {told.origin}{mark}):"
+    lines = ["  " + line for line in safe(told.text).split("\n")]
+    says = "the first line shows scope, key, date and who it came from, the others are its text."
+    return framed(says, [head, *lines], "What is hidden in it is shown as a mark; the tool memory_get says of what kind it is.")
+
+
 def reminder() -> str:
     """A word to an agent that memory is there to be written to: a block of its own, since it is ours and no stored text."""
     mark = digest(_REMINDER.encode())[:12]
@@ -173,22 +176,32 @@ def reminder() -> str:
 
 
 def safe(text: str) -> str:
-    """Text that cannot close the block, open a fence or a tag, or hide anything. As long as it was."""
-    plain = text.replace("\t", " ")
-    if plain.isascii() and plain.replace("\n", "").isprintable() and not any(bad in plain for bad in _SUSPECT):
+    """Text that cannot close the block, open a fence or a tag, or hide anything."""
+    plain = shown(text).replace("\r", "").replace("\t", " ")
+    if not any(bad in plain for bad in _SUSPECT):
         return plain  # most are: a hook has no time to load regular expressions
-    plain = _HIDDEN.sub("\ufffd", plain)
     plain = _FENCE.sub(lambda match: "'" * len(match.group()), plain)
     return _TAG.sub("‹", plain)
+
+
+def flat(text: str, most: int) -> str:
+    """The text on one line, made safe; only so many of its characters, and a mark where there are more."""
+    lines = [line.strip(" \t\r") for line in text.split("\n")]
+    joined = " / ".join([line for line in lines if line])
+    return safe(joined[:most]) + (_MARK if len(joined) > most else "")
 
 
 def overview_of(text: str, chars: int) -> str:
     """The head of MEMORY.md: as many whole lines as fit, and how many do not."""
     lines = _lines(text)
-    if len(lines) > TREE_LINES or _cost(lines) > chars:
+    return "\n".join(_fitting(lines[:TREE_LINES], len(lines), chars))
+
+
+def _fitting(lines: list[str], total: int, chars: int) -> list[str]:
+    if total > len(lines) or _cost(lines) > chars:
         chars -= _MORE
     kept: list[str] = []
-    for line in lines[:TREE_LINES]:
+    for line in lines:
         chars -= _cost([line])
         if chars < 0:
             break
@@ -196,8 +209,8 @@ def overview_of(text: str, chars: int) -> str:
     room = chars + len(lines[0]) - len(_MARK)
     if not kept and room > 0:
         kept = [lines[0][:room] + _MARK]
-    more = len(lines) - len(kept)
-    return "\n".join([*kept, f"[... {more} more lines truncated]"] if more else kept)
+    more = total - len(kept)
+    return [*kept, f"[... {more} more lines truncated]"] if more else kept
 
 
 def _lines(text: str) -> list[str]:
@@ -213,18 +226,23 @@ def _share(scope: str, parts: list[Part], budget: Budget) -> _Share | None:
     """All a scope has to say. A project that was called otherwise before has several parts, and is one scope."""
     same = [part for part in parts if part.scope == scope]
     told = [_entry(one, budget.scope_chars) for part in same for one in part.notes][: budget.entries]
-    trees = [_Tree(f"- [{scope}] {safe(part.overview_path)}:", part.overview) for part in same if part.overview.strip()]
+    trees = [_tree(scope, part) for part in same if part.overview.strip()]
     if not told and not trees:
         return None
     return _Share(tuple(told), trees[0] if trees else None, sum([part.total for part in same]))
 
 
+def _tree(scope: str, part: Part) -> _Tree:
+    lines = _lines(part.overview)
+    told = safe("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
+    return _Tree(f"- [{scope}] {safe(part.overview_path)}:", told.split("\n"), len(lines))
+
+
 def _entry(told: Told, most: int) -> _Entry:
     """The line of a note, as far as its scope can show it."""
-    key = " ".join(told.key.split())
-    shown = key if len(key) <= _KEY else key[: _KEY - 1] + "…"
-    flat = " / ".join([line.strip() for line in told.text.split("\n") if line.strip()])[:most]
-    return _Entry(told, f"- [{told.scope}] {safe(shown)} ({told.date}, {told.origin}): ", safe(flat))
+    key = " ".join(safe(told.key).split())
+    name = key if len(key) <= _KEY else key[: _KEY - 1] + "…"
+    return _Entry(told, f"- [{told.scope}] {name} ({told.date}, {told.origin}): ", flat(told.text, most))
 
 
 def _sizes(entries: tuple[_Entry, ...], room: int) -> list[int]:

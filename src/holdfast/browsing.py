@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from holdfast import guard
+from holdfast import guard, leaf
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.note import Hit, Record, Scope
+from holdfast.note import Hit, Scope, Written
 from holdfast.page import clean
 from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.index.rows import Found
 
 _OVERVIEWS = ("MEMORY.md", "index.md")
+TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
+    *_OVERVIEWS, "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md",
+    "memory/CORE_MEMORY.md", "memory/GOALS.md",
+)  # fmt: skip
 _SNIPPET = 300
 SEARCHED = "note,file"  # what a search for pieces looks at (F2); what was said in sessions only a recall finds
 
 
-class Snippet(Record):
+class Snippet(Written):
     """Where something was found, and a taste of it."""
 
+    _said, _called = ("snippet",), ("path",)
     path: str
     lines: tuple[int, int]
     score: float
     snippet: str
+    quarantined: bool = False
 
 
-class Piece(Record):
+class Piece(Written):
     """Some lines of a file; empty text where there is no file, and `exists` says so."""
 
+    _called = ("path",)
     path: str
     start: int
     text: str
@@ -69,15 +78,41 @@ def hit_of_turn(home: str, found: Found) -> Hit | None:
     return None
 
 
+def turn_trust(home: str, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
+    """What a turn is kept as that something was made from, and how far whoever said it can be trusted."""
+    from holdfast import turns
+    from holdfast.shelf.roll import Rolls
+    from holdfast.trust import ROLES
+
+    path, _, lines = citation.rpartition(":")
+    scope, _, name = path.partition("/transcripts/")
+    first = lines.partition("-")[0]
+    if scope not in visible or not name or not first.isdecimal():
+        return None
+    imported = False
+    for line in Rolls(home, scope, 0).roll(name).lines():
+        if line.number == 1:
+            header = turns.parse_header(line.data)
+            imported = header is None or header.imported
+        elif line.number == int(first):
+            said = turns.parse(line.data)
+            return (f"turn:{citation}", "import" if imported else ROLES[said.role]) if said else None
+    return None
+
+
 def snippet(hit: Hit) -> Snippet:
     """A hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
-    return Snippet(path, (int(first), int(last)), hit.score, hit.text[:_SNIPPET])
+    return Snippet(path, (int(first), int(last)), hit.score, hit.text[:_SNIPPET], hit.quarantined)
 
 
-def read_piece(home: str, path: str, start: int, lines: int | None, visible: tuple[str, ...]) -> Piece:
-    """Some lines of a note or file in one of the visible scopes, by the path that a citation shows."""
+def read_piece(
+    home: str, path: str, start: int, lines: int | None, visible: tuple[str, ...],
+    may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
+) -> Piece:  # fmt: skip
+    """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
+    must not be told."""
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
         raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1")
     parts, nothing = guard.path(path), Piece(path, start, "", exists=False)
@@ -95,6 +130,11 @@ def read_piece(home: str, path: str, start: int, lines: int | None, visible: tup
     sheet = tree.beside(part[0], below)
     if sheet is None:
         return nothing
+    if part == ("notes",):
+        there = leaf.opened(sheet.data, sheet.modified)
+        may(f"{scope}/notes/{below[-1].removesuffix('.md')}", [one.text for one in leaf.versions_of(there)])
+    else:
+        may("", [sheet.data.decode("utf-8", "replace")])
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, "\n".join(rows[start - 1 : None if lines is None else start - 1 + lines]))
 

@@ -6,17 +6,18 @@ import os
 import stat
 import time
 
-from holdfast import dates, hooklog, house
+from holdfast import dates, exposure, hooklog, house
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
-from holdfast.mending import Mending, quoted
+from holdfast.mending import Mending, quoted, told
 from holdfast.note import Problem, Record, Scope
 from holdfast.shelf.roll import Rolls
 from holdfast.shelf.tree import Tree
+from holdfast.sync import CAME_BACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Status(Record):
     embedder: str = "none"
     unusable: str = ""  # what keeps the embedder from being loaded
     waiting: int = 0  # passages that lack vectors
+    quarantined: int = 0  # notes that this caller may see and that are not told before a person approved them
 
 
 class Reindexed(Record):
@@ -97,6 +99,7 @@ def status(desk: Desk, brief: Brief) -> Status:
         _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded, len(brief.text), brief.shown,
         sum([one.sessions for one in scopes]), _turns(desk, folders) if there else 0, _shown(desk),
         "; ".join([what for what, _ in presence.missing(desk.config.embedder)]), _waiting(desk) if there else 0,
+        desk.ask(lambda: desk.index.count(visible, only=1)) if there else 0,
     )  # fmt: skip
 
 
@@ -164,7 +167,7 @@ def check(desk: Desk) -> list[Problem]:
     scopes = tuple(desk.shelf.scopes())
     problems += _index(desk, mending, scopes) + _marker(desk, mending) + _strays(desk, mending)
     problems += _files(desk, mending, scopes) + _unindexed(desk, mending, scopes) + _ledger(desk, mending)
-    return problems + _embedder(desk, mending)
+    return problems + _embedder(desk, mending) + exposure.problems(desk)
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------
@@ -204,7 +207,10 @@ def _home(desk: Desk) -> list[Problem]:
 
 def _config(desk: Desk, mending: Mending) -> list[Problem]:
     fix = mending.edited(os.path.join(desk.config.home, "config.toml"))
-    return [
+    what = "trust.quarantine is empty: what came from the web or an import is told to agents, whoever wrote it"
+    back = mending.holdfast("config trust.quarantine --unset")
+    off = [] if desk.config.quarantine else [Problem("quarantine-off", what, back, "config.toml")]
+    return off + [
         Problem("unknown_setting", f"config.toml has an unknown setting {name}", fix, "config.toml")
         for name in desk.config.unknown
     ]
@@ -291,8 +297,14 @@ def _strays(desk: Desk, mending: Mending) -> list[Problem]:
 def _files(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
     rows = desk.ask(lambda: desk.index.problems(scopes))
     problems = [
-        Problem("file", f"{scope}/{part}/{name}: {what}", mending.of_file(scope, part, name), f"{scope}/{part}/{name}")
+        Problem("file", f"{(path := told(f'{scope}/{part}/{name}'))}: {what}", mending.of_file(scope, part, name), path)
         for scope, part, name, what in rows[:_SHOWN]
+        if not what.startswith(CAME_BACK)
+    ]
+    problems += [
+        Problem("purged", f"{(path := told(f'{scope}/{part}/{name}'))}: {what}", mending.of_returned(scope, part, name), path)
+        for scope, part, name, what in rows
+        if what.startswith(CAME_BACK)
     ]
     if len(rows) > _SHOWN:
         problems.append(Problem("file", f"and {len(rows) - _SHOWN} more files like these", mending.holdfast("doctor")))

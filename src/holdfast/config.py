@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast.errors import ConfigError
-from holdfast.note import Record
+from holdfast.note import ORIGINS, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+AGENTS = (  # variables that coding agents set for the commands they run
+    "HOLDFAST_CLIENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "GEMINI_CLI",
+    "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "AI_AGENT",
+)  # fmt: skip
 MASK = "********"  # what is shown where a secret stands
 
 
@@ -53,6 +57,7 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -82,6 +87,10 @@ SETTINGS = (
     Setting("hooks.prompt_chars", "prompt_chars", int, "most characters told with a prompt; 0 tells nothing", "", 0, 9000),
     Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
     Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
+    Setting(
+        "trust.quarantine", "quarantine", tuple, "origins whose notes are not briefed before a person approved them: a list of "
+        "agent, tool, import, web",
+    ),
     Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
     Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", "HOLDFAST_EMBEDDER"),
     Setting("search.key", "embed_key", str, "the key of an embedding endpoint", "HOLDFAST_EMBED_KEY"),
@@ -162,6 +171,12 @@ def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     return dict(os.environ if environ is None else environ)
 
 
+def agent_at_work(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether a coding agent runs this command, and not a person: agents say so to the programs they start."""
+    env = os.environ if environ is None else environ
+    return any(env.get(name) for name in AGENTS)
+
+
 def user_home(environ: Mapping[str, str] | None = None) -> str:
     """The user's own home directory."""
     return os.path.dirname(_default_home(os.environ if environ is None else environ))
@@ -199,11 +214,18 @@ def from_text(setting: Setting, text: str, where: str) -> Any:
             return checked(setting, int(text), where)
         except ValueError:
             raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}", _correct(setting)) from None
+    if setting.kind is tuple:
+        return checked(setting, [part.strip() for part in text.split(",") if part.strip()], where)
     return checked(setting, text, where)
 
 
 def checked(setting: Setting, value: object, where: str) -> Any:
     """The value, if it is of the setting's kind and within its range."""
+    if setting.kind is tuple:
+        if not isinstance(value, list) or not all(one in ORIGINS[1:] for one in value):
+            what = f"{where}: {setting.name} must be a list of {', '.join(ORIGINS[1:])}, not {value!r}"
+            raise ConfigError(what, _correct(setting))
+        return tuple(value)
     if type(value) is not setting.kind:
         what = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
         raise ConfigError(what, _correct(setting))
@@ -249,7 +271,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 
     try:
         return _flat(tomllib.loads(data.decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
 
 

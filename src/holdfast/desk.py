@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import dates, guard, house, leaf, page
-from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, UsageError, from_os
+from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, Refused, UsageError, from_os
 from holdfast.index.rows import Found, Sought
 from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Draft
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _ASKED = 3  # times of a catalogue that others keep deleting, before we go without its file
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
-_FIELDS = ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected")
 
 
 class Desk:
@@ -49,13 +48,15 @@ class Desk:
         self.override = guard.name(project, "project id") if project else None
         self._cwd = cwd
         self._project: tuple[str, ...] | None = None
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
         self._seeker: Seeker | None = None
+        self._named = False  # whether its names were looked at
         self.progress = progress
         self.shelf = Shelf(config.home, config.lock_seconds)
-        self.index = Index(config.home, config.lock_seconds)
+        self.index = Index(config.home, config.lock_seconds, config.quarantine)
         self.ledger = Ledger(config.home, config.lock_seconds)
-        self.sync = Sync(self.shelf, self.index, progress, config.lock_seconds)
+        self.sync = Sync(self.shelf, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
+        self._sign = os.path.join(config.home, "ledger.purged")  # whether anything was ever purged here
 
     # --- whose memory it is --------------------------------------------------------------------------------------
 
@@ -149,11 +150,17 @@ class Desk:
     def draft(
         self, text: object, key: str | None, type: str | None = None, tags: Tags = None, valid_from: When = None,
         valid_to: When = None, pinned: bool | None = None, origin: str | None = None, expected: str | None = None,
+        made_from: object = None, redact: bool = False, allow_secret: str | None = None, amends: bool | None = None,
+        before: str = "",
     ) -> Draft:  # fmt: skip
         """The gate: what passes here may be written."""
-        body = guard.text(text, self.config.note_bytes)
-        name = guard.key(key) if key is not None else key_of(body)
-        source = self._source(origin)
+        source = self._source(origin, made_from)
+        text, redacted = guard.redacted(guard.decoded(text)) if redact else (text, ())
+        body = guard.text(text, self.config.note_bytes, before=before, allowed=allow_secret is not None)
+        allowed = guard.wish(body, source.origin, allow_secret) if allow_secret is not None else None
+        name = guard.key(key) if key is not None else key_of(allowed[1] if allowed else body)
+        if key is not None:
+            guard.no_secret(name, "a key", fix="Give it another name")
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
         end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
         if end and end <= (start or utc(dates.clock())):
@@ -162,76 +169,136 @@ class Desk:
         kept = guard.tags(tags_of(tags)) if tags is not None else None
         if not isinstance(pinned, bool | None):
             raise UsageError(f"pinned must be True or False, not {pinned!r}")
-        return Draft(name, body, source, guard.type_(type) if type else None, kept, start, end, pinned, expected)
+        kind = guard.type_(type) if type else None
+        why, gated = allowed[0] if allowed else "", allow_secret is None and not before
+        return Draft(name, body, source, kind, kept, start, end, pinned, expected, amends, redacted, why, gated)
 
-    def _source(self, origin: str | None) -> Source:
-        """Who is speaking; the same record for all that comes from one origin."""
+    def _source(self, origin: str | None, made_from: object = None) -> Source:
+        """Who is speaking, and from what; the same record for all that comes from one origin."""
         name = guard.origin(origin or self.origin)
-        if name not in self._sources:
-            self._sources[name] = Source(name, self.agent, self.client, self.session)
-        return self._sources[name]
+        self.must_be_named_safely()
+        if made_from:
+            from holdfast import containing
 
-    def draft_of(self, note: Mapping[str, Any], number: int, origin: str | None) -> Draft:
-        """The same for one of many; an error names which."""
-        try:
-            unknown = [name for name in note if name not in _FIELDS]
-            if unknown or "text" not in note:
-                what = ", ".join(map(str, unknown)) or "text"
-                raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
-            return self.draft(**{"key": None, **note, "origin": note.get("origin") or origin})
-        except HoldfastError as error:
-            error.message = f"note {number}: {error.message}"
-            raise
+            return containing.source_of(self, name, made_from, self._sources, self._cwd or ".")
+        if (name, ()) not in self._sources:
+            self._sources[name, ()] = Source(name, self.agent, self.client, self.session)
+        return self._sources[name, ()]
 
-    def write(self, place: Scope, key: str, draft_for: Callable[[Note | None], Draft]) -> Stored:
-        """Put the next version, however often others change the note meanwhile. Truth first, catalogue second."""
+    def must_be_named_safely(self) -> None:
+        """The caller's names become names of folders and stand beside what it writes; asked once."""
+        if not self._named:
+            for one in filter(None, (self.agent, self.client, self.session)):
+                guard.no_secret(one, "the name of an agent, client or session", fix="Give it another name")
+            self._named = True
+
+    def write(
+        self, place: Scope, key: str, draft_for: Callable[[Note | None], Draft], again: bool = False, also: tuple[str, ...] = ()
+    ) -> Stored:
+        """Put the next version, however often others change the note meanwhile. Truth first, catalogue second. What a person
+        wants `again` passes once it stands there; what it says `also` must not have been purged either."""
         self.sync.ready(place.folder)
         for _ in range(_ATTEMPTS):
             sheet = self.shelf.read(place, key)
             old = leaf.opened(sheet.data, sheet.modified) if sheet else None
-            draft = draft_for(leaf.note_of(place, key, old) if old else None)
-            action, new = leaf.compose(draft, old, utc(dates.clock()), new_id(int(dates.clock() * 1000)))
-            if action != "unchanged":
+            draft = draft_for(leaf.note_of(place, key, old, self.config.quarantine) if old else None)
+            if again:
+                self._may_take_back(draft)
+            action, new = self.composed([draft], [old])[0]
+            if action == "unchanged" and again and sheet and old:
+                self._take_back(place, draft)
+                stamp = sheet.stamp
+                self.catalogue(lambda: self.sync.notes(place.folder, [(f"{key}.md", old, stamp, None)]))  # noqa: B023
+            elif action != "unchanged":
                 seen = sheet.stamp if sheet else None
+                beside = [("", one) for one in (*also, *(draft.tags or ()))]
+                says = [] if again else [(f"{place.folder}/notes/{key}", draft.text), *beside]
+                self.refuse_purged(says)
+                if draft.allowed:  # on record before it is on disk
+                    self._record_allowed(place, leaf.note_of(place, key, new), draft.allowed)
                 try:
-                    stamp = self.shelf.write(place, key, new.data, seen)
+                    stamp = self.shelf.write(place, key, new.data, seen, lambda: self.refuse_purged(says))  # noqa: B023
                 except Changed:
                     continue
+                if again:
+                    self._take_back(place, draft)
                 self.catalogue(lambda: self.sync.notes(place.folder, [(f"{key}.md", new, stamp, seen)]))  # noqa: B023
                 self.sync.listing(place)
-            return Stored(action, leaf.note_of(place, key, new))
+            return Stored(action, leaf.note_of(place, key, new, self.config.quarantine), draft.redacted)
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
 
-    def write_many(self, place: Scope, drafts: list[Draft]) -> list[Stored]:
-        """The same for many notes of one scope, with one flush for all."""
-        self.sync.ready(place.folder)
-        for _ in range(_ATTEMPTS):
-            sheets = self.shelf.read_many(place, [draft.key for draft in drafts])
-            now, milliseconds = utc(dates.clock()), int(dates.clock() * 1000)
-            made = [
-                leaf.compose(draft, leaf.opened(old.data, old.modified) if old else None, now, new_id(milliseconds))
-                for draft, old in zip(drafts, sheets, strict=True)
-            ]
-            new = [
-                (f"{draft.key}.md", page_, old.stamp if old else None)
-                for draft, old, (action, page_) in zip(drafts, sheets, made, strict=True)
-                if action != "unchanged"
-            ]
-            try:
-                stamps = self.shelf.write_many(place, [(name, page_.data, seen) for name, page_, seen in new])
-            except Changed:
-                continue
-            written = [(name, page_, stamp, seen) for (name, page_, seen), stamp in zip(new, stamps, strict=True)]
-            self.catalogue(lambda: self.sync.notes(place.folder, written))  # noqa: B023
-            self.sync.listing(place)
-            return [
-                Stored(action, leaf.note_of(place, draft.key, page_))
-                for draft, (action, page_) in zip(drafts, made, strict=True)
-            ]
-        raise Busy("these notes are changed by others all the time", "Try again")
+    def composed(self, drafts: list[Draft], olds: list[leaf.Leaf | None]) -> list[tuple[str, leaf.Leaf]]:
+        """The next version of each note. What is in quarantine is contained; a home that holds nothing there pays one look."""
+        now, milliseconds = utc(dates.clock()), int(dates.clock() * 1000)
+
+        def compose(draft: Draft, old: leaf.Leaf | None) -> tuple[str, leaf.Leaf]:
+            return leaf.compose(draft, old, now, new_id(milliseconds))
+
+        made = list(map(compose, drafts, olds))
+        held = self.config.quarantine
+        if any(new.trust in held for _, new in made) or self._could_copy(drafts):
+            from holdfast import containing
+
+            return containing.contained(self, drafts, olds, made, compose)
+        return made
+
+    def _could_copy(self, drafts: list[Draft]) -> bool:
+        """Whether a text of these could stand in quarantine: there is something, and not a person says it."""
+        if not self.config.quarantine or all(draft.source.origin == "user" for draft in drafts):
+            return False
+        try:
+            return self.index.has_held()
+        except (Lost, Busy, DiskTrouble):
+            return True  # asked again when it is made anew
+
+    def _record_allowed(self, place: Scope, note: Note, what: str) -> None:
+        rules, _, why = what.partition(": ")
+        detail = {"scope": str(place), "key": note.key, "rules": rules, "why": why}
+        self.ledger.decide("secret-allowed", note.id, detail, int(dates.clock()))
+
+    def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
+        """Refuse what was purged and would come back: texts, each with the path of its note if it is one's. Asked a last time
+        where nobody else can write: a purge that begins before that is heard of, and one that begins later finds it."""
+        if os.path.exists(self._sign):
+            self.ledger.purges.refuse(texts)
+
+    def _may_take_back(self, draft: Draft) -> None:
+        """Only a person may want again what was purged."""
+        if draft.source.origin != "user":
+            raise Refused("only a person may take back what was purged", "Store it yourself: `holdfast store TEXT --again`")
+
+    def _take_back(self, place: Scope, draft: Draft) -> None:
+        if os.path.exists(self._sign):
+            self.ledger.purges.take_back(f"{place.folder}/notes/{draft.key}", draft.text, dates.now())
+
+    def purged_as(self, path: str, texts: Callable[[], list[str]]) -> str:
+        """The receipt of the purge that took such a text away, if any; a ledger that cannot be read knows of none, and of one
+        that is `Busy` nobody can tell: look again."""
+        if not os.path.exists(self._sign):
+            return ""
+        try:
+            found = [self.ledger.purges.receipt_for(text, ended=True, path=path) for text in texts()]
+            return next(filter(None, found), "")
+        except Busy:
+            raise
+        except HoldfastError:
+            return ""
+
+    def refuse_returned(self, path: str, texts: list[str]) -> None:
+        """Refuse to tell what was purged and stands on the shelf again."""
+        if os.path.exists(self._sign):
+            self.ledger.purges.refuse_ended(texts, path)
+
+    def purged_turns(self, said: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
+        """Which of these turns (session, id, text) were purged, by their places."""
+        return self.ledger.purges.turns(said, standing) if os.path.exists(self._sign) else set()
 
     def bin(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
         """Move notes to the trash or the archive, and out of the catalogue."""
+        if part == "trash" and self.origin != "user" and self.config.quarantine:
+            from holdfast import containing
+
+            containing.must_not_forget(self, place, keys)
         self.sync.ready(place.folder)
         moved = self.shelf.bin(place, keys, part, dates.clock(), seen)
         self.catalogue(lambda: self.sync.gone(place.folder, "notes", [f"{key}.md" for key in keys]))
@@ -347,6 +414,7 @@ class Desk:
             "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
             float(f"{found.score:.4g}"), f"{found.scope}/notes/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
             found.valid_to, found.recorded, found.source,
+            quarantined=found.source.trusted in self.config.quarantine if found.past else found.quarantined,
         )  # fmt: skip
 
     def _count(self, ids: list[str]) -> None:
@@ -368,7 +436,10 @@ class Desk:
         for place in self.places(kind) if self.config.enabled else ():
             sheet = self.shelf.read(place, key)
             if sheet is not None:
-                return place, leaf.opened(sheet.data, sheet.modified)
+                there = leaf.opened(sheet.data, sheet.modified)
+                if os.path.exists(self._sign):
+                    self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in leaf.versions_of(there)])
+                return place, there
         raise self._missing(key)
 
     def _missing(self, key: str) -> NotFound:

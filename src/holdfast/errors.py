@@ -10,6 +10,8 @@ HoldfastError
 │   ├── InvalidKey    3  422  breaks the rule for keys or ids
 │   ├── InvalidPath   3  422  a path that leaves the tree, or tries to look like one that does not
 │   ├── NoScope       3  422  a scope that needs an id, and none resolves
+│   ├── SecretFound   3  422  it looks like a password, a key or a token
+│   ├── Purged        3  422  it says what was purged, and nobody took that back
 │   └── Disabled      3  403  memory is switched off
 ├── Contended         4  409  somebody else was there first; try again
 │   ├── Conflict      4  409  the note is not the version you saw
@@ -89,10 +91,22 @@ class InvalidPath(Refused):
     code = "invalid_path"
 
 
+class SecretFound(Refused):
+    """It looks like a password, a key or a token: the rule and the line are named, never the value."""
+
+    code = "secret"
+
+
 class NoScope(Refused):
     """A scope that needs an id, and none resolves."""
 
     code = "no_scope"
+
+
+class Purged(Refused):
+    """It says what was purged, and nobody took that back."""
+
+    code = "purged"
 
 
 class Disabled(Refused):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast import guard
+from holdfast import guard, hidden
+from holdfast.browsing import TOLD
 from holdfast.desk import typed_errors
-from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, UsageError
+from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
 from holdfast.note import Scope
 from holdfast.shelf.disk import FILE_BYTES
 from holdfast.shelf.tree import Tree
@@ -27,6 +28,7 @@ class Files:
         if tree.is_folder(parts):
             return "\n".join(tree.names(parts) or [])
         text = self._text(tree, parts, path)
+        self._desk.refuse_returned("", [text])
         if lines is None:
             return text
         first, last = lines
@@ -36,32 +38,39 @@ class Files:
             raise UsageError(f"lines {first} to {last} of {len(rows)}", "Count from 1; -1 means the end")
         return "\n".join(rows[first - 1 : None if last == -1 else last])
 
-    def create(self, path: str, text: str, *, scope: str = "project") -> None:
-        """Write a file, new or in the place of the old one."""
+    def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> None:
+        """Write a file, new or in the place of the old one. A secret is refused, unless it is to `redact`."""
+        text = guard.decoded(text)
         parts, tree, place = self._at(path, scope, writing=True)
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
-        self._write(tree, place, parts, text, tree.stamp(parts))
+        self._write(tree, place, parts, guard.redacted(text)[0] if redact else text, tree.stamp(parts))
 
-    def str_replace(self, path: str, old: str, new: str, *, scope: str = "project") -> None:
-        """Replace a text that stands exactly once in the file."""
+    def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
+        """Replace a text that stands exactly once in the file: as it is, or as it is shown where something in it is hidden."""
+        old, new = self._words(old), self._words(new)
         parts, tree, place = self._at(path, scope, writing=True)
         seen = tree.stamp(parts) if parts else None
         text = self._text(tree, parts, path)
-        count = text.count(self._words(old)) if old else 0
+        count = text.count(old) if old else 0
+        if count == 0 and "⟦" in old:  # whoever saw the file saw marks
+            old, new, count = hidden.unmarked(text, old, new)
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
-        self._write(tree, place, parts, text.replace(old, self._words(new)), seen)
+        after = text.replace(old, new)
+        self._write(tree, place, parts, guard.redacted(after)[0] if redact else after, seen, text)
 
-    def insert(self, path: str, line: int, text: str, *, scope: str = "project") -> None:
+    def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert text after a line; 0 is the start."""
         parts, tree, place = self._at(path, scope, writing=True)
         seen = tree.stamp(parts) if parts else None
-        rows = self._text(tree, parts, path).split("\n")
+        before = self._text(tree, parts, path)
+        rows = before.split("\n")
         if not isinstance(line, int) or not 0 <= line <= len(rows):
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
         rows[line:line] = self._words(text).removesuffix("\n").split("\n")
-        self._write(tree, place, parts, "\n".join(rows), seen)
+        after = "\n".join(rows)
+        self._write(tree, place, parts, guard.redacted(after)[0] if redact else after, seen, before)
 
     def delete(self, path: str, *, scope: str = "project") -> None:
         """Remove a file, or a folder with all in it."""
@@ -75,6 +84,8 @@ class Files:
         """Move a file or folder; never over another."""
         parts, tree, place = self._at(old, scope, writing=True)
         target = guard.path(new)
+        self._may_be_told(target)
+        guard.no_secret(new, "a path", fix="Give it another name")
         if not parts or not target:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
         tree.rename(parts, target)
@@ -83,8 +94,19 @@ class Files:
     def _at(self, path: str, scope: str, writing: bool) -> tuple[tuple[str, ...], Tree, Scope]:
         if writing or not self._desk.config.enabled:
             self._desk.must_be_enabled()
-        place = self._desk.scope(scope)
-        return guard.path(path), Tree(self._desk.config.home, place.folder, self._desk.config.lock_seconds), place
+            self._desk.must_be_named_safely()
+            guard.no_secret(str(path), "a path", fix="Give it another name")
+        place, parts = self._desk.scope(scope), guard.path(path)
+        if writing:
+            self._may_be_told(parts)
+        return parts, Tree(self._desk.config.home, place.folder, self._desk.config.lock_seconds), place
+
+    def _may_be_told(self, parts: tuple[str, ...]) -> None:
+        """A file has no provenance of its own: who is in quarantine may not write one that agents are told of unasked."""
+        path = "/".join(parts)
+        if self._desk.origin in self._desk.config.quarantine and any(f"{one}/".startswith(f"{path}/") for one in TOLD):
+            what = f"{path} is told to agents, and what came from {self._desk.origin} is not"
+            raise Refused(what, "Write it to another file, or let a person do it")
 
     def _words(self, text: object) -> str:
         if not isinstance(text, str):
@@ -100,8 +122,9 @@ class Files:
         except UnicodeDecodeError:
             raise InvalidText(f"{path} is not UTF-8 text", "Convert it to UTF-8 first") from None
 
-    def _write(self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None) -> None:
-        blank = isinstance(text, str) and not text.strip()
-        data = guard.encoded(text if blank else guard.text(text, FILE_BYTES, "a file"))
-        written = tree.write(parts, data, seen)
+    def _write(
+        self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None, before: str = ""
+    ) -> None:
+        data = guard.encoded(text if not text.strip() else guard.text(text, FILE_BYTES, "a file", before))
+        written = tree.write(parts, data, seen, lambda: self._desk.refuse_purged([("", text)]))
         self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), written))

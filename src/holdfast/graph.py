@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from holdfast.errors import UsageError
 from holdfast.facts import fold
+from holdfast.hidden import named, shown
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -265,7 +266,8 @@ def _branches(name: str, below: dict[str, list[Edge]], prefix: str) -> list[tupl
 
 
 def _titled(entity: Entity) -> str:
-    return f"{entity.name} (also {', '.join(entity.aliases)})" if entity.aliases else entity.name
+    name = named(entity.name)
+    return f"{name} (also {', '.join([named(alias) for alias in entity.aliases])})" if entity.aliases else name
 
 
 def _during(edge: Edge) -> str:
@@ -274,8 +276,8 @@ def _during(edge: Edge) -> str:
 
 def _mermaid(text: str) -> str:
     """Every sign that Mermaid or HTML could read as more than itself, by its number."""
-    return "".join([sign if sign.isalnum() or sign in " -_.,:/" else f"#{ord(sign)};" for sign in text])
+    return "".join([sign if sign.isalnum() or sign in " -_.,:/" else f"#{ord(sign)};" for sign in shown(text)])
 
 
 def _dot(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return shown(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""The one gate of every write: size, encoding, keys, names, paths. Text in, verdict out. Pure.
+"""The one gate of every write: size, encoding, secrets, keys, names, paths. Text in, verdict out. Pure.
 
 Threat model: every argument comes from an agent that may be mistaken or steered by what it read. It may try to write
 outside its tree, to overwrite what it did not mean, to make two different names meet, to break the file format or the
@@ -8,9 +8,13 @@ changes a value to make it fit: it passes unchanged or it is refused with what t
 
 from __future__ import annotations
 
-from holdfast.errors import InvalidKey, InvalidPath, InvalidText, TooLarge, UsageError
+from holdfast.errors import InvalidKey, InvalidPath, InvalidText, Refused, SecretFound, TooLarge, UsageError
 from holdfast.note import KEY, ORIGINS, TYPES, is_name
 from holdfast.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _TRICKS = pattern(  # control, invisible and bidi characters, and what looks like a slash
@@ -19,17 +23,12 @@ _TRICKS = pattern(  # control, invisible and bidi characters, and what looks lik
 )
 _PERCENT = pattern(r"%(?:[0-9a-fA-F]{2}|[uU][0-9a-fA-F]{4})")
 _ROOT = "/memories"
+_starts: list[Any] = []  # how anchors of rules for secrets start: four bytes as numbers, three, and what makes three of four
 
 
-def text(value: object, cap: int, what: str = "a note") -> str:
-    """The text, if it may be kept."""
-    if isinstance(value, bytes):
-        try:
-            value = value.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidText(f"not UTF-8: byte {error.start}", "Convert the text to UTF-8 first") from None
-    if not isinstance(value, str):
-        raise UsageError(f"text must be a string, not {type(value).__name__}")
+def text(value: object, cap: int, what: str = "a note", before: str = "", allowed: bool = False) -> str:
+    """The text, if it may be kept. A secret that stands in the text `before` is nothing new; one that is `allowed`, a wish."""
+    value = decoded(value)
     if not value.strip():
         raise InvalidText("empty content", "Give some text to remember")
     if "\0" in value:
@@ -39,7 +38,129 @@ def text(value: object, cap: int, what: str = "a note") -> str:
         more = ", or raise notes.max_bytes" if what == "a note" else ""
         fix = f"Split it, keep a summary with a pointer to the source{more}"
         raise TooLarge(f"{what} may have {cap:,} bytes, this has {size:,}", fix)
+    if not allowed:
+        no_secret(value, what, before)
     return value
+
+
+def decoded(value: object) -> str:
+    """Text as it came, or as UTF-8 says it."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidText(f"not UTF-8: byte {error.start}", "Convert the text to UTF-8 first") from None
+    if not isinstance(value, str):
+        raise UsageError(f"text must be a string, not {type(value).__name__}")
+    return value
+
+
+def no_secret(value: str, what: str, before: str = "", fix: str = "") -> None:
+    """Refuse what looks like a secret, by its rule and line and never by itself (S2)."""
+    value = _seen(value)
+    if is_plain(value):
+        return
+    from holdfast import secrets
+
+    found = tuple([one for one in secrets.found(value) if not before or value[one.start : one.end] not in before])
+    if found:
+        insist = "a person may insist: `holdfast store --allow-secret WHY`"
+        fix = fix or f"Leave it out, or keep it with `--redact` (redact=True); {insist}"
+        raise SecretFound(f"{what} seems to hold a secret: {secrets.named(value, found)}", fix)
+
+
+def wish(body: str, origin: str, why: object) -> tuple[str, str]:
+    """A person's wish to keep a secret: which rules and why, for the ledger; and the text without it, to name it by."""
+    if origin != ORIGINS[0]:
+        raise Refused("only a person may keep a secret, and this comes from " + origin, "Store it with redact=True")
+    if not isinstance(why, str) or not why.strip():
+        raise UsageError("allow_secret must say why, in words", 'Such as allow_secret="a test account"')
+    reason = one_line(why, "reason", 500)
+    no_secret(reason, "the reason", fix="Say why without it")
+    clean, rules = redacted(body)
+    return (f"{', '.join(rules)}: {reason}" if rules else "", clean)
+
+
+def redacted(value: str) -> tuple[str, tuple[str, ...]]:
+    """The text with the names of rules in place of secrets, and those names. Where hidden characters hide one, it goes without
+    them."""
+    seen = _seen(value) if isinstance(value, str) else ""  # what is no text is for `text` to refuse
+    if is_plain(seen):
+        return value, ()
+    from holdfast import secrets
+
+    clean, rules = secrets.redacted(seen)
+    return (clean, rules) if rules else (value, ())
+
+
+def _seen(value: str) -> str:
+    """The text as eyes see it: characters that nobody sees must not hide a secret."""
+    if value.isascii() and "\x1b" not in value and "\b" not in value:
+        return value
+    from holdfast import hidden
+
+    return hidden.bare(value)
+
+
+def cleaned(value: str) -> str:
+    """The text as it may be shown, with the names of rules in place of secrets: the same text where there is none."""
+    return withheld(value)[0]
+
+
+def withheld(value: str) -> tuple[str, tuple[str, ...]]:
+    """As `redacted`, where nobody can be asked to split a text that is too long to tell: a mark stands for all of it."""
+    try:
+        return redacted(value)
+    except TooLarge:
+        return "[REDACTED:too-long-to-tell]", ("too-long-to-tell",)
+
+
+def string(value: object, what: str, needed: bool = False) -> str | None:
+    """A text that somebody gave, or none where it may be left out."""
+    if isinstance(value, str) or (value is None and not needed):
+        return value
+    raise UsageError(f"{what} must be a string, not {type(value).__name__}", f"Give the {what}")
+
+
+def session(session: object, client: object, needed: bool = False) -> tuple[Any, Any]:
+    """Which session is meant, and of which client."""
+    return string(session, "session", needed), string(client, "client")
+
+
+def is_plain(value: str) -> bool:
+    """Whether no rule for secrets has anything to look at in it: none of its anchors stands there. Here, and not in the room of
+    the rules, because every write asks."""
+    if not _starts:
+        _starts[:] = _learned()  # of several threads at once each puts the same
+    four, three, three_of = _starts
+    lower = value.lower()
+    data = lower.encode("utf-8", "surrogatepass") + b"    "
+    for offset in range(4):
+        grams = memoryview(data)[offset : offset + (len(data) - offset) // 4 * 4].cast("I")
+        for starts, found in ((four, four.keys() & grams), (three, three.keys() & map(three_of, grams))):
+            if any(anchor in lower for start in found for anchor in starts[start]):
+                return False
+    return True
+
+
+def _learned() -> list[Any]:
+    """The anchors of rules by how they start, as numbers: by four bytes, those that have no more by three; and what makes three
+    of four."""
+    import sys
+
+    from holdfast.anchors import ANCHORS
+
+    three_of = (0xFFFFFF).__and__ if sys.byteorder == "little" else (8).__rrshift__
+    four: dict[int, list[str]] = {}
+    three: dict[int, list[str]] = {}
+    for anchor in ANCHORS:
+        start = anchor.encode()[:4]
+        number = int.from_bytes(start.ljust(4), sys.byteorder)
+        if len(start) == 4:
+            four.setdefault(number, []).append(anchor)
+        else:
+            three.setdefault(three_of(number), []).append(anchor)
+    return [four, three, three_of]
 
 
 def encoded(value: str) -> bytes:
@@ -91,6 +212,7 @@ def tags(values: tuple[str, ...]) -> tuple[str, ...]:
             raise TooLarge(f"a tag may have 100 characters, this has {len(value)}: {_show(value)}")
         if _CONTROL.search(value):
             raise InvalidText(f"a control character in tag {_show(value)}", "Tags stand on one line")
+    no_secret("\n".join(values), "a tag", fix="Leave it out")
     return values
 
 
@@ -98,7 +220,7 @@ def one_line(value: object, what: str, most: int = 2000) -> str:
     """A subject, label or value of a fact: one line of its own."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidText(f"empty {what}", "A fact has a subject, a label and a value")
-    if _CONTROL.search(value):
+    if not value.isprintable() and _CONTROL.search(value):
         raise InvalidText(f"a line break or control character in the {what}", "A fact stands on one line")
     if len(value) > most:
         raise TooLarge(f"the {what} of a fact may have {most} characters, this has {len(value)}")
@@ -165,5 +287,5 @@ def choice(value: object, allowed: tuple[str, ...], what: str) -> str:
 
 
 def _show(value: object) -> str:
-    text_ = value if isinstance(value, str) else repr(value)
+    text_ = cleaned(value if isinstance(value, str) else repr(value))
     return ascii(text_ if len(text_) <= 80 else text_[:77] + "...")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.shelf.roll import Line
 
 MOST_AROUND = 1000  # turns before and after
+_REDACTED = "[REDACTED:"
 _UNKNOWN = "unknown"  # the client of a caller that names none
 _BATCH = 4 * 1024 * 1024  # characters that wait to be written
 _BATCH_TURNS = 5000
@@ -41,36 +42,38 @@ _CITATION = pattern(r"(?P<scope>.+?)/transcripts/(?P<name>[^/]+/[^/]+\.jsonl):(?
 # --- keeping ----------------------------------------------------------------------------------------------------------
 
 
-def log(desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, scope: str) -> Logged:
+def log(
+    desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, scope: str, redact: bool = False
+) -> Logged:
     """The steps of `Memory.log`."""
     desk.must_be_enabled()
     if session is None and desk.session is None:
         fix = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
         raise NoScope("no session is known whose turns these are", fix)
     name = _name(session if session is not None else desk.session, "session id")
-    keeper = _Keeper(desk, scope, _name(client or desk.client or _UNKNOWN, "client's name"))
+    keeper = _Keeper(desk, scope, _name(client or desk.client or _UNKNOWN, "client's name"), kept=turns.LIVE)
     tools = Tools()
     for number, one in enumerate(given, 1):
-        for said in _gated(one, number, tools):
+        for said in _gated(one, number, tools, redact):
             keeper.add(name, said)
     return keeper.done(name)
 
 
 def import_history(
     desk: Desk, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None,
-    written: str | None = None,
+    written: str | None = None, kept: str = "",
 ) -> list[Logged]:  # fmt: skip
     """The steps of `Memory.import_history`: a file, or every transcript in a folder. They are kept as the client's; the
-    dialect they are `written` in is the client's own, if it is not named."""
+    dialect they are `written` in is the client's own, if it is not named; `kept` says whether a hook brings them."""
     desk.must_be_enabled()
     who = _name(client, "client's name") if client is not None else None
     place = os.fspath(path)
     if not os.path.isdir(place):
-        return _imported(desk, place, who, written or who, scope, progress or Progress(), must=True)
+        return _imported(desk, place, who, written or who, scope, progress or Progress(), True, kept)
     return [
         one
         for file in _files(place, desk.config.home)
-        for one in _imported(desk, file, who, written or who, scope, progress or Progress(), must=False)
+        for one in _imported(desk, file, who, written or who, scope, progress or Progress(), False, kept)
     ]
 
 
@@ -82,7 +85,7 @@ def _files(folder: str, home: str) -> Iterator[str]:
 
 
 def _imported(
-    desk: Desk, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool
+    desk: Desk, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
 ) -> list[Logged]:
     with Source(path) as source:
         try:
@@ -95,7 +98,7 @@ def _imported(
             if must:
                 raise unknown(source)
             return []
-        keeper = _Keeper(desk, scope, client or reader.CLIENT, folder(source, reader))
+        keeper = _Keeper(desk, scope, client or reader.CLIENT, folder(source, reader), kept)
         source.progress = progress
         progress.start(f"reading {source.name}", source.size)
         try:
@@ -128,12 +131,12 @@ def _of_folder(desk: Desk, folder: str) -> Desk:
     return other
 
 
-def _gated(given: object, number: int, tools: Tools) -> Iterator[Said]:
+def _gated(given: object, number: int, tools: Tools, redact: bool) -> Iterator[Said]:
     """The turns of one mapping, if they may be kept; nothing where it says nothing."""
     try:
         if not isinstance(given, Mapping):
             raise UsageError(f"a turn is a mapping, not {type(given).__name__}", 'Such as {"role": "user", "text": "..."}')
-        said = _gate(given)
+        said = _gate(given, redact)
     except HoldfastError as error:
         error.message = f"turn {number}: {error.message}"
         error.fix = f"{error.fix}; turns before it may be kept, and none is ever added twice".lstrip("; ")
@@ -143,10 +146,12 @@ def _gated(given: object, number: int, tools: Tools) -> Iterator[Said]:
     yield from chat.calls(dict(given), None, tools)
 
 
-def _gate(given: Mapping[str, Any]) -> Said | None:
+def _gate(given: Mapping[str, Any], redact: bool) -> Said | None:
     speaker = given.get("speaker") or given.get("name") or None
     if speaker is not None:
         speaker = guard.one_line(speaker, "speaker", 200)
+        if not redact:
+            guard.no_secret(speaker, "a speaker", fix="Give another name, or log it with redact=True")
     role = turns.role_of(given.get("role"), speaker)
     if role is None:
         raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(turns.ROLES)}")
@@ -157,25 +162,36 @@ def _gate(given: Mapping[str, Any]) -> Said | None:
     if isinstance(text, str):
         text = turns.stripped(text)
         text = turns.cut(text, turns.TOOL_BYTES) if role == "tool" else text
-    text = guard.text(text, turns.TURN_BYTES, "a turn")
+    text = guard.text(text, turns.TURN_BYTES, "a turn", allowed=redact)  # the keeper redacts it
     id = given.get("id")
     return Said(role, text, str(id) if id is not None and id != "" else None, turns.time_of(given.get("time")), speaker)
 
 
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
-        raise InvalidKey(f"not a valid {what}: {ascii(value)[:80]}", "Use up to 500 characters on one line")
+        raise InvalidKey(f"not a valid {what}: {ascii(guard.cleaned(str(value)))[:80]}", "Use up to 500 characters on one line")
+    guard.no_secret(value, f"a {what}", fix="Give it another name")
     return value
+
+
+def _without_secrets(said: Said) -> Said:
+    """A turn as it may be kept; one with too many places to look at is a mark, and those after it are kept all the same."""
+    text, rules = guard.withheld(said.text)
+    speaker = guard.withheld(said.speaker)[0] if said.speaker else said.speaker
+    id = guard.withheld(said.id)[0] if said.id else said.id
+    if not rules and (speaker, id) == (said.speaker, said.id):
+        return said
+    return said.replace(text=text, speaker=speaker, id=id)
 
 
 class _Keeper:
     """Sorts turns by session, and writes them in batches."""
 
-    def __init__(self, desk: Desk, scope: str, client: str, where: str = "") -> None:
-        self._desk = desk
+    def __init__(self, desk: Desk, scope: str, client: str, where: str = "", kept: str = "") -> None:
+        self._desk, self._kept = desk, kept
         self._places = _places(_of_folder(desk, where) if where and scope == "project" else desk, scope)
         self._client = client
-        self._counts: dict[str, list[int]] = {}
+        self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
         self._paths: dict[str, str] = {}
         self._open: dict[str, _Session] = {}
         self._seen = Tally()
@@ -184,6 +200,7 @@ class _Keeper:
     def add(self, session: str, said: Said) -> None:
         if not said.text.strip():
             return
+        session, said = guard.withheld(session)[0], _without_secrets(said)
         one = self._session(session)
         one.pending.append(turns.counted(said, session, self._seen))
         self._waiting += 1
@@ -200,8 +217,9 @@ class _Keeper:
     def done(self, session: str, broken: int = 0) -> Logged:
         """What happened to one session."""
         self.flush()
-        added, known = self._counts.get(session, (0, 0))
-        return Logged(session, self._client, added, known, self._paths.get(session) or self._roll(session).path, broken)
+        added, known, purged, redacted = self._counts.get(session, (0, 0, 0, 0))
+        path = self._paths.get(session) or self._roll(session).path
+        return Logged(session, self._client, added, known, path, broken, purged, redacted)
 
     def all(self, otherwise: str, broken: int) -> list[Logged]:
         """What happened to each; what could not be read is counted with the first."""
@@ -216,7 +234,8 @@ class _Keeper:
                 self._open.pop(next(iter(self._open))).flush()
             roll = self._roll(name)
             self._paths[name] = roll.path
-            one = _Session(roll, name, self._client, self._counts.setdefault(name, [0, 0]))
+            counts = self._counts.setdefault(name, [0, 0, 0, 0])
+            one = _Session(roll, name, self._client, counts, self._desk, self._kept)
         self._open[name] = one  # the last used is the last
         return one
 
@@ -230,11 +249,13 @@ class _Keeper:
 class _Session:
     """One session that is being written."""
 
-    def __init__(self, roll: Roll, name: str, client: str, counts: list[int]) -> None:
+    def __init__(self, roll: Roll, name: str, client: str, counts: list[int], desk: Desk, kept: str = "") -> None:
         self.pending: list[Said] = []
         self._roll = roll
+        self._kept = kept
         self._name, self._client = name, client
         self._counts = counts
+        self._desk = desk
         self._known = Known()
         self._place = Place()
 
@@ -251,11 +272,15 @@ class _Session:
                 self._known.add(said)
         said_now, self.pending = self.pending, []
         new = [one for said in said_now if (one := self._known.admit(said))]
-        self._counts[0] += len(new)
         self._counts[1] += len(said_now) - len(new)
+        purged = self._desk.purged_turns([(self._name, said.id or "", said.text) for said in new], standing=False)
+        new = [said for place, said in enumerate(new) if place not in purged]
+        self._counts[0] += len(new)
+        self._counts[2] += len(purged)
+        self._counts[3] += sum([_REDACTED in f"{said.speaker} {said.text}" for said in new])
         lines = [turns.render(one) for one in new]
         if empty and new:
-            lines.insert(0, turns.render_header(Header(self._name, self._client, new[0].time or dates.now())))
+            lines.insert(0, turns.render_header(Header(self._name, self._client, new[0].time or dates.now(), self._kept)))
         return lines
 
 
@@ -281,7 +306,7 @@ def expand(desk: Desk, what: str, before: int, after: int, session: str | None) 
     if not desk.config.enabled:
         return []
     roll, first, last = _cited(desk, what) or _found(desk, what, session)
-    around = _around(roll, first, last, before, after)
+    around = _around(desk, roll, first, last, before, after)
     if not around:
         raise _missing(what)
     return around
@@ -338,7 +363,7 @@ def _line_of(roll: Roll, id: str) -> int | None:
     return None
 
 
-def _around(roll: Roll, first: int, last: int, before: int, after: int) -> list[Turn]:
+def _around(desk: Desk, roll: Roll, first: int, last: int, before: int, after: int) -> list[Turn]:
     """The turns on those lines and around them; none if those lines hold none."""
     ahead: deque[Turn] = deque(maxlen=before)
     there: list[Turn] = []
@@ -353,7 +378,10 @@ def _around(roll: Roll, first: int, last: int, before: int, after: int) -> list[
             break
         else:
             follow.append(turn)
-    return [*ahead, *there, *follow] if there else []
+    around = [*ahead, *there, *follow]
+    gone = desk.purged_turns([(one.session, one.id or "", one.text) for one in around])
+    left = [one for place, one in enumerate(around) if place not in gone]  # what was purged and came back is not told
+    return left if any(one in left for one in there) else []
 
 
 def _missing(what: str) -> NotFound:

@@ -209,13 +209,16 @@ class Database:
         """BEGIN IMMEDIATE ... COMMIT around a `with`; durable means on the disk when it ends."""
         return Transaction(self, durable)
 
-    def scrub(self) -> None:
-        """Leave nothing of deleted rows in the write-ahead log."""
+    def scrub(self, seconds: float | None = None) -> None:
+        """Leave nothing of deleted rows in the write-ahead log; wait so long for readers of old pages."""
         with self.lock:
             if not _files(self._path)[0]:
                 return
             try:
-                left = self.opened().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                db = self.opened()
+                db.set_busy_timeout(int((self._seconds if seconds is None else seconds) * 1000))
+                left = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                db.set_busy_timeout(int(self._seconds * 1000))
             except apsw.Error as error:
                 raise self.failed(error) from error
         if left and left[0]:
@@ -461,6 +464,12 @@ def _inode(path: str) -> int:
         return os.lstat(path).st_ino
     except OSError:
         return 0
+
+
+def in_use(path: str) -> bool:
+    """Whether anybody in this process has this database open."""
+    real = os.path.realpath(path)
+    return any(one._path == real and one._db is not None for reference in list(_databases) if (one := reference()))
 
 
 # No connection may be open across a fork: SQLite in the child would take the parent's locks for its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import page
 from holdfast.dates import stamp as utc
 from holdfast.errors import Conflict, NotFound
-from holdfast.note import KEY, Fact, Note, Record, Scope, Source, Version, digest, title_of
+from holdfast.note import KEY, ORIGINS, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
 from holdfast.page import Head, Page, clean
 from holdfast.pattern import pattern
 
@@ -71,6 +71,8 @@ class Doc(Record):
     problem: str
     passages: tuple[Passage, ...]
     facts: tuple[Fact, ...]
+    trust: str = ""  # of a note: how far its text can be trusted,
+    exposed: bool = False  # and whether it seems to hold a secret
 
 
 def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False) -> Doc:
@@ -84,7 +86,7 @@ def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool 
         scope, "notes", name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
         leaf.lines, leaf.older + 1, _problem(key, leaf), passages,
-        _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]),
+        _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]), leaf.trust, leaf.exposed,
     )  # fmt: skip
 
 
@@ -214,10 +216,31 @@ class Leaf(Record):
     text: str
     lines: tuple[int, int]
     older: int
+    gated: bool = False  # whether its text passed the gate just now, and so holds no secret
 
     @property
     def digest(self) -> str:
         return digest(self.data)
+
+    @property
+    def exposed(self) -> bool:
+        """Whether its text seems to hold a secret."""
+        if self.gated:
+            return False
+        from holdfast import secrets
+
+        return secrets.exposes(clean(self.text))
+
+    @property
+    def trust(self) -> str:
+        """How far its text can be trusted: as far as what it was made from, or as a person's own once one approved it."""
+        approved = self.head.approved is not None and self.head.approved[1] == mark_of(self.text)
+        return ORIGINS[0] if approved else self.head.source.trusted
+
+
+def mark_of(text: str) -> str:
+    """What an approval names a text by."""
+    return digest(text.encode("utf-8", "surrogateescape"))
 
 
 def opened(data: bytes, modified: int) -> Leaf:
@@ -235,17 +258,25 @@ def restored(leaf: Leaf, now: str) -> Leaf:
     return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
 
 
-def note_of(scope: Scope, key: str, leaf: Leaf) -> Note:
-    """The note as its file says."""
+def approved(leaf: Leaf, now: str) -> Leaf:
+    """The same note, whose text a person read and let pass."""
+    head = leaf.head.replace(approved=(now, mark_of(leaf.text)))
+    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+
+
+def note_of(scope: Scope, key: str, leaf: Leaf, quarantine: tuple[str, ...] = ()) -> Note:
+    """The note as its file says; what is trusted no more than `quarantine` says is marked."""
     head = leaf.head
     return Note(
         scope, key, head.id, clean(leaf.text), head.type, head.tags, head.created, head.updated, head.source,
         head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", leaf.lines, leaf.digest,
-        leaf.older + 1,
+        leaf.older + 1, leaf.trust in quarantine,
     )  # fmt: skip
 
 
-def note_at(scope: Scope, key: str, leaf: Leaf, as_of: str, known_at: str | None) -> Note:
+def note_at(
+    scope: Scope, key: str, leaf: Leaf, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
+) -> Note:
     """The note as it was."""
     versions = versions_of(leaf)
     place = version_at(versions, as_of, known_at)
@@ -255,6 +286,7 @@ def note_at(scope: Scope, key: str, leaf: Leaf, as_of: str, known_at: str | None
     return note_of(scope, key, leaf).replace(
         text=version.text, type=version.type, tags=version.tags, updated=version.recorded, source=version.source,
         valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(leaf, place),
+        quarantined=(version.source.trusted if place else leaf.trust) in quarantine,
     )  # fmt: skip
 
 
@@ -308,6 +340,10 @@ class Draft(Record):
     valid_to: str | None = None
     pinned: bool | None = None
     expected: str | None = None
+    amends: bool | None = None  # whether it is made from the text before it; unsaid, everything but a person's own is
+    redacted: tuple[str, ...] = ()  # rules whose names stand in place of secrets
+    allowed: str = ""  # which secrets a person wants kept, by their rules, and why
+    gated: bool = False  # whether all of the text was looked through for secrets
 
 
 def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str, Leaf]:
@@ -318,26 +354,26 @@ def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str,
             new_id, draft.type or "project", draft.tags or (), now, now, draft.source, draft.valid_from or now,
             draft.valid_to, bool(draft.pinned), "", (),
         )  # fmt: skip
-        return "created", _leaf(page.new(head, draft.text), head, draft.text, 0)
+        return "created", _leaf(page.new(head, draft.text), head, draft.text, 0, draft.gated)
     head = old.head
     now = max(now, head.updated)  # the clock may go backwards; a note's history does not
     if not _differs(draft, head, old.text):
         return "unchanged", old
-    new = _head(draft, head.replace(id=head.id or new_id), now)
+    new = _head(draft, head.replace(id=head.id or new_id), now).replace(source=_source(draft, old))
     closed = max(new.valid_from, head.valid_from)
     if head.valid_to and head.valid_from <= head.valid_to < closed:
         closed = head.valid_to
     before = Version(
         old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed
     )
-    return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1)
+    return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.gated)
 
 
-def _leaf(sheet: Page, head: Head, text: str, older: int) -> Leaf:
+def _leaf(sheet: Page, head: Head, text: str, older: int, gated: bool = False) -> Leaf:
     """A file we are about to write, without reading it back."""
     first = page.first_line(sheet)
     data = page.render(sheet).encode("utf-8", "surrogateescape")
-    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older)
+    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older, gated)
 
 
 def _head(draft: Draft, head: Head, now: str) -> Head:
@@ -345,12 +381,24 @@ def _head(draft: Draft, head: Head, now: str) -> Head:
         type=draft.type or head.type,
         tags=head.tags if draft.tags is None else draft.tags,
         updated=now,
-        source=draft.source,
+        approved=None,
         valid_from=draft.valid_from or now,
         valid_to=draft.valid_to,
         restored="",
         pinned=head.pinned if draft.pinned is None else draft.pinned,
     )
+
+
+def _source(draft: Draft, old: Leaf) -> Source:
+    """Who says it now. What nobody trusted does not become more so by being written anew: only a person's own text does."""
+    source, before = draft.source, old.head.source
+    if not (source.origin != ORIGINS[0] if draft.amends is None else draft.amends):
+        return source
+    if draft.amends:
+        session = (f"session:{before.session}",) if before.session and before.session != source.session else ()
+        source = source.replace(made_from=tuple(dict.fromkeys((*before.made_from, *session, *source.made_from))))
+    trust = lowest(source.trusted, old.trust)
+    return source if trust == source.trusted else source.replace(trust=trust)
 
 
 def _differs(draft: Draft, head: Head, text: str) -> bool:

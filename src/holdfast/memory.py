@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 
 from holdfast import config as configuration
-from holdfast import dates
+from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
-from holdfast.errors import Conflict, NotFound, UsageError
+from holdfast.errors import UsageError
 from holdfast.index.sqlite import Asked, note_of_row
 from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Cleared, Forgotten, Note, Progress, stamp, tags_of
+from holdfast.provenance import Provenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # `list` is a verb here
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
     from types import TracebackType
     from typing import Any, Self
 
@@ -25,15 +26,14 @@ if TYPE_CHECKING:
     from holdfast.embedding import Left
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
-    from holdfast.leaf import Draft
-    from holdfast.note import Binned, Fact, FactSet, Logged, Problem, Receipt, Scope, Stored, Turn, Version
+    from holdfast.note import Binned, Fact, FactSet, Logged, Problem, Receipt, Stored, Turn, Version
     from holdfast.rendering import Rendered
     from holdfast.scaffold import Scaffolded
     from holdfast.scaffold.boot import Boot
 
 
 @typed_errors
-class Memory:
+class Memory(Provenance):
     """One caller's memory in one home: its session, its project, its agent, and what is global."""
 
     def __init__(
@@ -70,35 +70,32 @@ class Memory:
         pinned: bool | None = None,
         origin: str | None = None,
         expected: str | None = None,
+        made_from: str | Iterable[str] | None = None,
+        again: bool = False,
+        redact: bool = False,
+        allow_secret: str | None = None,
     ) -> Stored:
         """Keep a text. On a key that exists it becomes the current version and the old one stays in the history.
-        `expected` is the `version` of the note you saw: if it is another by now, `Conflict`, and nothing is written."""
+        `expected` is the `version` of the note you saw: if it is another by now, `Conflict`, and nothing is written.
+        `made_from` is what it came from (an address, a path, `note:KEY`): it is trusted no more than that. What was purged is
+        refused, unless a person wants it `again`; a secret, unless it is to `redact` or a person says why to `allow_secret`."""
         desk = self._desk
         desk.must_be_enabled()
-        draft = desk.draft(text, key, type, tags, valid_from, valid_to, pinned, origin, expected)
+        draft = desk.draft(
+            text, key, type, tags, valid_from, valid_to, pinned, origin, expected, made_from, redact, allow_secret
+        )
         place = desk.place_of(desk.scope(scope), draft.key)
-        return desk.write(place, draft.key, lambda _: draft)
+        return desk.write(place, draft.key, lambda _: draft, again)
 
     def store_many(
-        self, notes: Iterable[Mapping[str, Any]], *, scope: str = "project", origin: str | None = None
+        self, notes: Iterable[Mapping[str, Any]], *, scope: str = "project", origin: str | None = None, redact: bool = False
     ) -> List[Stored]:
         """Keep many at once, with one flush for all: every one is kept, or none and the error names the bad one.
         Each is a mapping with `text` and, if you like, the other words that `store` takes."""
-        desk = self._desk
-        desk.must_be_enabled()
-        place = desk.scope(scope)
-        drafts: dict[str, Draft] = {}
-        given: List[str] = []
-        for number, note in enumerate(notes, 1):
-            draft = desk.draft_of(note, number, origin)
-            if drafts.setdefault(draft.key, draft) != draft:
-                raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
-            given.append(draft.key)
-        places: dict[Scope, List[Draft]] = {}
-        for draft in drafts.values():
-            places.setdefault(desk.place_of(place, draft.key), []).append(draft)
-        stored = {one.note.key: one for there, some in places.items() for one in desk.write_many(there, some)}
-        return [stored[key] for key in given]
+        from holdfast import storing
+
+        self._desk.must_be_enabled()
+        return storing.store_many(self._desk, notes, self._desk.scope(scope), origin, redact)
 
     def fact(
         self,
@@ -110,26 +107,23 @@ class Memory:
         many: bool = False,
         scope: str = "project",
         origin: str | None = None,
+        made_from: str | Iterable[str] | None = None,
     ) -> FactSet:
         """Write `label: value` about a subject, as of a day. The value before it is struck through and dated."""
         from holdfast import stating
 
         self._desk.must_be_enabled()
-        return stating.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin)
+        return stating.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin, made_from)
 
     def log(
-        self,
-        turns: Iterable[Mapping[str, Any]],
-        *,
-        session: str | None = None,
-        client: str | None = None,
-        scope: str = "project",
-    ) -> Logged:
+        self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
+        scope: str = "project", redact: bool = False,
+    ) -> Logged:  # fmt: skip
         """Keep what was said in a session, word for word. Each turn is a mapping with `text` (or `content`), a `role` or a
         `speaker`, and if you like a `time` and an `id`; one that is kept already is not added again."""
         from holdfast import history
 
-        return history.log(self._desk, turns, session, client, scope)
+        return history.log(self._desk, turns, session, client, scope, redact)
 
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
@@ -141,8 +135,6 @@ class Memory:
 
     def forget(self, key: str, *, scope: str | None = None) -> Forgotten:
         """Put a note in the trash: gone from every answer at once, restorable for 30 days."""
-        from holdfast import guard
-
         self._desk.must_be_enabled()
         places = self._desk.places_of(guard.key_of_note(key), scope)
         moved = [place for place in places if self._desk.bin(place, [key], "trash")]
@@ -155,59 +147,65 @@ class Memory:
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
         another key, if the old one has been taken since."""
-        from holdfast import guard
-        from holdfast.shelf.folder import Changed
+        from holdfast.erasing import back
 
-        desk = self._desk
-        desk.must_be_enabled()
-        name = guard.key(under if under is not None else key, "bring it back under one: `holdfast restore NAME --as KEY`")
-        for place in desk.places(scope):
-            binned = desk.shelf.binned(place, key)
-            if not binned:
-                continue
-            try:
-                desk.shelf.unbin(place, binned[0], name)
-            except Changed:
-                fix = f"Bring it back under another: `holdfast restore {key} --as OTHER`"
-                raise Conflict(f"another note has the key {name!r} by now", fix) from None
-            desk.brought_back(place, name, touched=binned[0].part == "archive")
-            return self.get(name, scope=place.kind)
-        raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
+        self._desk.must_be_enabled()
+        name, place = back.restore(self._desk, key, scope, under)
+        return self.get(name, scope=place.kind)
+
+    def forget_session(self, session: str, *, client: str | None = None) -> Forgotten:
+        """Put the transcript of a session in the trash: gone from every answer at once, restorable for 30 days."""
+        from holdfast.erasing import back
+
+        self._desk.must_be_enabled()
+        return back.forget_session(self._desk, *guard.session(session, client, needed=True))
+
+    def restore_session(self, session: str, *, client: str | None = None) -> Logged:
+        """Bring back the transcript of a session that was forgotten."""
+        from holdfast.erasing import back
+
+        self._desk.must_be_enabled()
+        return back.restore_session(self._desk, *guard.session(session, client, needed=True))
 
     def trash(self, *, scope: str | None = None) -> List[Binned]:
         """What can be restored, newest first."""
         places = self._desk.places(scope) if self.config.enabled else []
         return [one for place in places for one in self._desk.shelf.binned(place)]
 
-    def purge(self, key: str, *, scope: str | None = None) -> Receipt:
-        """Remove a note for good: file, history, trash, archive, index, usage. Answers when that has been checked."""
-        from holdfast import erasing, guard
+    def purge(
+        self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
+        client: str | None = None, text: str | bytes | None = None, files: bool = False,
+    ) -> Receipt:  # fmt: skip
+        """Remove for good a note, with `transcripts` also the turns that say it; or a whole `session`; or a `text` wherever it
+        stands, in `files` too. Answers when every byte has been read back; it cannot come back unless a person says so."""
+        from holdfast import erasing
 
         self._desk.must_be_enabled()
-        receipt = erasing.purge(self._desk, self._desk.places_of(guard.key_of_note(key), scope, binned=True), key)
-        written, failed = self._render_anew()
-        checks = [*receipt.checks, *[f"rendered anew: {path}" for path in written]]
-        beyond = [*receipt.beyond_reach, *[f"the block in {one}" for one in failed]]
-        return receipt.replace(checks=tuple(checks), beyond_reach=tuple(beyond))
+        return erasing.purge(self._desk, key, scope, transcripts, *guard.session(session, client), text, files, self._told_of)
+
+    def receipts(self, id: str | None = None) -> List[Receipt]:
+        """What was purged, newest first: what went, how that was checked, and not a word of it."""
+        from holdfast import erasing
+
+        return erasing.receipts(self._desk, guard.string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
         """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
-        desk = self._desk
-        desk.must_be_enabled()
-        count = 0
-        for place in desk.places(scope if isinstance(scope, str) else ""):
-            names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
-            count += len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
-        cleared = Cleared(count)
+        from holdfast.erasing import back
+
+        self._desk.must_be_enabled()
+        cleared = Cleared(back.clear(self._desk, scope))
         cleared.beyond_reach = tuple(self._render_anew()[1])
         return cleared
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
         """Archive what has not been updated for its scope's time, and empty trash that is too old to restore."""
-        from holdfast import retention
+        from holdfast import erasing, retention
 
         self._desk.must_be_enabled()
         archived = retention.run(self._desk, dry_run)
+        if not dry_run:
+            erasing.finish(self._desk)
         if archived and not dry_run:
             self._render_anew()
         return archived
@@ -259,12 +257,15 @@ class Memory:
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         place, there = self._desk.note(key, scope)
-        return leaf.note_at(place, key, there, moment, known) if moment else leaf.note_of(place, key, there)
+        held = self.config.quarantine
+        return leaf.note_at(place, key, there, moment, known, held) if moment else leaf.note_of(place, key, there, held)
 
     def list(
-        self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None
-    ) -> List[Note]:
-        """The notes this caller may see, newest first, pinned ones before."""
+        self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
+        source: str | None = None,
+    ) -> List[Note]:  # fmt: skip
+        """The notes this caller may see, newest first, pinned ones before; only those that came from a `source`, be it by way
+        of other notes."""
         desk = self._desk
         wanted = _one_of(type, TYPES, "type") if type else None
         most = _limit(limit, 10**9) if limit is not None else -1
@@ -272,6 +273,12 @@ class Memory:
             return []
         folders = desk.folders(scope)
         desk.look(folders)
+        if source is not None:
+            from holdfast import sweeping
+
+            paths = sweeping.paths(desk, source, folders)
+            every = desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags)))
+            return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
         return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most))]
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
@@ -290,25 +297,9 @@ class Memory:
         history: bool = False,
     ) -> List[Fact]:
         """What is stated about a subject, now or as of a day; with `history` everything that ever was."""
-        from holdfast import guard
+        from holdfast import stating
 
-        desk = self._desk
-        moment = dates.as_of(as_of, "as_of") if as_of is not None else stamp(dates.clock())
-        for name in (subject, label):
-            if name is not None:
-                guard.one_line(name, "subject or label")
-        if not self.config.enabled:
-            return []
-        folders = desk.folders(scope)
-        desk.look(folders)
-        moment_of = None if history else moment
-        if subject is None:
-            return desk.ask(lambda: desk.index.facts(folders, None, label, moment_of))
-        from holdfast.stated import names_of
-
-        names = desk.ask(lambda: names_of(desk.index, folders, [subject]))
-        found = [desk.ask(lambda name=name: desk.index.facts(folders, name, label, moment_of)) for name in sorted(names)]  # type: ignore[misc]
-        return list(dict.fromkeys([one for some in found for one in some]))
+        return stating.facts_of(self._desk, subject, label, as_of, scope, history)
 
     def brief(
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
@@ -330,8 +321,8 @@ class Memory:
         from holdfast import rendering
 
         self._desk.must_be_enabled()
-        project = self.project
-        return rendering.render(self.config, os.fspath(path), "" if remove else self._told_of(project), project)
+        text_of = (lambda _: "") if remove else self._told_of
+        return rendering.render(self.config, os.fspath(path), text_of, self.project)
 
     def boot(
         self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None
@@ -347,6 +338,12 @@ class Memory:
         from holdfast import history
 
         return history.expand(self._desk, of, before, after, session)
+
+    def export(self, *, scope: str | None = None) -> Generator[dict[str, Any], None, None]:
+        """Every note this caller may see, with all its versions, as plain data; of secrets only the rules, as `redacted`."""
+        from holdfast import exporting
+
+        return exporting.export(self._desk, scope)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
         """What is known about an entity and its neighbours: facts with [[links]], now or as of a day."""
@@ -378,7 +375,8 @@ class Memory:
         """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`."""
         from holdfast.browsing import read_piece
 
-        return read_piece(self.home, path, start, lines, self._desk.folders(None) if self.config.enabled else ())
+        desk, on = self._desk, self.config.enabled
+        return read_piece(self.home, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned)
 
     @property
     def files(self) -> Files:
@@ -405,9 +403,9 @@ class Memory:
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
-        from holdfast import checkup, rendering
+        from holdfast import checkup, erasing, rendering
 
-        return [*checkup.check(self._desk), *rendering.problems(self.config.home)]
+        return [*checkup.check(self._desk), *erasing.problems(self._desk), *rendering.problems(self.config.home)]
 
     def reindex(self) -> Reindexed:
         """Throw the catalogue away and build it from the shelf."""

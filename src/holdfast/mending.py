@@ -7,7 +7,8 @@ import stat
 
 from holdfast import config
 from holdfast.errors import ConfigError
-from holdfast.note import KEY, key_of
+from holdfast.guard import withheld
+from holdfast.note import KEY, Scope, key_of
 from holdfast.shelf.disk import FILE_BYTES, NOTE_FILE_BYTES
 
 
@@ -27,16 +28,17 @@ class Mending:
 
     def beside(self, path: str) -> str:
         """Keeps it beside its place, as `.old`."""
-        return self._command("mv -n", path, self._free(f"{path}.old"))
+        return self._command("mv -n", path, self._free(f"{told(path)}.old"))
 
     def moved(self, path: str, folder: str) -> str:
         """Moves it into a folder that may have to be made."""
-        target = self._free(os.path.join(folder, typeable(os.path.basename(path))))
+        target = self._free(os.path.join(folder, typeable(told(os.path.basename(path)))))
         return f"mkdir -p {quoted(folder)} && {self._command('mv -n', path, target)}"
 
     def renamed(self, path: str) -> str:
         """Gives it a name that can be asked for; to a note, one that is a key."""
         folder, name = os.path.split(path)
+        name = told(name)
         better = f"{key_of(name[:-3])}.md" if os.path.basename(folder) == "notes" and name.endswith(".md") else typeable(name)
         return self._command("mv -n", path, self._free(os.path.join(folder, better)))
 
@@ -66,6 +68,17 @@ class Mending:
             return self._command("rm", path)
         return self.renamed(path) if is_note and not KEY.match(name[:-3]) else self.edited(path)
 
+    def purge(self, scope: Scope, key: str) -> str:
+        """The words that purge a note of any scope."""
+        whose = f" --{scope.kind} {scope.id}" if scope.id else ""
+        return f"purge {key} --scope {scope.kind}{whose}"
+
+    def of_returned(self, scope: str, part: str, name: str) -> str:
+        """Takes away again what was purged and came back; a file of the tree is a person's to change."""
+        if part == "notes" and KEY.match(name[:-3]):
+            return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
+        return self.edited(os.path.join(self._home, "shelf", scope, part, name))
+
     def of_database(self, name: str) -> str:
         """Lets a database be written again; what was set aside as damaged goes where it is not reported."""
         path = os.path.join(self._home, name)
@@ -90,9 +103,9 @@ class Mending:
         return f"holdfast {words}" if by_default else f"holdfast --home {quoted(self._home)} {words}"
 
     def _command(self, verb: str, path: str, target: str = "") -> str:
-        """A command on one path; one that cannot be typed is found by its inode."""
+        """A command on one path; one that cannot be typed, or must not be shown, is found by its inode."""
         to = f" {quoted(target)}" if target else ""
-        if path.isprintable():
+        if path.isprintable() and told(path) == path:
             return f"{verb} {quoted(path)}{to}"
         return f"find {quoted(self._home)} -inum {os.lstat(path).st_ino} -exec {verb} {{}}{to} ';' -quit"
 
@@ -110,6 +123,11 @@ class Mending:
 def typeable(name: str) -> str:
     """The name with every character replaced that cannot be typed."""
     return "".join([char if char.isprintable() else "_" for char in name])
+
+
+def told(name: str) -> str:
+    """The name without a secret that somebody made it of, part by part: a report is pasted to others."""
+    return "/".join([withheld(part)[0] for part in name.split("/")])
 
 
 def quoted(path: str) -> str:

@@ -16,7 +16,7 @@ except ImportError:  # a Python built otherwise
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Self, dataclass_transform
+    from typing import Any, ClassVar, Self, dataclass_transform
 else:
 
     def dataclass_transform(**_options):
@@ -46,6 +46,7 @@ class Record:
     Subclasses list their fields as annotations; a class attribute is the field's default."""
 
     _fields: tuple[str, ...] = ()
+    _more: ClassVar[tuple[str, ...]] = ()  # properties that the plain form has besides
     _names: frozenset[str] = frozenset()
     _defaults: dict[str, Any] = {}
 
@@ -89,7 +90,7 @@ class Record:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists and scalars all the way down: what `--json` prints."""
-        return {name: _plain(self.__dict__[name]) for name in self._fields}
+        return {name: _plain(getattr(self, name)) for name in (*self._fields, *self._more)}
 
 
 def _plain(value: Any) -> Any:
@@ -100,6 +101,30 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     return value
+
+
+class Written(Record):
+    """What somebody wrote: it says which kinds of characters in it nobody would see."""
+
+    _more = ("hidden",)
+    _said: ClassVar[tuple[str, ...]] = ("text",)  # its fields of text, and
+    _called: ClassVar[tuple[str, ...]] = ()  # those of names
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The kinds, as `holdfast.hidden` calls them; of nearly every text none. The text itself is always as it was kept."""
+        said = [getattr(self, name) or "" for name in self._said]
+        names = [one for name in self._called if (value := getattr(self, name)) for one in _each(value)]
+        every = "".join(said + names).replace("\n", "")
+        if every.isascii() and every.isprintable():
+            return ()
+        from holdfast import hidden
+
+        return hidden.kinds("\n".join(said), *names)
+
+
+def _each(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
 
 
 class Scope(Record):
@@ -129,14 +154,22 @@ class Source(Record):
     agent: str | None = None
     client: str | None = None
     session: str | None = None
+    made_from: tuple[str, ...] = ()  # addresses, paths, note:ID, session:ID, tool:NAME
+    trust: str | None = None  # of the least trusted thing it was made from, where that is less than its origin
+
+    @property
+    def trusted(self) -> str:
+        """How far it can be trusted, as one of the origins."""
+        return lowest(self.origin, self.trust) if self.trust else self.origin
 
 
-class Version(Record):
+class Version(Written):
     """One text a note has had, on both clocks: when it was true, and when it was recorded.
 
     `valid_to` is the end its writer gave it; `closed` is the end that a later version put to it.
     """
 
+    _called = ("tags",)
     text: str
     type: str = "project"
     tags: tuple[str, ...] = ()
@@ -151,9 +184,10 @@ class Version(Record):
         return self.closed or self.valid_to
 
 
-class Note(Record):
+class Note(Written):
     """A memory as it stands. `version` names these very bytes: give it back as `expected` to edit safely."""
 
+    _called = ("key", "tags")
     scope: Scope
     key: str
     id: str
@@ -170,11 +204,14 @@ class Note(Record):
     lines: tuple[int, int]
     version: str
     versions: int = 1
+    quarantined: bool = False  # not trusted enough to be told to anybody who did not ask, and approved by no person
 
 
-class Fact(Record):
+class Fact(Written):
     """A dated line: what was so, from when to when, and what ended it."""
 
+    _said = ("value",)
+    _called = ("subject", "label", "links")
     subject: str
     label: str
     value: str
@@ -185,13 +222,15 @@ class Fact(Record):
     scope: Scope = Scope("global")
     path: str = ""
     line: int = 0
+    quarantined: bool = False  # it stands in a note that is
 
 
 class Stored(Record):
-    """What a store did: created, updated or unchanged."""
+    """What a store did: created, updated or unchanged; and the rules whose names stand where a secret was."""
 
     action: str
     note: Note
+    redacted: tuple[str, ...] = ()
 
 
 class FactSet(Record):
@@ -231,11 +270,20 @@ class Receipt(Record):
     checks: tuple[str, ...]
     beyond_reach: tuple[str, ...]
     time: str
+    id: str = ""  # under which it is kept; nothing where nothing was removed
+    what: str = ""  # what was purged, without a word of it
+    state: str = "done"  # or pending: something is left to do, and doctor does it as soon as it can
+    pending: tuple[str, ...] = ()  # what that is
+    turns: int = 0  # that were taken out of transcripts
+    also_said_by: tuple[str, ...] = ()  # what says the same and was not to be removed
+    told: tuple[str, ...] = ()  # to whom it had been told
+    taken_back: str = ""  # when a person stored it again on purpose
 
 
-class Hit(Record):
+class Hit(Written):
     """A passage that answers, with where it stands and why it may be believed."""
 
+    _called = ("key", "tags", "session", "speaker")
     kind: str  # note, past, file, turn
     scope: Scope
     key: str
@@ -251,6 +299,7 @@ class Hit(Record):
     session: str | None = None
     speaker: str | None = None
     why: dict[str, list[float]] | None = None
+    quarantined: bool = False
 
 
 class Answer(Record):
@@ -300,9 +349,10 @@ class Problem(Record):
     path: str = ""
 
 
-class Turn(Record):
+class Turn(Written):
     """One thing that was said in a session, word for word. `number` counts the lines of its file after the header."""
 
+    _called = ("speaker", "session")
     id: str
     role: str  # user, assistant, system, tool
     speaker: str | None
@@ -323,6 +373,8 @@ class Logged(Record):
     known: int
     path: str
     broken: int = 0
+    purged: int = 0  # turns that were left out: they say what was purged
+    redacted: int = 0  # turns that held a secret: the name of its rule stands in its place
 
 
 class Progress:
@@ -331,6 +383,11 @@ class Progress:
     def start(self, what: str, total: int) -> None: ...
     def step(self, count: int = 1) -> None: ...
     def end(self) -> None: ...
+
+
+def lowest(*origins: str) -> str:
+    """The least trusted of some origins."""
+    return max(origins, key=ORIGINS.index)
 
 
 def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[str, ...]:
@@ -391,6 +448,11 @@ def stamp(seconds: float) -> str:
 def digest(data: bytes) -> str:
     """32 hexadecimal digits that name these bytes."""
     return str(blake2b(data, digest_size=16).hexdigest())
+
+
+def keyed_digest(data: bytes, key: bytes) -> str:
+    """The same, made with a key: whoever does not have it cannot try out what the bytes were."""
+    return str(blake2b(data, key=key, digest_size=16).hexdigest())
 
 
 def new_id(milliseconds: int) -> str:

@@ -17,6 +17,7 @@ text can forge history. `render(parse(text)) == text` for every text.
 
 from __future__ import annotations
 
+from holdfast import remarks
 from holdfast.dates import DAY, STAMP
 from holdfast.note import ORIGINS, TYPES, Record, Source, Version, tags_of
 from holdfast.pattern import pattern
@@ -48,7 +49,7 @@ _STAMP = pattern(rf"(?a){STAMP}\Z")
 _REAL = pattern(r"(?a)(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\Z")
 _ID = pattern(r"[\w.-]{1,64}\Z")
 _ODD = pattern("[<>\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-_BEHIND = pattern(rf"(?:{_QUOTED}|'[^']*'|[^\"'#]|(?<![ \t])#)*+#")  # a comment behind a value
+_WHO = ("origin", "agent", "client", "session")
 
 
 class Page(Record):
@@ -75,6 +76,11 @@ class Head(Record):
     pinned: bool = False
     restored: str = ""  # from the archive: its time starts again
     problems: tuple[str, ...] = ()
+    approved: tuple[str, str] | None = None  # when a person did, and the digest of the text they saw
+
+    @property
+    def trust(self) -> str:
+        return self.source.trust or ""
 
 
 def parse(text: str) -> Page:
@@ -144,6 +150,8 @@ def head_of(page: Page) -> Head:
             values[name] = reader(_value(name, raw))
         except ValueError as error:
             problems.append(f"{name}: {error}")
+    if trust := values.pop("trust", None):
+        values["source"] = values.get("source", Source()).replace(trust=trust)
     return Head(**values, problems=tuple(problems))
 
 
@@ -225,7 +233,9 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> t
         "tags": _flow(head.tags) if head.tags else "",
         "created": head.created,
         "updated": head.updated,
-        "source": _source_line(head.source),
+        "source": _flow(_who(head.source)),
+        "trust": head.trust,
+        "approved": _flow(dict(zip(("time", "text"), head.approved, strict=True))) if head.approved else "",
         "valid_from": head.valid_from if head.valid_from != head.updated else "",
         "valid_to": head.valid_to or "",
         "pinned": "true" if head.pinned else "",
@@ -236,16 +246,19 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> t
         if name not in _READERS:
             kept.append((name, raw))
         elif name not in ours:  # said twice: the first one counts
-            kept.append(("", _comment(raw)))
+            kept.append(("", remarks.comment(raw)))
         else:
             value = ours.pop(name)
-            kept.extend(_field(name, raw, value, getattr(head, name), newline))
+            meant = head.source.replace(trust=None) if name == "source" else getattr(head, name)
+            kept.extend(_field(name, raw, value, meant, newline))
     kept.extend((name, f"{name}: {value}{newline}") for name, value in ours.items() if value)
     return tuple(kept)
 
 
-def _source_line(source: Source) -> str:
-    return _flow({name: value for name in Source._fields if (value := getattr(source, name))})
+def _who(source: Source) -> dict[str, object]:
+    """Who said it and what it was made from, as far as there is anything to say."""
+    said: dict[str, object] = {name: value for name in _WHO if (value := getattr(source, name))}
+    return {**said, "from": source.made_from} if source.made_from else said
 
 
 def _field(name: str, raw: str, value: str, meant: object, newline: str) -> list[tuple[str, str]]:
@@ -254,32 +267,21 @@ def _field(name: str, raw: str, value: str, meant: object, newline: str) -> list
         was = _value(name, raw)
         read: Any = _READERS[name](was)
     except ValueError:
-        beside = _comment(raw)
+        beside = remarks.comment(raw)
     else:
         if read == meant:
             return [(name, raw)]
-        beside = _comment(raw) if name == "source" and not _all_read(read, was) else _comments(raw)
+        beside = remarks.comment(raw) if name == "source" and not _all_read(read, was) else _beside(raw)
     return [(name, f"{name}: {value}{newline}{beside}")] if value else [("", beside)] if beside else []
 
 
 def _all_read(source: Source, value: dict[str, object]) -> bool:
-    return all(getattr(source, name, None) == said for name, said in value.items())
+    return value == {name: list(said) if isinstance(said, tuple) else said for name, said in _who(source).items()}
 
 
-def _comment(raw: str) -> str:
-    return "".join([f"# {line}\n" for line in raw.split("\n")[:-1]])
-
-
-def _comments(raw: str) -> str:
-    """The comments and blank lines of a field; one behind a value keeps its line, which becomes a comment."""
-    lines = raw.split("\n")[:-1]
-    kept = [line if _is_comment(line) else f"# {line}" for line in lines if _is_comment(line) or _BEHIND.match(line)]
-    return "".join([f"{line}\n" for line in kept])
-
-
-def _is_comment(line: str) -> bool:
-    bare = line.lstrip()
-    return not bare or bare.startswith("#")
+def _beside(raw: str) -> str:
+    """What a person said beside a value; mostly nothing."""
+    return remarks.comments(raw) if "#" in raw or raw.count("\n") > 1 else ""
 
 
 def _fields(inside: str) -> tuple[tuple[str, str], ...]:
@@ -296,7 +298,7 @@ def _fields(inside: str) -> tuple[tuple[str, str], ...]:
 
 def _value(name: str, raw: str) -> Any:
     """A field's value: quickly when it is written as we write, through YAML when a person wrote more."""
-    raw = _above_comments(raw)
+    raw = raw if raw.count("\n") == 1 else remarks.above_comments(raw)
     text = raw[raw.index(":") + 1 :].strip()
     if _SIMPLE.match(text) and ": " not in text and not text.endswith(":"):
         return text
@@ -304,27 +306,7 @@ def _value(name: str, raw: str) -> Any:
         return items
     if text.startswith("{") and (pairs := _pairs(text)) is not None:
         return pairs
-    import yaml
-
-    if len(raw) > 16 * 1024 or raw.count("[") + raw.count("{") > 100:  # which YAML takes seconds to refuse
-        raise ValueError("too long")
-    try:
-        fields = yaml.load(raw, Loader=yaml.BaseLoader)  # BaseLoader: text, lists and maps only
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
-        raise ValueError("not valid YAML") from None
-    if not isinstance(fields, dict) or list(fields) != [name]:
-        raise ValueError("not valid YAML")
-    return fields[name]
-
-
-def _above_comments(raw: str) -> str:
-    """Without the comment lines at its end, which may hold anything."""
-    if raw.find("\n") == len(raw) - 1:
-        return raw
-    lines = raw.split("\n")
-    while len(lines) > 2 and _is_comment(lines[-2]):
-        del lines[-2]
-    return "\n".join(lines)
+    return remarks.value(name, raw)
 
 
 def _items(text: str) -> list[str] | None:
@@ -398,7 +380,9 @@ def _meta(version: Version) -> str:
         meta["type"] = version.type
     if version.tags:
         meta["tags"] = version.tags
-    meta.update({name: value for name in Source._fields if (value := getattr(version.source, name))})
+    meta |= _who(version.source)
+    if version.source.trust:
+        meta["trust"] = version.source.trust
     return f"<!-- holdfast:version {_flow(meta)} -->"
 
 
@@ -413,7 +397,7 @@ def _version(mark: re.Match[str], text: str) -> Version:
         text=text,
         type=_said(meta, "type", _a_type, "project"),
         tags=_said(meta, "tags", _some_tags, ()),
-        source=_source(meta),
+        source=_source(meta).replace(trust=_a_trust(meta["trust"]) if meta.get("trust") else None),
         recorded=_said(meta, "recorded", _a_stamp, valid_from),
         valid_from=valid_from,
         valid_to=_said(meta, "valid_to", _a_stamp, None),
@@ -444,10 +428,22 @@ def _unescaped(text: str) -> str:
 def _source(value: Any) -> Source:
     if not isinstance(value, dict):
         raise ValueError("must be {origin: ...}")
-    given = {name: item for name in Source._fields if isinstance(item := value.get(name), str) and item.isprintable()}
+    given = {name: item for name in _WHO if isinstance(item := value.get(name), str) and item.isprintable()}
     if given.get("origin", "user") not in ORIGINS:
         given["origin"] = "web"  # an origin we do not know is trusted least
-    return Source(**given)
+    came = value.get("from", ())
+    made_from = [one for one in ([came] if isinstance(came, str) else came) if isinstance(one, str) and one.isprintable()]
+    return Source(**given, made_from=tuple([one for one in made_from if one]))
+
+
+def _a_trust(value: Any) -> str:
+    return value if isinstance(value, str) and value in ORIGINS else "web"  # the same
+
+
+def _approval(value: Any) -> tuple[str, str]:
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        raise ValueError("must be {time: ..., text: ...}")
+    return _a_stamp(value.get("time")), _a_word(value["text"])
 
 
 def _a_type(value: Any) -> str:
@@ -493,6 +489,8 @@ _READERS = {
     "created": _a_stamp,
     "updated": _a_stamp,
     "source": _source,
+    "trust": _a_trust,
+    "approved": _approval,
     "valid_from": _a_stamp,
     "valid_to": _a_stamp,
     "pinned": _a_flag,

@@ -34,7 +34,7 @@ def of_answer(desk: Desk, answer: Answer) -> list[Note]:
     """The same from what somebody else's hybrid recall found."""
     near = [hit for hit in answer.hits if hit.kind == "note" and hit.score >= NEAR]
     rows = [desk.ask(lambda hit=hit: desk.index.note_named(hit.scope.folder, f"{hit.key}.md")) for hit in near]  # type: ignore[misc]
-    return [note_of_row(row) for row in rows if row]
+    return [note for row in rows if row and not (note := note_of_row(row)).quarantined]
 
 
 def _by_words(desk: Desk, prompt: str, asked: Asked) -> list[Note]:
@@ -42,24 +42,30 @@ def _by_words(desk: Desk, prompt: str, asked: Asked) -> list[Note]:
     scores = desk.index.matches(words.rarest(terms, common), asked, _CANDIDATES)
     if not scores:
         return []
+    rows = desk.index.notes_of(list(scores))
+    if any(note_of_row(row[:-2]).quarantined for row in rows):  # which must not crowd out what may be told
+        rows = desk.index.notes_of(list(desk.index.matches(words.rarest(terms, common), asked, _CANDIDATES * 16)))
     total = sum([folder[1] for folder in desk.index.folders_of(asked)])
     weights = {term: log(1 + total / max(common.get(term, 0), 0.5)) for term in terms}
     place = {scope: number for number, scope in enumerate(asked.scopes)}
     found = []
-    for *row, _, names in desk.index.notes_of(list(scores)):
+    for *row, _, names in rows:
         note = note_of_row(tuple(row))
         part = share(terms, weights, names, note.text)
-        if part >= SHARE and note.scope.folder in place and not (note.valid_to and note.valid_to <= asked.now):
+        over = note.valid_to and note.valid_to <= asked.now
+        if part >= SHARE and note.scope.folder in place and not over and not note.quarantined:
             found.append((-round(part, 6), place[note.scope.folder], note.key, note))
     return [one[-1] for one in sorted(found, key=lambda one: one[:-1])]
 
 
 def _by_meaning(desk: Desk, prompt: str, asked: Asked) -> list[Note]:
-    sought = desk.sought(prompt, asked, _CANDIDATES, None, "hybrid", False)
+    held = desk.index.count(asked.scopes, asked.now, 1)
+    sought = desk.sought(prompt, asked, min(_CANDIDATES + held, 100), None, "hybrid", False)
     if sought.mode != "hybrid":
         return _by_words(desk, prompt, asked)
     near = [one.passage for one in sought.found if one.score >= NEAR]
-    notes = {row[-2]: note_of_row(row[:-2]) for row in desk.index.notes_of(near)}
+    found = {row[-2]: note_of_row(row[:-2]) for row in desk.index.notes_of(near)}
+    notes = {passage: note for passage, note in found.items() if not note.quarantined}
     return [notes[id] for id in near if id in notes]
 
 

@@ -31,11 +31,12 @@ class Rendered(Record):
     chars: int = 0
 
 
-def render(config: Config, path: str, text: str, project: str) -> Rendered:
-    """Put the text into the file's block, the rest untouched; an empty one takes the block out."""
+def render(config: Config, path: str, text_of: Callable[[str], str], project: str) -> Rendered:
+    """Put the text of a project into the file's block, the rest untouched; an empty one takes the block out. It is asked for
+    while nobody else renders: what is purged meanwhile cannot come back with a text that was made before."""
     path = os.path.abspath(path)
     with Lock(config.home, file.LOCK, config.lock_seconds):
-        known = _load(config.home)
+        known, text = _load(config.home), text_of(project)
         made, action = _write(path, text, known.get(path, {}))
         known.pop(path, None)
         if text:
@@ -49,6 +50,14 @@ def anywhere(home: str) -> bool:
     return os.path.exists(os.path.join(home, _REGISTRY))
 
 
+def paths(home: str) -> list[str]:
+    """The files that hold a block."""
+    try:
+        return list(_load(home)) if anywhere(home) else []
+    except HoldfastError:
+        return []
+
+
 def render_anew(config: Config, text_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
     """Every block as it should be now: the files that were written, and where what is gone may still stand, each with why."""
     written, failed = [], []
@@ -60,12 +69,12 @@ def render_anew(config: Config, text_of: Callable[[str], str]) -> tuple[list[str
         project = str(kept.get("project", ""))
         try:
             there = os.path.exists(path)
-            text = text_of(project) if there else ""
             if not there:
                 failed.append(f"{path}, which is no longer there: where it was moved or copied to, the block stays as it was")
-            if render(config, path, text, project).action != "unchanged":
+            rendered = render(config, path, text_of if there else lambda _: "", project)
+            if rendered.action != "unchanged":
                 written.append(path)
-            if not text and there and os.path.exists(path):
+            if not rendered.chars and there and os.path.exists(path):
                 _keep(config, path, kept)  # empty for now: what is stored later may be shown there again
         except HoldfastError:
             failed.append(f"{path}, which cannot be written")

@@ -60,8 +60,10 @@ def answer_of(fields: dict[str, Any]) -> Answer:
     """An answer from its plain form."""
     hits = []
     for hit in fields["hits"]:
-        source = Source(**hit["source"]) if hit["source"] else None
-        hits.append(Hit(**{**hit, "scope": Scope(**hit["scope"]), "tags": tuple(hit["tags"]), "source": source}))
+        said = hit["source"]
+        source = Source(**{**said, "made_from": tuple(said["made_from"])}) if said else None
+        given = {name: hit[name] for name in Hit._fields}  # what is only worked out from them it works out again
+        hits.append(Hit(**{**given, "scope": Scope(**hit["scope"]), "tags": tuple(hit["tags"]), "source": source}))
     return Answer(**{**fields, "hits": tuple(hits)})
 
 

@@ -7,12 +7,15 @@ import zlib
 from holdfast import turns
 from holdfast.leaf import Doc, Passage, Stamp
 from holdfast.note import Source
+from holdfast.trust import ROLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from holdfast.shelf.roll import Line, Roll
+
+    PurgedTurns = Callable[[list[tuple[str, str, str]]], set[int]]  # session, id, text: the places of those that were purged
 
 _BATCH = 2_000  # turns, and
 _BYTES = 8 * 1024 * 1024  # bytes of them that are catalogued at once
@@ -32,8 +35,11 @@ class Mark:
         self.offset, self.lines, self.turns, self.sum = line.end, line.number, turns_, zlib.crc32(line.data[-256:])
 
 
-def docs(scope: str, roll: Roll, stamp: Stamp, known: tuple[int, str] | None) -> Iterator[Doc]:
-    """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far."""
+def docs(
+    scope: str, roll: Roll, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
+) -> Iterator[Doc]:
+    """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far. Turns
+    that were `purged` and stand there again are nobody's."""
     from holdfast.shelf.roll import Place
 
     mark = Mark(known[1]) if known and known[0] == stamp[0] and known[1] else Mark()
@@ -41,27 +47,44 @@ def docs(scope: str, roll: Roll, stamp: Stamp, known: tuple[int, str] | None) ->
     if mark.offset and not (grew and roll.ends_so(mark.offset, lambda last: zlib.crc32(last[-256:]) == mark.sum)):
         mark = Mark()
     header = _header(roll)
-    source = _source(roll.name, header)
-    passages: list[Passage] = []
+    sources = {role: _source(roll.name, header, role) for role in turns.ROLES}
+    batch: list[Line] = []
     size = 0
     for line in roll.lines(Place(mark.offset, mark.lines)):
         if line.end > stamp[2]:
             break  # what came since the stamp is for the next look
-        said = turns.parse(line.data)
-        if said is not None:
-            passages.append(_passage(mark.turns, said, line, header.started if header else "", source))
-            size += len(line.data)
-        mark.pass_(line, mark.turns + (said is not None))
-        if len(passages) >= _BATCH or size >= _BYTES:
+        batch.append(line)
+        size += len(line.data)
+        if len(batch) >= _BATCH or size >= _BYTES:
+            passages = _passages(batch, mark, header, sources, purged)
             yield _doc(scope, roll.name, (stamp[0], 0, mark.offset), mark, passages, header)
-            passages, size = [], 0
+            batch, size = [], 0
+    passages = _passages(batch, mark, header, sources, purged)
     yield _doc(scope, roll.name, stamp, mark, passages, header)
+
+
+def _passages(
+    lines: list[Line], mark: Mark, header: turns.Header | None, sources: dict[str, Source], purged: PurgedTurns | None
+) -> list[Passage]:
+    """A passage for each turn of these lines, which the mark passes; all are asked about at once."""
+    said = [turns.parse(line.data) for line in lines]
+    session = header.session if header else ""
+    asked = [(place, one) for place, one in enumerate(said) if one is not None]
+    gone = purged([(session, one.id or "", one.text) for _, one in asked]) if purged and asked else set()
+    left = {place: one for number, (place, one) in enumerate(asked) if number not in gone}
+    passages = []
+    for place, line in enumerate(lines):
+        one = left.get(place)
+        if one is not None:
+            passages.append(_passage(mark.turns, one, line, header.started if header else "", sources[one.role]))
+        mark.pass_(line, mark.turns + (one is not None))
+    return passages
 
 
 def _header(roll: Roll) -> turns.Header | None:
     for line in roll.lines():
         header = turns.parse_header(line.data)
-        return turns.Header(*map(_sound, (header.session, header.client, header.started))) if header else None
+        return turns.Header(*map(_sound, (header.session, header.client, header.started, header.kept))) if header else None
     return None
 
 
@@ -78,9 +101,11 @@ def _passage(number: int, said: turns.Said, line: Line, started: str, source: So
     )  # fmt: skip
 
 
-def _source(name: str, header: turns.Header | None) -> Source:
+def _source(name: str, header: turns.Header | None, role: str = "tool") -> Source:
+    """Whose words a turn is; what came out of a file that somebody imported may be anybody's."""
     client, session = (header.client, header.session) if header else ("", name)
-    return Source("import", None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
+    origin = "import" if header is None or header.imported else ROLES[role]
+    return Source(origin, None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
 
 
 def _doc(

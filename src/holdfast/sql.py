@@ -8,6 +8,10 @@ import apsw
 
 from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
 
 
@@ -53,3 +57,19 @@ def percent(path: str) -> str:
     """A path as a file: URI spells it."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
     return "".join([chr(byte) if byte in plain else f"%{byte:02x}" for byte in os.fsencode(path)])
+
+
+def pieces_of(path: str, size: int) -> Iterator[bytes]:
+    """The bytes of a database's own file, read as SQLite reads it: whoever has it open keeps their locks."""
+    try:
+        file = apsw.VFSFile("unix", path, [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    except apsw.CantOpenError:
+        return
+    try:
+        total = file.xFileSize()
+        for start in range(0, total, size):
+            yield file.xRead(min(size, total - start), start)
+    except apsw.Error as error:
+        raise ours(error, path) from error
+    finally:
+        file.xClose()

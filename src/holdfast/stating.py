@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def fact(
-    desk: Desk, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None
+    desk: Desk, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None,
+    made_from: object = None,
 ) -> FactSet:
     """The steps of `Memory.fact`."""
     subject, label, value = guard.one_line(subject, "subject", 200), guard.label(label), guard.one_line(value, "value")
+    guard.no_secret(f"{subject}\n{label}: {value}", "the fact", fix="State where it is kept, not what it is")
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _key(desk, subject, scope)
     place = desk.place_of(scope, key)
@@ -25,14 +27,34 @@ def fact(
 
     def edited(note: Note | None) -> Draft:
         edits[:] = [facts.set_fact(note.text if note else f"# {subject}\n", label, value, day, many)]
-        return desk.draft(edits[0].text, key, origin=origin)
+        return desk.draft(edits[0].text, key, origin=origin, made_from=made_from, amends=True, before=note.text if note else "")
 
-    stored = desk.write(place, key, edited)
+    stored = desk.write(place, key, edited, also=(value, f"{label}: {value}", f"{subject} {label} {value}"))
     edit, note = edits[0], stored.note
     every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
     return FactSet(edit.action, stated, tuple(retired), note)
+
+
+def facts_of(
+    desk: Desk, subject: str | None, label: str | None, as_of: object, scope: str | None, history: bool
+) -> list[Fact]:
+    """The steps of `Memory.facts`: by any of the subject's names."""
+    moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
+    for name in (subject, label):
+        if name is not None:
+            guard.one_line(name, "subject or label")
+    if not desk.config.enabled:
+        return []
+    folders = desk.folders(scope)
+    desk.look(folders)
+    moment_of = None if history else moment
+    if subject is None:
+        return desk.ask(lambda: desk.index.facts(folders, None, label, moment_of))
+    names = desk.ask(lambda: names_of(desk.index, folders, [subject]))
+    found = [desk.ask(lambda name=name: desk.index.facts(folders, name, label, moment_of)) for name in sorted(names)]  # type: ignore[misc]
+    return list(dict.fromkeys([one for some in found for one in some]))
 
 
 def _key(desk: Desk, subject: str, scope: Scope) -> str:

@@ -13,7 +13,7 @@ from _thread import RLock
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.house import Lock
 from holdfast.index.sqlite import Index, Lost
-from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc
+from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc, versions_of
 from holdfast.note import Progress, Scope
 from holdfast.shelf import ahead
 from holdfast.shelf.folder import Entry, Shelf
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.index.sqlite import Known
+    from holdfast.sessions import PurgedTurns
     from holdfast.shelf.disk import Sheet, Watch
 
+    PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
+
 PARTS = ("notes", "files", "transcripts")
+_HELD = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
+CAME_BACK = "purged, came back: receipt "  # what a file is known as that says what was purged
 _BATCH = 500
 SMALL = 200  # notes up to which index.md is made anew with every change of its scope,
 _MIDDLE = 2000  # and up to which with every call that reads it;
@@ -40,7 +45,12 @@ _MANY = 200  # from here on one process does the work, and the others wait for i
 class Sync:
     """The bridge between one shelf and its catalogue."""
 
-    def __init__(self, shelf: Shelf, index: Index, progress: Progress, lock_seconds: float) -> None:
+    def __init__(
+        self, shelf: Shelf, index: Index, progress: Progress, lock_seconds: float,
+        purged_as: PurgedAs = lambda _path, _texts: "", purged_turns: PurgedTurns | None = None,
+    ) -> None:  # fmt: skip
+        self._purged_as = purged_as  # the receipt of what was purged and stands on the shelf again
+        self._purged_turns = purged_turns
         self._shelf = shelf
         self._index = index
         self._progress = progress
@@ -255,9 +265,17 @@ class Sync:
         if sheet is None:
             return None
         if part == "notes":
-            return note_doc(scope, entry.name, opened(sheet.data, sheet.modified), sheet.stamp)
+            leaf = opened(sheet.data, sheet.modified)
+            path = f"{scope}/notes/{entry.name[:-3]}"
+            came_back = self._purged_as(path, lambda: [version.text for version in versions_of(leaf)])
+            if came_back:
+                return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
+            return note_doc(scope, entry.name, leaf, sheet.stamp)
         if b"\0" in sheet.data:
             return unread_doc(scope, part, entry.name, sheet.stamp, "")
+        came_back = self._purged_as("", lambda: [sheet.text()])
+        if came_back:
+            return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
         return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
 
     def _session(self, scope: str, entry: Entry) -> None:
@@ -270,8 +288,13 @@ class Sync:
             self._index.put([(doc, None)], lambda _: True)
             return
         roll, mark = self._rolls(scope).roll(entry.name), self._index.mark(scope, part, entry.name)
-        for doc in sessions.docs(scope, roll, entry.stamp, mark):
-            self._index.put([(doc, None)], lambda _: True)  # lines are only ever added: what was read stays so
+        for doc in sessions.docs(scope, roll, entry.stamp, mark, self._purged_turns):
+            self._index.put([(doc, None)], lambda one: self._goes_on(scope, one))
+
+    def _goes_on(self, scope: str, doc: Doc) -> bool:
+        """Whether a session's file is the one described, or has only grown: a purge puts another in its place."""
+        stamp = self._stamp(scope, "transcripts", doc.name)
+        return stamp is not None and stamp[0] == doc.stamp[0] and stamp[2] >= doc.stamp[2]
 
     def _still_there(self, scope: str, part: str, docs: list[Doc]) -> Callable[[Doc], bool]:
         """Whether a file is still the one described; looked up once, when the catalogue asks within its transaction."""
@@ -370,14 +393,34 @@ class Sync:
         return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
 
 
-def _listing(scope: str, rows: list[tuple[str, str, str, str, str]]) -> bytes:
+def _listing(scope: str, rows: list[tuple[str, str, str, str, str, int, int]]) -> bytes:
     """index.md: one line a note, for people and for clients that load a file."""
     head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
-    lines = [f"- [{key}](notes/{key}.md) ({type}, {date}): {_gist(text)}\n" for key, _, type, date, text in rows]
+    lines = [
+        f"- [{_plainly(key)}](notes/{_plainly(key)}.md) ({type}, {date}{', in quarantine' if held else ''}): "
+        f"{_HELD if held else _gist(_cleaned(text) if exposed else text)}\n"
+        for key, _, type, date, text, held, exposed in rows
+    ]
     count = "1 note" if len(rows) == 1 else f"{len(rows)} notes"
     return (f"{head}# {scope}: {count}\n\n" + "".join(lines)).encode("utf-8", "replace")
 
 
+def _cleaned(text: str) -> str:
+    """Without the secret that it seems to hold."""
+    from holdfast.guard import cleaned
+
+    return cleaned(text)
+
+
 def _gist(text: str) -> str:
-    flat = " ".join(text.replace("<!--", "&lt;!--").split())
+    flat = " ".join(_plainly(text).split())
     return flat if len(flat) <= 120 else flat[:117].rstrip() + "..."
+
+
+def _plainly(text: str) -> str:
+    """As a briefing would show it; most is plain already, and then nobody is asked."""
+    if text.isascii() and text.replace("\n", "").isprintable() and not ("<" in text or "```" in text or "~~~" in text):
+        return text
+    from holdfast.briefing import safe
+
+    return safe(text).replace("\n", " ")

@@ -3,9 +3,9 @@ files; with a prompt only notes that bear on it and that this session has not se
 
 from __future__ import annotations
 
-from holdfast import briefing, dates
+from holdfast import briefing, dates, guard
 from holdfast.desk import nameless_id
-from holdfast.errors import HoldfastError
+from holdfast.errors import Busy, HoldfastError
 from holdfast.house import exists
 from holdfast.index.sqlite import note_of_row
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_TOLD = 5  # notes that one prompt brings along
 _EVERY = -1
+_OVERVIEW = 64 * 1024  # characters of an overview: no briefing shows more
+_TRUSTED = 0  # only those that are not in quarantine
 
 
 def brief(
@@ -66,17 +68,39 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool) -> Bri
     return made
 
 
+def _safely(desk: Desk, notes: list[Note], now: str) -> list[Told]:
+    """Their lines, without a secret that somebody pasted in or keeps on purpose: a model is not told one (S2). The catalogue,
+    which has their texts, knows which ones to look through."""
+    unsafe = desk.ask(lambda: desk.index.exposed(desk.folders(None))) if notes else frozenset()
+    safe = [note.replace(text=guard.cleaned(note.text)) if note.path in unsafe else note for note in notes]
+    return [_told(note, now) for note in safe]  # cut only then: half a secret is not recognised
+
+
 def _part(desk: Desk, place: Scope, entries: int, now: str) -> Part:
     from holdfast.browsing import overview
 
-    notes = _notes(desk, place, entries, now)
-    count = desk.ask(lambda: desk.index.count((place.folder,), now)) if len(notes) == entries else len(notes)
+    notes = _notes(desk, place, entries, now, only=_TRUSTED)
+    count = len(notes)
+    if count == entries:
+        count = desk.ask(lambda: desk.index.count((place.folder,), now, _TRUSTED))
     path, text = overview(desk.config.home, place)
-    return briefing.Part(place.kind, tuple([_told(note, now) for note in notes]), count, text, path)
+    if text and _may_be_purged(desk, text):
+        path, text = "", ""  # it brings back what was purged
+    text = guard.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]
+    return briefing.Part(place.kind, tuple(_safely(desk, notes, now)), count, text, path)
 
 
-def _notes(desk: Desk, place: Scope, most: int, now: str) -> list[Note]:
-    return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes((place.folder,), most=most, now=now))]
+def _may_be_purged(desk: Desk, text: str) -> bool:
+    """Whether this was purged, or nobody can tell now."""
+    try:
+        return bool(desk.purged_as("", lambda: [text]))
+    except Busy:
+        return True
+
+
+def _notes(desk: Desk, place: Scope, most: int, now: str, only: int | None = None) -> list[Note]:
+    rows = desk.ask(lambda: desk.index.notes((place.folder,), most=most, now=now, only=only))
+    return [note_of_row(row) for row in rows]
 
 
 def _told(note: Note, now: str) -> Told:
@@ -84,7 +108,16 @@ def _told(note: Note, now: str) -> Told:
     date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
     id = note.id or nameless_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
     text = note.text[: briefing.MOST_CHARS]
-    return briefing.Told(note.scope.kind, note.key, date, note.source.origin, text, id, note.version)
+    source = note.source
+    said = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
+    return briefing.Told(note.scope.kind, _key(note), date, said, text, id, note.version)
+
+
+def _key(note: Note) -> str:
+    """The key; a name that a person gave a file may be anything, also a secret."""
+    letters = note.key.replace("-", "")
+    ours = letters.isascii() and letters.isalnum() and letters == letters.lower()  # KEY would load all of `re`
+    return note.key if ours else guard.withheld(note.key)[0]
 
 
 def _why_at_start(notes: list[Note], told: list[tuple[Told, bool]], entries: int, now: str) -> tuple[Why, ...]:
@@ -94,7 +127,10 @@ def _why_at_start(notes: list[Note], told: list[tuple[Told, bool]], entries: int
     reasons: list[Why] = []
     for note in notes:
         if note.valid_to and note.valid_to <= now:
-            reasons.append(briefing.Why(f"{note.scope.kind}/{note.key}", False, f"over since {note.valid_to[:10]}"))
+            reasons.append(briefing.Why(f"{note.scope.kind}/{_key(note)}", False, f"over since {note.valid_to[:10]}"))
+            continue
+        if note.quarantined:
+            reasons.append(briefing.Why(f"{note.scope.kind}/{_key(note)}", False, _held(note)))
             continue
         place = seen[note.scope.kind] = seen.get(note.scope.kind, 0) + 1
         one = _told(note, now)
@@ -104,6 +140,10 @@ def _why_at_start(notes: list[Note], told: list[tuple[Told, bool]], entries: int
             why = f"beyond the {entries} entries of its scope" if place > entries else "no room in the characters of its scope"
             reasons.append(briefing.Why(briefing.name_of(one), False, f"number {place} of its scope: {why}"))
     return tuple(reasons)
+
+
+def _held(note: Note) -> str:
+    return f"in quarantine: it came from {note.source.trusted}, and nobody approved it yet (`holdfast review`)"
 
 
 def _told_because(note: Note, place: int, whole: bool, now: str) -> str:
@@ -126,7 +166,7 @@ def _at_prompt(
         return briefing.Brief("")
     fitting = relevance.of_answer(desk, found) if found else relevance.fitting(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
-    fresh = [one for one in [_told(note, now) for note in fitting] if known.get(one.id) != one.version]
+    fresh = [one for one in _safely(desk, fitting, now) if known.get(one.id) != one.version]
     made, told = _capped(_composed(fresh, most), cap)
     claimed = _remember(desk, [one for one, _ in told]) if remember else {one.id for one, _ in told}
     if not again and len(claimed) < len(told):  # another hook of this session was told of the same prompt
@@ -161,6 +201,8 @@ def _why_at_prompt(
             why = "shown to this session already"
         elif note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
+        elif note.quarantined:
+            why = _held(note)
         else:
             why = "does not bear on the prompt"
         reasons.append(briefing.Why(briefing.name_of(one), one.id in shown, why))
@@ -181,7 +223,8 @@ def _remember(desk: Desk, told: list[Told], anew: bool = False) -> set[str]:
     if not desk.session or not exists(desk.config.home):
         return every
     try:
-        return set(desk.ledger.tell(desk.session, [(one.id, one.version) for one in told], int(dates.clock()), anew))
+        shown = [(one.id, one.version) for one in told]
+        return set(desk.ledger.tell(desk.session, shown, int(dates.clock()), anew, desk.client or ""))
     except HoldfastError:
         return every
 

@@ -24,6 +24,7 @@ VERSION = 1
 TURN_BYTES = 1024 * 1024  # of a turn's text
 TOOL_BYTES = 16 * 1024  # of what a tool was asked or said
 CUT = " […]"
+_WORD = 400  # characters: a longer one is cut in two
 
 _ROLES = {
     "human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "gemini": "assistant",
@@ -57,12 +58,20 @@ class Said(Record):
     more: Mapping[str, Any] = {}
 
 
+LIVE = "live"
+
+
 class Header(Record):
     """The first line of a session's file."""
 
     session: str
     client: str
     started: str
+    kept: str = ""  # live: as it was said, by a hook or by who logged it; else its turns came out of somebody's file
+
+    @property
+    def imported(self) -> bool:
+        return self.kept != LIVE
 
 
 # --- the lines --------------------------------------------------------------------------------------------------------
@@ -70,7 +79,8 @@ class Header(Record):
 
 def render_header(header: Header) -> bytes:
     """The first line of a new file."""
-    return _line({"holdfast": "transcript", "version": VERSION, **header.as_dict()})
+    said = {name: value for name, value in header.as_dict().items() if name != "kept" or value}
+    return _line({"holdfast": "transcript", "version": VERSION, **said})
 
 
 def parse_header(line: bytes) -> Header | None:
@@ -81,7 +91,7 @@ def parse_header(line: bytes) -> Header | None:
     session, client, started = fields.get("session"), fields.get("client"), fields.get("started")
     if not isinstance(session, str) or not isinstance(client, str):
         return None
-    return Header(session, client, started if isinstance(started, str) else "")
+    return Header(session, client, started if isinstance(started, str) else "", LIVE if fields.get("kept") == LIVE else "")
 
 
 def render(said: Said) -> bytes:
@@ -92,6 +102,11 @@ def render(said: Said) -> bytes:
     if said.time is not None:
         fields["time"] = said.time
     return _line({**fields, "text": said.text, **said.more})
+
+
+def purged_line(receipt: str) -> bytes:
+    """What stands where a turn was purged, so that the others keep their lines."""
+    return _line({"purged": receipt})
 
 
 def parse(line: bytes) -> Said | None:
@@ -262,13 +277,16 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """At most so many bytes; a mark shows where something is missing."""
+    """At most so many bytes, and no word cut in two: half a secret is not known for one. A mark shows where something is
+    missing."""
     if len(text) * 4 <= most:
         return text
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= most:
         return text
-    return data[: most - len(CUT.encode())].decode("utf-8", "ignore") + CUT
+    kept = data[: most - len(CUT.encode())].decode("utf-8", "ignore")
+    last = range(len(kept) - 1, max(len(kept) - _WORD, 0), -1)
+    return kept[: next((place for place in last if kept[place].isspace()), len(kept))] + CUT
 
 
 def stripped(text: str) -> str:

@@ -99,7 +99,7 @@ def _told_by(client: Client, heard: Heard, settings: Config) -> str:
     todo = _todo(client, heard, settings)
     if not todo:
         return ""
-    desk = _desk(heard, settings)
+    desk = _desk(client, heard, settings)
     try:
         return "".join([_STEPS[step](desk, client, heard) for step in todo])
     finally:
@@ -172,7 +172,7 @@ def _capture(desk: Desk, client: Client, heard: Heard) -> str:
         from holdfast.history import import_history
 
         try:
-            import_history(desk, heard.transcript, client.name, "project", written=client.transcripts)
+            import_history(desk, heard.transcript, client.name, "project", written=client.transcripts, kept="live")
         except (Refused, UsageError):  # whose words may quote what was said
             fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
             raise Trouble("the transcript that the client names cannot be read", fix) from None
@@ -199,7 +199,7 @@ def _somebody_stays(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
-def _desk(heard: Heard, settings: Config) -> Desk:
+def _desk(client: Client, heard: Heard, settings: Config) -> Desk:
     """The desk of whoever works in that folder, in that session."""
     folder = heard.folder or "."
     if not os.path.isdir(folder):
@@ -216,7 +216,7 @@ def _desk(heard: Heard, settings: Config) -> Desk:
     session = heard.session or settings.session
     if session and not is_name(session):
         session = digest(session.encode("utf-8", "replace"))
-    return Desk(settings, settings.project, session, settings.agent, None, "agent", folder, Progress())
+    return Desk(settings, settings.project, session, settings.agent, client.name, "agent", folder, Progress())
 
 
 def _count_ahead(settings: Config, folder: str) -> None:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class Catalogued:
     """The files that are catalogued: what a writer must know of them, and how they come and go."""
 
-    def __init__(self, database: Database, sql: Sql) -> None:
+    def __init__(self, database: Database, sql: Sql, held: str = "[]") -> None:
         self._database, self._sql = database, sql
+        self._held = held  # the origins that are in quarantine, as JSON
         self._one, self._all, self._writing = database.row, database.rows, database.transaction
 
     def folder(self, scope: str, part: str) -> tuple[int, int] | None:
@@ -83,9 +84,13 @@ class Catalogued:
         with self._writing() as db:
             db.execute(self._sql["add_folder"], {"scope": scope, "part": part})
 
-    def listing(self, scope: str) -> list[tuple[str, str, str, str, str]]:
+    def has_held(self) -> bool:
+        """Whether any note is in quarantine: one look into an index that is mostly empty, since every store asks."""
+        return self._one("any_held", held=self._held) is not None
+
+    def listing(self, scope: str) -> list[tuple[str, str, str, str, str, int, int]]:
         """One row a note, for index.md."""
-        return self._all("listing", scope=scope)
+        return self._all("listing", scope=scope, held=self._held)
 
     def listing_due(self, scope: str, small: int, seconds: float) -> bool:
         """Whether index.md should be made now: always for a small scope, else at most once in `seconds`."""
@@ -108,6 +113,7 @@ class Change:
         self._docs: list[dict[str, Any]] = []
         self._passages: list[dict[str, Any]] = []
         self._facts: list[dict[str, Any]] = []
+        self._made: list[dict[str, Any]] = []
 
     def put(self, doc: Doc, replaced: Stamp | None) -> None:
         """Catalogue a file. With it comes the stamp of the bytes it replaced, if the writer knows: then only what is new
@@ -154,6 +160,7 @@ class Change:
             ("add_now", [row for row in self._passages if not row["past"]]),
             ("add_past", [row for row in self._passages if row["past"]]),
             ("add_fact", self._facts),
+            ("add_made", self._made),
         ):
             self._db.executemany(self._sql[statement], rows)
         self._folders.save()
@@ -171,6 +178,8 @@ class Change:
         for passage in passages:
             fields = passage_fields(self._next(1), doc, folder, passage)
             self._passages.append(fields)
+            if passage.source and passage.source.made_from:
+                self._made.extend([{"passage": fields["id"], "what": what} for what in passage.source.made_from])
             if not passage.past:
                 self._folders.grow(folder, fields["words"])
         self._facts.extend([fact_fields(doc, fact) for fact in facts])
@@ -192,6 +201,7 @@ class Change:
             Writer(self._db, self._sql).drop(embedded)
         for statement in ("drop_now", "drop_pieces") if current_only else ("drop_now", "drop_past", "drop_pieces"):
             self._db.execute(self._sql[statement], of)
+        self._db.execute(self._sql["drop_made_now" if current_only else "drop_made"], of)
         self._db.execute(self._sql["drop_current" if current_only else "drop_passages"], of)
         self._db.execute(self._sql["drop_facts"], of)
         return passages, words
@@ -269,7 +279,7 @@ def doc_fields(doc: Doc, folder: int, mix: int) -> dict[str, Any]:
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
         "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
         "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
-        "versions": doc.versions,
+        "versions": doc.versions, "trust": doc.trust, "exposed": doc.exposed,
         "problem": doc.problem, **stamp_fields(doc.stamp),
     }  # fmt: skip
 
@@ -297,4 +307,7 @@ def _tags(tags: tuple[str, ...]) -> str:
 
 
 def _source(source: Source | None) -> str:
-    return "\n".join([source.origin, source.agent or "", source.client or "", source.session or ""]) if source else ""
+    if not source:
+        return ""
+    who = [source.origin, source.agent or "", source.client or "", source.session or ""]
+    return "\n".join([*who, source.trust or "", *source.made_from] if source.trust or source.made_from else who)

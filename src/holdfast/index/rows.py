@@ -30,6 +30,7 @@ class Found(Record):
     speaker: str | None
     offset: int | None
     words: int
+    quarantined: bool
     score: float
 
 

@@ -14,14 +14,14 @@ from holdfast.note import Fact, Note, Record, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     Known = tuple[int, int, int]  # a folder's id, its fingerprint, and whether its index.md is stale
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 4  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 5  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 
@@ -44,8 +44,9 @@ class Asked(Record):
 class Index(Catalogued):
     """One process's view of the catalogue."""
 
-    def __init__(self, home: str, busy_seconds: float) -> None:
-        super().__init__(Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds), SQL)
+    def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
+        database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
+        super().__init__(database, SQL, listed(quarantine))
         self.vectors = Shelved(self._database, SQL)
         self._common: tuple[object, dict[str, int]] = None, {}  # what the catalogue was, and how common words were in it
 
@@ -160,37 +161,40 @@ class Index(Catalogued):
 
     def notes(
         self, scopes: tuple[str, ...], type: str | None = None, tags: tuple[str, ...] = (),
-        before: str | None = None, most: int = -1, now: str = "",
+        before: str | None = None, most: int = -1, now: str = "", only: int | None = None,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
-        """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`."""
-        wanted = listed(folded_tags(tags))
-        return self._all("notes", scopes=listed(scopes), type=type, tags=wanted, before=before, most=most, now=now)
+        """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`. `only` 1 are those in
+        quarantine, 0 those that are not."""
+        return self._all(
+            "notes", scopes=listed(scopes), type=type, tags=listed(folded_tags(tags)), before=before, most=most, now=now,
+            held=self._held, only=only,
+        )  # fmt: skip
 
     def notes_of(self, ids: list[int]) -> list[tuple[Any, ...]]:
         """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it."""
-        return self._all("notes_of", ids=_numbers(ids))
+        return self._all("notes_of", ids=_numbers(ids), held=self._held)
 
     def note_named(self, scope: str, name: str) -> tuple[Any, ...] | None:
         """The note of that file, a row for `note_of_row`."""
-        row: tuple[Any, ...] | None = self._one("note_named", scope=scope, name=name)
+        row: tuple[Any, ...] | None = self._one("note_named", scope=scope, name=name, held=self._held)
         return row
 
-    def count(self, scopes: tuple[str, ...], now: str = "") -> int:
-        """How many notes some scopes have that are not over."""
-        return int(self._one("count_notes", scopes=listed(scopes), now=now)[0])
+    def count(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
+        """How many notes some scopes have that are not over; of those in quarantine (1), or of the others (0)."""
+        return int(self._one("count_notes", scopes=listed(scopes), now=now, held=self._held, only=only)[0])
 
     def facts(self, scopes: tuple[str, ...], about: str | None, label: str | None, as_of: str | None) -> list[Fact]:
         """The facts of some scopes, by subject, label and date."""
         rows = self._all(
             "facts", scopes=listed(scopes), about=fold(about) if about else None, key=note_key(about) if about else None,
-            named=fold(label) if label else None, as_of=as_of,
+            named=fold(label) if label else None, as_of=as_of, held=self._held,
         )  # fmt: skip
         return [
             Fact(
                 subject, label_, value, start, end, retired, tuple(links.split("\n")) if links else (),
-                Scope.of_folder(scope), f"{scope}/{part}/{name}", line,
+                Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held),
             )
-            for subject, label_, value, start, end, retired, links, line, scope, part, name in rows
+            for subject, label_, value, start, end, retired, links, line, scope, part, name, held in rows
         ]  # fmt: skip
 
     def stating(self, scope: str, subject: str) -> str | None:
@@ -222,6 +226,10 @@ class Index(Catalogued):
         row: tuple[int, int, int, int] = self._one("totals") or (0, 0, 0, 0)
         return row
 
+    def exposed(self, scopes: tuple[str, ...]) -> frozenset[str]:
+        """The paths of the notes of some scopes that seem to hold a secret."""
+        return frozenset([row[0] for row in self._all("exposed", scopes=listed(scopes))])
+
     def problems(self, scopes: tuple[str, ...]) -> list[tuple[str, str, str, str]]:
         """Files that are not as they should be."""
         return self._all("problems", scopes=listed(scopes))
@@ -230,9 +238,9 @@ class Index(Catalogued):
         row = self._one("rows_of_note", scope=scope, name=name)
         return bool(row and row[0])
 
-    def says(self, piece: str) -> bool:
-        """Whether any catalogued text holds this piece."""
-        return self._one("says", piece=piece) is not None
+    def asked(self, statement: str, **values: Any) -> list[Any]:
+        """The rows of a statement by its name."""
+        return self._all(statement, **values)
 
     def verify(self) -> str:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
@@ -264,7 +272,31 @@ class Index(Catalogued):
         return self._all(
             name, ids=wanted, scopes=listed(asked.scopes), type=asked.type,
             tags=listed(folded_tags(asked.tags)), now=asked.now, as_of=asked.as_of, known_at=asked.known_at or _ANY_TIME,
+            held=self._held,
         )  # fmt: skip
+
+    def note_of_id(self, scopes: tuple[str, ...], id: str) -> tuple[str, str, str] | None:
+        """The note of that id, if any of these scopes has it: scope, name, how far it can be trusted."""
+        row: tuple[str, str, str] | None = self._one("note_of_id", scopes=listed(scopes), id=id)
+        return row
+
+    def made_from(self, scopes: tuple[str, ...], what: str) -> list[tuple[str, str]]:
+        """The notes that have a version made from something whose name begins so: scope, name."""
+        return self._all("made_from", scopes=listed(scopes), first=what, last=what + chr(0x10FFFF))
+
+    def made_from_any(self, scopes: tuple[str, ...], meant: Callable[[str], bool]) -> list[tuple[str, str]]:
+        """The notes that have a version made from anything that is meant: scope, name."""
+        what = [row[0] for row in self._all("made_of_what") if meant(row[0])]
+        return self._all("made_from_any", scopes=listed(scopes), what=listed(what)) if what else []
+
+    def held_saying(self, scopes: tuple[str, ...], texts: Iterable[str]) -> list[tuple[str, str, str]]:
+        """The notes in quarantine that say, or did, one of these texts: the text, how far it was trusted, the note's id."""
+        rows = self._all("held_saying", scopes=listed(scopes), texts=listed(texts), held=self._held)
+        return [(text, source_from(source).trusted if past else trust, id) for text, trust, id, past, source in rows]
+
+    def said_by(self, scopes: tuple[str, ...], name: str) -> list[tuple[str, str]]:
+        """The notes that have a version whose source names this: an origin, an agent, a client, a session."""
+        return self._all("said_by", scopes=listed(scopes), named=name)
 
     # --- the file ------------------------------------------------------------------------------------------------
 
@@ -276,12 +308,15 @@ class Index(Catalogued):
         """Answer from memory: somebody keeps deleting the file."""
         self._database.go_without_file("its file keeps disappearing")
 
-    def scrub(self) -> None:
-        """Leave nothing of deleted rows in the file or in its log."""
+    def scrub(self, seconds: float | None = None, rewrite: bool = False) -> None:
+        """Leave nothing of deleted rows in the file or in its log. SQLite zeroes what it deletes, but not the copies it leaves
+        in unused space when it moves rows between pages: only a `rewrite` of the whole file takes those."""
         with self._writing() as db:
             db.execute(SQL["optimize_now"])
             db.execute(SQL["optimize_past"])
-        self._database.scrub()
+        if rewrite:
+            self._all("rewrite")
+        self._database.scrub(seconds)
 
     def close(self) -> None:
         self._database.close()
@@ -293,20 +328,20 @@ def _numbers(ids: Iterable[int]) -> str:
 
 def found_of(row: tuple[Any, ...], score: float) -> Found:
     (id, seq, past, first, last, type, tags, source, recorded, start, end, doc, kind, name, key, note_id, versions, scope,
-     part, turn, speaker, offset, words) = row  # fmt: skip
+     part, turn, speaker, offset, words, held) = row  # fmt: skip
     return Found(
         id, seq, bool(past), (first, last), type, tags_from(tags), source_from(source), recorded, start, end, doc, kind,
-        name, key, note_id, versions, scope, part, turn, speaker, offset, words, score,
+        name, key, note_id, versions, scope, part, turn, speaker, offset, words, bool(held), score,
     )  # fmt: skip
 
 
 def note_of_row(row: tuple[Any, ...]) -> Note:
     """A note as the catalogue has it."""
     (scope, name, key, id, _, type, tags, created, updated, source, start, end, pinned, first, last, version, versions,
-     text) = row  # fmt: skip
+     held, text) = row  # fmt: skip
     return Note(
         Scope.of_folder(scope), key, id, text, type, tags_from(tags), created, updated, source_from(source), start, end,
-        bool(pinned), f"{scope}/notes/{name}", (first, last), version, versions,
+        bool(pinned), f"{scope}/notes/{name}", (first, last), version, versions, bool(held),
     )  # fmt: skip
 
 
@@ -319,8 +354,8 @@ def tags_from(kept: str) -> tuple[str, ...]:
 def source_from(kept: str) -> Source:
     if not kept:
         return Source("user")
-    origin, agent, client, session = kept.split("\n")
-    return Source(origin, agent or None, client or None, session or None)
+    origin, agent, client, session, *more = kept.split("\n")
+    return Source(origin, agent or None, client or None, session or None, tuple(more[1:]), more[0] or None if more else None)
 
 
 def folded_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -38,9 +38,13 @@ CREATE TABLE doc (
   last_line  INTEGER NOT NULL,
   versions   INTEGER NOT NULL,
   problem    TEXT NOT NULL,
+  trust      TEXT NOT NULL,                -- of a note: how far its text can be trusted,
+  exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
   UNIQUE (folder, name)
 );
 CREATE INDEX doc_updated ON doc (updated);
+CREATE INDEX doc_exposed ON doc (folder) WHERE exposed = 1;
+CREATE INDEX doc_doubted ON doc (trust) WHERE trust NOT IN ('', 'user', 'agent');
 CREATE TABLE passage (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   doc        INTEGER NOT NULL,
@@ -67,6 +71,12 @@ CREATE TABLE passage (
 CREATE INDEX passage_turn ON passage (turn) WHERE turn IS NOT NULL;
 CREATE INDEX passage_speaker ON passage (speaker COLLATE NOCASE) WHERE speaker IS NOT NULL;
 CREATE UNIQUE INDEX passage_doc ON passage (doc, seq);
+CREATE TABLE made (                        -- what versions of notes were made from
+  what    TEXT NOT NULL,
+  passage INTEGER NOT NULL,
+  PRIMARY KEY (what, passage)
+) WITHOUT ROWID;
+CREATE INDEX made_passage ON made (passage);
 CREATE TABLE fact (
   id         INTEGER PRIMARY KEY,
   doc        INTEGER NOT NULL,
@@ -163,15 +173,16 @@ SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
 
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
-  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem);
+  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
-  last_line = :last_line, versions = :versions, problem = :problem
+  last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
+  exposed = :exposed
 WHERE id = :doc;
 
 -- name: drop_doc
@@ -204,6 +215,15 @@ SELECT DISTINCT p.id FROM passage p JOIN place v ON v.passage = p.id WHERE p.doc
 -- name: drop_pieces
 DELETE FROM piece WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
 
+-- name: add_made
+INSERT OR IGNORE INTO made (what, passage) VALUES (:what, :passage);
+
+-- name: drop_made
+DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc);
+
+-- name: drop_made_now
+DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+
 -- name: drop_passages
 DELETE FROM passage WHERE doc = :doc;
 
@@ -232,7 +252,7 @@ SELECT rowid, rank FROM past WHERE past MATCH :query ORDER BY rank LIMIT :pool;
 -- name: passages
 SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
   CASE WHEN p.past THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions, f.scope, f.part,
-  p.turn, p.speaker, p.offset, p.words
+  p.turn, p.speaker, p.offset, p.words, d.trust IN (SELECT value FROM json_each(:held))
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
@@ -242,7 +262,7 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
 -- name: passages_at
 SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
   CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions,
-  f.scope, f.part, p.turn, p.speaker, p.offset, p.words
+  f.scope, f.part, p.turn, p.speaker, p.offset, p.words, d.trust IN (SELECT value FROM json_each(:held))
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
@@ -270,7 +290,7 @@ ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, p.text
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE d.id IN (                            -- the few first, and only then their texts
   SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
@@ -280,33 +300,36 @@ WHERE d.id IN (                            -- the few first, and only then their
       OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
     AND (:before IS NULL OR d.touched < :before)
     AND (d.valid_to IS NULL OR d.valid_to > :now)
+    AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
   ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
 -- name: notes_of
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, p.text, p.id, p.names
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text, p.id, p.names
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE d.kind = 'note';
 
 -- name: note_named
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, p.text
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
 FROM folder f JOIN doc d ON d.folder = f.id AND d.name = :name JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
 
 -- name: count_notes
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
-  AND (d.valid_to IS NULL OR d.valid_to > :now);
+  AND (d.valid_to IS NULL OR d.valid_to > :now) AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))));
 
 -- name: listing
-SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), substr(p.text, 1, 200)
+SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 THEN p.text ELSE substr(p.text, 1, 200) END,
+  d.trust IN (SELECT value FROM json_each(:held)), d.exposed
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
 
 -- name: facts
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held))
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:about IS NULL OR a.about = :about OR a.named = :about OR (d.kind = 'note' AND d.key = :key))
@@ -317,6 +340,38 @@ ORDER BY a.about, a.named, a.valid_from, a.line;
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about ORDER BY d.key LIMIT 1;
+
+-- name: note_of_id
+SELECT f.scope, d.name, d.trust FROM doc d JOIN folder f ON f.id = d.folder
+WHERE d.note_id = :id AND d.kind = 'note' AND f.scope IN (SELECT value FROM json_each(:scopes)) LIMIT 1;
+
+-- name: said_by
+SELECT DISTINCT f.scope, d.name FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note' AND instr(p.source, :named)
+ORDER BY 1, 2;
+
+-- name: made_from
+SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
+  JOIN folder f ON f.id = d.folder
+WHERE m.what >= :first AND m.what < :last AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2;
+
+-- name: made_of_what
+SELECT DISTINCT what FROM made;
+
+-- name: made_from_any
+SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
+  JOIN folder f ON f.id = d.folder
+WHERE m.what IN (SELECT value FROM json_each(:what)) AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2;
+
+-- name: any_held
+SELECT 1 FROM doc INDEXED BY doc_doubted
+WHERE trust NOT IN ('', 'user', 'agent') AND trust IN (SELECT value FROM json_each(:held)) LIMIT 1;
+
+-- name: held_saying
+SELECT p.text, d.trust, d.note_id, p.past, p.source
+FROM doc d INDEXED BY doc_doubted CROSS JOIN folder f ON f.id = d.folder CROSS JOIN passage p ON p.doc = d.id
+WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust IN (SELECT value FROM json_each(:held)) AND d.kind = 'note'
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND p.text IN (SELECT value FROM json_each(:texts));
 
 -- name: any_fact
 SELECT 1 FROM fact LIMIT 1;
@@ -339,6 +394,10 @@ ORDER BY a.about IN (SELECT value FROM json_each(:names)) DESC, p.id DESC LIMIT 
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0), coalesce(max(d.updated), '')
 FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id ORDER BY f.scope, f.part;
 
+-- name: exposed
+SELECT f.scope || '/notes/' || d.name FROM folder f JOIN doc d ON d.folder = f.id
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.exposed = 1;
+
 -- name: problems
 SELECT f.scope, f.part, d.name, d.problem FROM doc d JOIN folder f ON f.id = d.folder
 WHERE d.problem <> '' AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2, 3;
@@ -357,14 +416,17 @@ INSERT INTO now (now) VALUES ('optimize');
 -- name: optimize_past
 INSERT INTO past (past) VALUES ('optimize');
 
--- name: says
-SELECT 1 FROM passage WHERE instr(text, :piece) OR instr(names, :piece) LIMIT 1;
+-- name: rewrite
+VACUUM;
 
 -- name: verify_pages
 PRAGMA integrity_check;
 
 -- name: texts
 SELECT text, sum FROM passage;
+
+-- name: texts_kept
+SELECT text FROM passage WHERE turn IS NULL OR :turns;
 
 -- name: verify_now
 INSERT INTO now (now, rank) VALUES ('integrity-check', 1);
@@ -468,3 +530,18 @@ WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_
 
 -- name: years
 SELECT min(substr(recorded, 1, 4)), max(substr(recorded, 1, 4)) FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: vectors_of
+SELECT substr(b.numbers, v.slot * m.dim + 1, m.dim)
+FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id JOIN place v ON v.passage = p.id
+  JOIN block b ON b.id = v.block JOIN model m ON m.id = b.model
+WHERE f.scope = :scope AND f.part = :part AND d.name IN (SELECT value FROM json_each(:names));
+
+-- name: has_vector
+SELECT 1 FROM block WHERE instr(numbers, :vector) LIMIT 1;
+
+-- name: past_words
+CREATE VIRTUAL TABLE IF NOT EXISTS temp.past_word USING fts5vocab ('main', 'past', 'row');
+
+-- name: past_frequency
+SELECT term, doc FROM temp.past_word WHERE term IN (SELECT value FROM json_each(:terms));

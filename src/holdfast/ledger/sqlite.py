@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from holdfast.ledger.purges import Purges
+
     T = TypeVar("T")
 
 _READ = sql.statements(__file__)
-SQL = {**_READ, "schema": _READ["schema"] + _READ["from_version_1"]}  # what a new one has, an older one is given
-_APPLICATION, _VERSION = 1215260236, 2
+_STEPS = ("from_version_1", "from_version_2")  # what an older one is given, a new one has
+SQL = {**_READ, "schema": "".join([_READ[name] for name in ("schema", *_STEPS)])}
+_APPLICATION, _VERSION = 1215260236, 1 + len(_STEPS)
+_STANDINS = ("as_version_2", "as_version_3")  # for an older one that cannot be written
 _TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
+_BRIEFED_SECONDS = 400 * 86400  # and to whom a note was told
 _MINUTE = 60
 _MEMO_MOST = 10_000
 
@@ -40,6 +45,7 @@ class Ledger:
         self._file = _File(home, "ledger.db", SQL, _APPLICATION, _VERSION, lock_seconds)
         self._counted: dict[str, int] = {}
         self._unreadable: str | None = None
+        self._purges: Purges | None = None
 
     def close(self) -> None:
         self._file.close()
@@ -91,7 +97,7 @@ class Ledger:
         return {id: uses for one in ids for id, uses in self._rows("uses", {"id": one})}
 
     def forget(self, ids: Sequence[str]) -> int:
-        """Remove the usage of these ids and whom they were told to; how many had been used."""
+        """Remove the usage of these ids, whom they were told to and what was decided about them; how many had been used."""
         with self._file.lock:
             for id in ids:
                 self._counted.pop(id, None)
@@ -102,15 +108,32 @@ class Ledger:
                 before = db.total_changes()
                 db.executemany(SQL["forget"], [{"id": id} for id in ids]).fetchall()
                 counted = db.total_changes() - before
-                db.executemany(SQL["untell"], [{"id": id} for id in ids]).fetchall()
+                for statement in ("untell", "unbrief", "undecide"):
+                    db.executemany(SQL[statement], [{"id": id} for id in ids]).fetchall()
                 return counted
 
             return self._write(work, durable=True)
 
-    def scrub(self) -> None:
+    @property
+    def purges(self) -> Purges:
+        """What was purged, and must not come back."""
+        if self._purges is None:
+            from holdfast.ledger.purges import Purges
+
+            self._purges = Purges(self._home, SQL, self._strict_rows, self._write)
+        return self._purges
+
+    def briefed_to(self, ids: Sequence[str]) -> tuple[int, list[str]]:
+        """How often these notes were told to anybody, and to which sessions."""
+        import json
+
+        rows = self._rows("briefed_to", {"ids": json.dumps(list(ids))})
+        return (int(rows[0][0]), str(rows[0][2] or "").split(",")) if rows and rows[0][0] else (0, [])
+
+    def scrub(self, seconds: float | None = None) -> None:
         """Leave no byte of what was forgotten: its rows are zeros already, now the write-ahead log goes."""
         if os.path.lexists(self._path):
-            self._file.scrub()
+            self._file.scrub(seconds)
 
     @property
     def problem(self) -> str | None:
@@ -129,19 +152,28 @@ class Ledger:
         """The notes that a session was shown since its context began, each with the version of it."""
         return dict(self._rows("told", {"session": session}))
 
-    def tell(self, session: str, notes: Iterable[tuple[str, str]], now: int, anew: bool = False) -> list[str]:
+    def tell(
+        self, session: str, notes: Iterable[tuple[str, str]], now: int, anew: bool = False, client: str = ""
+    ) -> list[str]:
         """Remember versions of notes as shown; those that nobody else had shown meanwhile. `anew` is a new context: what
-        was shown before counts no more."""
-        rows = [{"session": session, "note": note, "version": version, "time": now} for note, version in notes]
+        was shown before counts no more, but whom anything was told to is known for as long as anybody may ask."""
+        who = {"session": session, "client": client, "time": now}
+        rows = [{**who, "note": note, "version": version} for note, version in notes]
 
         def work(db: apsw.Connection) -> list[str]:
             if anew:
                 before = now - _TOLD_SECONDS
                 db.execute(SQL["new_context"], {"session": session, "before": before}).fetchall()
                 db.execute(SQL["old_prompts"], {"before": before}).fetchall()
+                db.execute(SQL["old_briefed"], {"before": now - _BRIEFED_SECONDS}).fetchall()
+            db.executemany(SQL["add_briefed"], rows).fetchall()
             return [str(row[0]) for row in db.executemany(SQL["tell"], rows).fetchall()]
 
         return self._write(work, durable=False)
+
+    def briefed(self, note: str) -> list[tuple[str, str, str, int]]:
+        """To whom a note was told, the last first: version, session, client, when."""
+        return self._rows("briefed", {"note": note})
 
     def begin(self, session: str, now: int) -> None:
         """A session starts over: nothing was shown to it, and it had no prompt."""
@@ -153,6 +185,21 @@ class Ledger:
         row = {"session": session, "last": digest, "time": now}
         counted: list[Any] = self._write(lambda db: db.execute(SQL["prompted"], row).fetchall(), durable=False)
         return int(counted[0][0]) if counted else 0
+
+    # --- what people decided ----------------------------------------------------------------------------------------
+
+    def decide(self, action: str, subject: str, detail: dict[str, str], time: int) -> None:
+        """Keep what a person decided about a note: names and ids, never a text."""
+        import json
+
+        row = {"action": action, "subject": subject, "detail": json.dumps(detail, ensure_ascii=False), "time": time}
+        self._write(lambda db: db.execute(SQL["decide"], row).fetchall(), durable=True)
+
+    def decisions(self, subject: str) -> list[tuple[str, dict[str, str], int]]:
+        """What was decided about a note, the last first: action, detail, when."""
+        import json
+
+        return [(action, json.loads(detail), time) for action, detail, time in self._rows("decisions", {"subject": subject})]
 
     # --- running statements -----------------------------------------------------------------------------------------
 
@@ -166,6 +213,15 @@ class Ledger:
             return []
         except (Busy, Damaged, DiskTrouble) as error:
             self._unreadable = str(error)
+            return []
+
+    def _strict_rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
+        """The same, but what cannot be read is an error: what was purged must not pass because nobody could look."""
+        if not os.path.lexists(self._path):
+            return []
+        try:
+            return self._file.rows(statement, **values)
+        except Renewed:
             return []
 
     def _write(self, work: Callable[[apsw.Connection], T], durable: bool) -> T:
@@ -196,9 +252,11 @@ class _File(Database):
     def _is_ours(self, db: apsw.Connection) -> bool:
         """A ledger of an earlier version is brought up to this one where it stands; one that cannot be written tells all
         that it knows."""
-        if db.pragma("application_id") == self._application and db.pragma("user_version") == 1:
+        version = db.pragma("user_version")
+        if db.pragma("application_id") == self._application and isinstance(version, int) and 1 <= version < _VERSION:
             if db.readonly("main"):
-                db.execute(self._sql["as_version_2"]).fetchall()
+                for name in _STANDINS[version - 1 :]:
+                    db.execute(self._sql[name]).fetchall()
                 return True
             if self._makes:
                 self._bring_up(db)
@@ -217,9 +275,10 @@ class _File(Database):
     def _bring_up(self, db: apsw.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         try:
-            if db.pragma("user_version") == 1:  # nobody else did meanwhile
-                db.execute(self._sql["from_version_1"]).fetchall()
-                db.execute(f"PRAGMA user_version={_VERSION:d}").fetchall()
+            version = db.pragma("user_version")  # somebody else may have done it meanwhile
+            for name in _STEPS[version - 1 :]:
+                db.execute(self._sql[name]).fetchall()
+            db.execute(f"PRAGMA user_version={_VERSION:d}").fetchall()
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:

@@ -33,8 +33,47 @@ CREATE TABLE prompts (
   time    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- name: from_version_2
+CREATE TABLE briefed (                     -- to whom a version of a note was told, as long as anybody may ask
+  note    TEXT NOT NULL,
+  version TEXT NOT NULL,
+  session TEXT NOT NULL,
+  client  TEXT NOT NULL,
+  time    INTEGER NOT NULL,                -- when it was first told
+  PRIMARY KEY (note, version, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX briefed_by_time ON briefed (time);
+CREATE TABLE decisions (                   -- what a person decided about a memory: approved, rejected, let a secret pass
+  id      INTEGER PRIMARY KEY,
+  time    INTEGER NOT NULL,
+  action  TEXT NOT NULL,
+  subject TEXT NOT NULL,                   -- the note, by its id
+  detail  TEXT NOT NULL                    -- JSON: names of rules, scopes and keys, never a text
+) STRICT;
+CREATE INDEX decisions_by_subject ON decisions (subject);
+CREATE TABLE receipts (                    -- of what was purged
+  id      TEXT PRIMARY KEY,
+  time    INTEGER NOT NULL,
+  receipt TEXT NOT NULL                    -- JSON: what was removed and how that was checked, never a text
+) STRICT, WITHOUT ROWID;
+CREATE TABLE purged (                      -- what must not come back, by a digest that only this home can make
+  digest  TEXT PRIMARY KEY,
+  receipt TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE keys (                        -- what those digests are made with
+  name    TEXT PRIMARY KEY,
+  value   BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
+
+-- name: as_version_3
+CREATE TEMP TABLE IF NOT EXISTS briefed (note, version, session, client, time);
+CREATE TEMP TABLE IF NOT EXISTS decisions (id, time, action, subject, detail);
+CREATE TEMP TABLE IF NOT EXISTS receipts (id, time, receipt);
+CREATE TEMP TABLE IF NOT EXISTS purged (digest, receipt);
+CREATE TEMP TABLE IF NOT EXISTS keys (name, value);
 
 -- name: move_to_main_file
 PRAGMA wal_checkpoint(PASSIVE);
@@ -96,4 +135,55 @@ DELETE FROM prompts WHERE session = :session;
 DELETE FROM told WHERE note = :id;
 
 -- name: told_to
-SELECT count(*) FROM told WHERE note = :id;
+SELECT (SELECT count(*) FROM told WHERE note = :id) + (SELECT count(*) FROM briefed WHERE note = :id)
+  + (SELECT count(*) FROM decisions WHERE subject = :id);
+
+-- name: key
+SELECT value FROM keys WHERE name = :name;
+
+-- name: add_key
+INSERT INTO keys (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+
+-- name: put_receipt
+INSERT INTO receipts (id, time, receipt) VALUES (:id, :time, :receipt)
+ON CONFLICT (id) DO UPDATE SET receipt = excluded.receipt;
+
+-- name: receipts
+SELECT receipt FROM receipts WHERE :id IS NULL OR id = :id ORDER BY time DESC, id DESC;
+
+-- name: add_purged
+INSERT INTO purged (digest, receipt) VALUES (:digest, :receipt)
+ON CONFLICT (digest) DO UPDATE SET receipt = excluded.receipt;
+
+-- name: drop_purged
+DELETE FROM purged WHERE digest = :digest;
+
+-- name: purged_known
+SELECT p.digest, p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest = j.value JOIN receipts r ON r.id = p.receipt
+WHERE NOT :ended OR json_extract(r.receipt, '$.state') <> 'begun';
+
+-- name: briefed_to
+SELECT count(*), count(DISTINCT session), group_concat(DISTINCT session), max(time) FROM briefed
+WHERE note IN (SELECT value FROM json_each(:ids));
+
+-- name: unbrief
+DELETE FROM briefed WHERE note = :id;
+
+-- name: undecide
+DELETE FROM decisions WHERE subject = :id;
+
+-- name: add_briefed
+INSERT INTO briefed (note, version, session, client, time) VALUES (:note, :version, :session, :client, :time)
+ON CONFLICT (note, version, session) DO NOTHING;
+
+-- name: old_briefed
+DELETE FROM briefed WHERE time < :before;
+
+-- name: briefed
+SELECT version, session, client, time FROM briefed WHERE note = :note ORDER BY time DESC, session;
+
+-- name: decide
+INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :subject, :detail);
+
+-- name: decisions
+SELECT action, detail, time FROM decisions WHERE subject = :subject ORDER BY id DESC;

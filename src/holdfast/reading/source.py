@@ -210,7 +210,7 @@ def _loads(line: bytes) -> Any:
 def _opened(path: str) -> int:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # no file can have a name with a NUL in it
         raise NotFound(f"no file {path}", _FIX) from None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}", _FIX) from None

@@ -6,7 +6,7 @@ briefing's: data between marks that no file can forge, and nothing in it can clo
 
 from __future__ import annotations
 
-from holdfast import briefing, scaffold
+from holdfast import briefing, guard, scaffold
 from holdfast.dates import stamp
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.note import Record
@@ -139,12 +139,14 @@ def _said(tree: Tree, place: Scope, name: str, path: str) -> _Said | None:
     """What a file says, or why it cannot be read; None where it says nothing."""
     try:
         path, text, date = _text(tree, path)
+        text = guard.cleaned(text)
         lines = unread(text, _answers(tree)) if path == INBOX else _lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
-    return _Said(name, briefing.safe(path), date, tuple([briefing.safe(line) for line in lines]), place.kind)
+    told = briefing.safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
+    return _Said(name, briefing.safe(path), date, tuple(told), place.kind)
 
 
 def _answers(tree: Tree) -> str:
@@ -168,12 +170,12 @@ def _lines(text: str) -> list[str]:
     """The lines that say something: no comments, no blank lines, no heading with nothing below it."""
     kept: list[str] = []
     below = 0  # the depth of the heading that was kept last, from the end; a plain line is deeper than all
-    for line in reversed(_COMMENT.sub("", text).splitlines()):
-        if not line.strip():
+    for line in reversed(_COMMENT.sub("", text).split("\n")):
+        if not line.strip(" \t\r"):
             continue
         depth = _depth(line)
         if not depth or below > depth:
-            kept.append(line.rstrip())
+            kept.append(line.rstrip(" \t\r"))
             below = depth or 99
     return kept[::-1]
 

@@ -70,4 +70,4 @@ def _short(text: str) -> str:
 
 
 def _flat(text: str) -> str:
-    return " / ".join([line.strip() for line in text.split("\n") if line.strip()])
+    return " / ".join([line for row in text.split("\n") if (line := row.strip(" \t\r"))])

@@ -18,6 +18,7 @@ from holdfast.note import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
@@ -91,6 +92,37 @@ def _step(fd: int, part: str, create: bool) -> int | None:
     except FileExistsError:
         pass
     return os.open(part, _FOLDER, dir_fd=fd)
+
+
+def walk(folder: Folder, path: str = "") -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, but from an open folder, each opened in the one above it, so that no link leads out, not even one that
+    takes a folder's place meanwhile: the path with a slash behind it, the folders there, and everything else."""
+    inner: list[str] = []
+    others: list[str] = []
+    with os.scandir(folder.fd) as entries:
+        for entry in entries:
+            (inner if entry.is_dir(follow_symlinks=False) else others).append(entry.name)
+    yield path, inner, others
+    for name in inner:
+        try:
+            fd = os.open(name, _FOLDER, dir_fd=folder.fd)
+        except OSError:
+            continue  # gone or swapped since we listed it
+        with Folder(fd, f"{folder.name}/{name}") as below:
+            yield from walk(below, f"{path}{name}/")
+
+
+def open_file(home: str, path: str) -> int | None:
+    """A descriptor of a file in the home, with no link anywhere on its way; None where there is none."""
+    *parts, name = path.split("/")
+    folder = open_folder(home, tuple(parts))
+    if folder is None:
+        return None
+    with folder:
+        try:
+            return os.open(name, _READ, dir_fd=folder.fd)
+        except FileNotFoundError:
+            return None
 
 
 def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> Sheet | None:

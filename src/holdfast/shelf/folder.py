@@ -19,9 +19,11 @@ from holdfast.shelf.disk import Folder, Sheet, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from holdfast.note import Scope
+
+    May = Callable[[], None]
 
 _BINNED = pattern(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-(?P<number>[0-9a-f]{8})\.md\Z")
 KINDS = ("global", "projects", "agents", "sessions")
@@ -29,6 +31,10 @@ KINDS = ("global", "projects", "agents", "sessions")
 
 class Changed(Exception):
     """The file is not the one the writer saw."""
+
+
+def nothing_against() -> None:
+    """Nothing speaks against it."""
 
 
 class Entry(Record):
@@ -90,8 +96,9 @@ class Shelf:
         with folder:
             return {name: disk.stamp(folder, name) for name in names}
 
-    def write(self, scope: Scope, key: str, data: bytes, seen: Stamp | None) -> Stamp:
-        """Put a note in the place of the one that was seen (None: of none). Durable when it returns."""
+    def write(self, scope: Scope, key: str, data: bytes, seen: Stamp | None, may: May = nothing_against) -> Stamp:
+        """Put a note in the place of the one that was seen (None: of none). Durable when it returns. `may` is asked when
+        nobody else can write any more, and raises what speaks against it."""
         name = f"{key}.md"
         disk.must_stay_readable(data, name)
         with self._make(scope.folder, "notes") as folder:
@@ -101,6 +108,7 @@ class Shelf:
                     with self.lock(scope):
                         if disk.stamp(folder, name) != seen:
                             raise Changed
+                        may()
                         os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
                     written = disk.stamp_of(os.fstat(fd))
                 finally:
@@ -110,7 +118,7 @@ class Shelf:
                 raise from_os(error, f"cannot write {folder.name}/{name}") from error
         return written
 
-    def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]]) -> list[Stamp]:
+    def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]], may: May = nothing_against) -> list[Stamp]:
         """The same for many, by file name, with one flush for all. Every one is as seen and put, or none is."""
         for name, data, _ in notes:
             disk.must_stay_readable(data, name)
@@ -122,6 +130,7 @@ class Shelf:
                     disk.sync_all(folder)
                     with self.lock(scope):
                         self._as_seen(folder, notes)
+                        may()
                         for number, (temp, name) in enumerate(temps):
                             try:
                                 os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
@@ -198,13 +207,31 @@ class Shelf:
             except OSError as error:
                 raise from_os(error, f"cannot restore {folder.name}/{one.name}") from error
 
-    def erase(self, scope: Scope, part: str, name: str) -> bool:
-        """Unlink one file for good."""
+    def replace(self, scope: Scope, part: str, name: str, data: bytes, seen: Stamp) -> None:
+        """Put other bytes in the place of a file of any part that was seen."""
+        with self._make(scope.folder, part) as folder:
+            try:
+                fd, temp = disk.write_temp(folder, data)
+                try:
+                    with self.lock(scope):
+                        if disk.stamp(folder, name) != seen:
+                            raise Changed
+                        os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+                finally:
+                    disk.discard(folder, fd, temp)
+                disk.sync_folder(folder)
+            except OSError as error:
+                raise from_os(error, f"cannot write {folder.name}/{name}") from error
+
+    def erase(self, scope: Scope, part: str, name: str, seen: Stamp | None = None) -> bool:
+        """Unlink one file for good; where it is told which was seen, no other (`Changed`)."""
         folder = self._open(scope.folder, part)
         if folder is None:
             return False
         with folder, self.lock(scope):
             try:
+                if seen is not None and disk.stamp(folder, name) not in (seen, None):
+                    raise Changed
                 os.unlink(name, dir_fd=folder.fd)
                 disk.sync_folder(folder)
             except FileNotFoundError:
@@ -230,10 +257,14 @@ class Shelf:
 
     def misnamed(self, scope_folder: str) -> list[str]:
         """Files and folders of a scope whose names are not UTF-8: nobody can ask for those."""
-        found = []
-        for where, folders, names in os.walk(os.path.join(self.home, "shelf", scope_folder)):
-            found += [os.path.join(where, name) for name in [*folders, *names] if not disk.is_utf8(name)]
-            folders[:] = [name for name in folders if not name.startswith(".") and disk.is_utf8(name)]
+        found: list[str] = []
+        top, root = os.path.join(self.home, "shelf", scope_folder), self._open(scope_folder)
+        if root is None:
+            return found
+        with root:
+            for where, folders, names in disk.walk(root):
+                found += [os.path.join(top, where + name) for name in [*folders, *names] if not disk.is_utf8(name)]
+                folders[:] = [name for name in folders if not name.startswith(".") and disk.is_utf8(name)]
         return found
 
     def fingerprint(self, scope_folder: str, part: str) -> int:

@@ -1,4 +1,5 @@
-"""Sessions word for word: `transcripts/<client>/<session>.jsonl` of a scope. Lines are appended and never changed.
+"""Sessions word for word: `transcripts/<client>/<session>.jsonl` of a scope. Lines are appended and never changed in place: a
+purge puts another file there, with a mark where a line was.
 
 An append is one write and one flush, under a lock. A crash leaves whole lines and at most one torn tail: readers pass
 over it, and the next append takes it away.
@@ -29,6 +30,7 @@ _SUFFIX = ".jsonl"
 _CHUNK = 256 * 1024
 _STRIPES = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that locks do not pile up
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHANGE = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -46,17 +48,18 @@ class Place(Record):
 
     offset: int = 0
     lines: int = 0
+    file: int = 0  # the inode it is in; 0: whichever stands there
 
 
 class Roll:
     """One session's file."""
 
-    def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float) -> None:
-        self.name = name  # client/session.jsonl
-        self.path = f"{scope_folder}/{PART}/{name}"
+    def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float, part: str = PART) -> None:
+        self.name, self.part = name, part  # client/session.jsonl, and whether it lies in the trash
+        self.path = f"{scope_folder}/{part}/{name}"
         client, self._file = _parts(name)
         self._home = home
-        self._folder = ("shelf", *scope_folder.split("/"), PART, client)
+        self._folder = ("shelf", *scope_folder.split("/"), part, client)
         self._lock_seconds = lock_seconds
         self._kept = False  # whether we have flushed the folder that names the file
 
@@ -102,7 +105,7 @@ class Roll:
         """Add lines, durably and together. `compose` is told whether the file is empty and shown the lines after `since`
         that others may have written, while nobody else writes; it answers with the lines to add. The place behind them is
         where to go on."""
-        with Lock(self._home, f"{PART}+{digest(self.path.encode())[:_STRIPES]}", self._lock_seconds):
+        with self._locked():
             folder = disk.open_folder(self._home, self._folder, create=True)
             assert folder is not None
             with folder:
@@ -117,7 +120,8 @@ class Roll:
 
     def _add(self, folder: Folder, fd: int, compose: Compose, since: Place) -> Place:
         size = _mended(fd)
-        if size < since.offset:  # somebody took the file away meanwhile
+        inode = os.fstat(fd).st_ino
+        if size < since.offset or since.file not in (0, inode):  # somebody took the file away meanwhile, or lines out of it
             since = Place()
         count = [since.lines]
         others = _counted(_lines(fd, since), count)
@@ -134,7 +138,92 @@ class Roll:
         if not self._kept:
             disk.sync_folder(folder)
             self._kept = True
-        return Place(size + len(data), count[0] + len(added))
+        return Place(size + len(data), count[0] + len(added), inode)
+
+    def rewrite(self, instead: Callable[[Line], bytes | None]) -> int:
+        """Put other bytes in the place of some lines, which `instead` gives, and leave all the others as they are; how many.
+        Their number stays, so that citations of the others stay true."""
+        with self._locked():
+            folder = disk.open_folder(self._home, self._folder)
+            if folder is None:
+                return 0
+            with folder:
+                fd = self._opened(folder, _CHANGE)
+                if fd is None:
+                    return 0
+                try:
+                    _mended(fd)
+                    return self._rewrite(folder, fd, instead)
+                except OSError as error:
+                    raise from_os(error, f"cannot write {self.path}") from error
+                finally:
+                    os.close(fd)
+
+    def _rewrite(self, folder: Folder, fd: int, instead: Callable[[Line], bytes | None]) -> int:
+        changed = {line.number: new for line in _lines(fd, Place()) if (new := instead(line)) is not None}
+        if not changed:
+            return 0
+        out, temp = disk.write_temp(folder, b"", sync=False)
+        try:
+            for line in _lines(fd, Place()):
+                new = changed.get(line.number)
+                for piece in _copied(fd, line.start, line.end) if new is None else (new.rstrip(b"\n") + b"\n",):
+                    _write(out, piece)
+            os.fsync(out)
+            os.rename(temp, self._file, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+        finally:
+            disk.discard(folder, out, temp)
+        disk.sync_folder(folder)
+        return len(changed)
+
+    def erase(self) -> bool:
+        """Unlink the file for good."""
+        with self._locked():
+            folder = disk.open_folder(self._home, self._folder)
+            if folder is None:
+                return False
+            with folder:
+                try:
+                    os.unlink(self._file, dir_fd=folder.fd)
+                    disk.sync_folder(folder)
+                except FileNotFoundError:
+                    return False
+                except OSError as error:
+                    raise from_os(error, f"cannot erase {self.path}") from error
+        return True
+
+    def bin(self, time: str) -> bool:
+        """Move the file to the trash; whether there was one."""
+        return self._moved(f"{self._file[: -len(_SUFFIX)]}--{time}{_SUFFIX}", away=True)
+
+    def unbin(self, name: str) -> bool:
+        """Bring a file back from the trash; not in the place of another."""
+        return self._moved(name, away=False)
+
+    def _moved(self, name: str, away: bool) -> bool:
+        other = (*self._folder[:-2], "trash", self._folder[-1])
+        with self._locked():
+            here = disk.open_folder(self._home, self._folder, create=not away)
+            if here is None:
+                return False
+            with here:
+                there = disk.open_folder(self._home, other, create=away)
+                if there is None:
+                    return False
+                with there:
+                    source, target = ((here, self._file), (there, name)) if away else ((there, name), (here, self._file))
+                    try:
+                        if disk.stamp(*source) is None or disk.stamp(*target) is not None:
+                            return False
+                        os.rename(source[1], target[1], src_dir_fd=source[0].fd, dst_dir_fd=target[0].fd)
+                        disk.sync_folder(target[0])
+                        disk.sync_folder(source[0])
+                    except OSError as error:
+                        raise from_os(error, f"cannot move {self.path}") from error
+        return True
+
+    def _locked(self) -> Lock:
+        return Lock(self._home, f"{PART}+{digest(self.path.encode())[:_STRIPES]}", self._lock_seconds)
 
     def _opened(self, folder: Folder, flags: int) -> int | None:
         try:
@@ -170,13 +259,24 @@ class Rolls:
             with folder:
                 yield from sorted(_entries(folder, client), key=lambda entry: entry.name)
 
+    def trashed(self) -> list[Roll]:
+        """Those in the trash, newest first; each is named `client/session--time.jsonl`."""
+        found = []
+        for client in self._clients("trash"):
+            folder = disk.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), "trash", client))
+            if folder is not None:
+                with folder:
+                    found += [entry.name for entry in _entries(folder, client) if entry.regular]
+        found.sort(key=lambda name: name.rpartition("--")[2], reverse=True)
+        return [Roll(self._home, self._scope_folder, name, self._lock_seconds, "trash") for name in found]
+
     def folders(self) -> list[str]:
         """The absolute path of every folder in which a session's file may stand, for a watch."""
         top = os.path.join(self._home, "shelf", self._scope_folder, PART)
         return [top, *[os.path.join(top, client) for client in self._clients()]] if os.path.isdir(top) else []
 
-    def _clients(self) -> list[str]:
-        root = self._open()
+    def _clients(self, part: str = PART) -> list[str]:
+        root = disk.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), part))
         if root is None:
             return []
         with root, os.scandir(root.fd) as entries:
@@ -247,6 +347,13 @@ def _mended(fd: int) -> int:
         return size + 1
     os.ftruncate(fd, end)
     return end
+
+
+def _copied(fd: int, start: int, end: int) -> Iterator[bytes]:
+    """The bytes between two places, in pieces."""
+    while start < end and (piece := os.pread(fd, min(_CHUNK, end - start), start)):
+        yield piece
+        start += len(piece)
 
 
 def _end_of_last_line(fd: int, size: int) -> int:

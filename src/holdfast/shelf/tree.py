@@ -10,11 +10,13 @@ from holdfast.errors import Conflict, InvalidPath, NotFound, from_os
 from holdfast.house import Lock
 from holdfast.shelf import disk
 from holdfast.shelf.disk import FILE_BYTES, Folder, Sheet, Stamp
-from holdfast.shelf.folder import Entry
+from holdfast.shelf.folder import Entry, nothing_against
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from holdfast.shelf.folder import May
 
 _DEPTH = 32
 
@@ -77,8 +79,9 @@ class Tree:
                 return False
             return stat.S_ISDIR(mode)
 
-    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None) -> Sheet:
-        """Put a file in the place of the one that was seen (None: of none); it, as it would be read now."""
+    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None, may: May = nothing_against) -> Sheet:
+        """Put a file in the place of the one that was seen (None: of none); it, as it would be read now. `may` is asked when
+        nobody else can write any more."""
         with self._made(parts[:-1]) as folder:
             name = parts[-1]
             _no_link(folder, parts)
@@ -90,6 +93,7 @@ class Tree:
                         now = disk.stamp(folder, name)
                         if now != seen:
                             raise Conflict(f"{'/'.join(parts)} was changed by somebody else", "Read it again and retry")
+                        may()
                         os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
                     info = os.fstat(fd)
                 finally:
@@ -171,8 +175,11 @@ class Tree:
 
     def folders(self) -> list[str]:
         """The absolute path of every folder in the tree."""
-        top = os.path.join(self._home, *self._root)
-        return [where for where, inner, _ in os.walk(top) if not _prune(inner)]
+        top, root = os.path.join(self._home, *self._root), self._folder(())
+        if root is None:
+            return []
+        with root:
+            return [os.path.join(top, where).rstrip("/") for where, inner, _ in disk.walk(root) if not _prune(inner)]
 
     def _walk(self, folder: Folder, prefix: str, depth: int) -> Iterator[Entry]:
         inner = []

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 
 def put(text: str, lines: str) -> str:
     """The text with these lines at its end; a ValueError where one of the two would not be TOML."""
-    import tomllib
-
-    tomllib.loads(_plain(text))
+    _loads(text)
     new = block.put(text, lines, block.TOML_BEGIN, block.TOML_END, _is_toml)
-    tomllib.loads(_plain(new))
+    _loads(new)
     return new
 
 
@@ -27,11 +25,9 @@ def take(text: str, lines: str, ours: Ours) -> str:
     without = block.take(text, block.TOML_BEGIN, block.TOML_END, _is_toml)
     if without != text:
         return without
-    import tomllib
-
     try:
-        document, told = tomllib.loads(_plain(text)), tomllib.loads(lines)
-    except tomllib.TOMLDecodeError:
+        document, told = _loads(text), _loads(lines)
+    except ValueError:
         return text  # not ours to mend, and nothing of ours can be told apart in it
     return _taken(text, told, ours) if _present(document, told, ours) else text
 
@@ -68,13 +64,17 @@ def _taken(text: str, told: dict[str, Any], ours: Ours) -> str:
 
 def _is_toml(lines: str) -> bool:
     """Whether these lines mean something by themselves: marks may also stand in a text of somebody's."""
-    import tomllib
-
     try:
-        return bool(tomllib.loads(_plain(lines)))
-    except tomllib.TOMLDecodeError:
+        return bool(_loads(lines))
+    except ValueError:
         return False
 
 
-def _plain(text: str) -> str:
-    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+def _loads(text: str) -> dict[str, Any]:
+    """What it says; a ValueError where it is no TOML, or nested deeper than anybody nests."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+    except RecursionError:
+        raise ValueError("nested too deep") from None

@@ -49,10 +49,22 @@ class Call:
 
             self._memory = Memory(
                 config=settings, project=self["project"], session=self._session(), agent=self["agent"],
-                client=self["client"], origin="user", progress=None if self.screen.json else Bar(),
+                client=self["client"], origin=self._origin(), progress=None if self.screen.json else Bar(),
             )  # fmt: skip
             self.screen.disabled = not self._memory.config.enabled
         return self._memory
+
+    def _origin(self) -> str:
+        """Who types: a person, unless a coding agent says that it runs this. An agent cannot speak as a person."""
+        from holdfast.config import agent_at_work
+
+        if not agent_at_work():
+            return "user"
+        if self["origin"] == "user":
+            from holdfast.errors import Refused
+
+            raise Refused("an agent cannot speak as the user", "Leave --origin away, or run this in a terminal of your own")
+        return "agent"
 
     def _session(self) -> str | None:
         """The caller's session. Where the command means a transcript's, that may have a name which no caller's could have."""
@@ -178,7 +190,7 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
     if "--debug" in typed:
         import traceback
 
-        traceback.print_exception(error)
+        sys.stderr.write(visible("".join(traceback.format_exception(error))))
     try:
         if screen.json:
             screen.document(error.as_dict())

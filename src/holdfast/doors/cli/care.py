@@ -21,8 +21,19 @@ def status(call: Call) -> int:
 def doctor(call: Call) -> int:
     problems = [*call.memory.check(), *_of_clients(call)]
     disabled = not call.memory.config.enabled
-    report = {"ok": not problems, "home": call.memory.home, "disabled": disabled, "problems": problems}
+    held = _held(call)
+    report = {"quarantined": held, "ok": not problems, "home": call.memory.home, "disabled": disabled, "problems": problems}
     return call.answer(report, _tell_report, 1 if problems else 0)
+
+
+def _held(call: Call) -> int:
+    """How many notes wait for a person; a home that cannot be read tells of its problems instead."""
+    from holdfast.errors import HoldfastError
+
+    try:
+        return len(call.memory.review())
+    except HoldfastError:
+        return 0
 
 
 def _of_clients(call: Call) -> list[Problem]:
@@ -95,6 +106,8 @@ def _tell_status(screen: Screen, status: Status) -> None:
         ("embedder", _embedder(status)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),
     ]  # fmt: skip
+    if status.quarantined:
+        rows.append(("held back", f"{plural(status.quarantined, 'note')} in quarantine: `holdfast review`"))
     for name, value in [*rows, ("degraded", status.degraded)] if status.degraded else rows:
         screen.say(f"{screen.paint(f'{name:<9}', 'dim')} {one_line(value)}")
     if status.scopes:
@@ -123,6 +136,8 @@ def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
         screen.say(f"    {screen.paint('fix:', 'dim')} {visible(problem.fix)}")  # to be pasted: every space counts
     if report["disabled"]:
         screen.aside("memory is disabled: only what can be seen without writing anything was looked at", "yellow")
+    if report["quarantined"]:
+        screen.aside(f"{plural(report['quarantined'], 'note')} in quarantine: `holdfast review`")
     if report["ok"]:
         screen.say(f"{screen.paint('all is well', 'green')} in {report['home']}")
     else:

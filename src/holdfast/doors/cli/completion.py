@@ -59,6 +59,8 @@ def completion(call: Call) -> int:
 
 def complete(call: Call) -> int:
     """What the last word may become, a line each: the word, a tab, what it means. Trouble offers nothing."""
+    from holdfast.doors.cli.screen import one_line
+
     typed = _joined(call.words.rest) or [""]
     try:
         offers = _offers(typed, call.words)
@@ -66,7 +68,7 @@ def complete(call: Call) -> int:
         offers = []
     for word, meaning in offers:
         if word.startswith(typed[-1]):
-            call.screen.say(f"{word}\t{meaning}")
+            call.screen.say(f"{one_line(word)}\t{one_line(meaning)}")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.doors.cli.notes import tell_stored
+from holdfast.doors.cli.notes import sure_of_secret, tell_stored
 from holdfast.errors import ConfigError, HoldfastError, Refused
 
 TYPE_CHECKING = False
@@ -17,7 +17,13 @@ _STDERR = 2
 
 
 def edit(call: Call) -> int:
+    sure_of_secret(call)
     note = call.memory.get(call["key"], scope=call["scope"])
+    return call.answer(edited(call, note), tell_stored)
+
+
+def edited(call: Call, note: Note) -> Stored:
+    """What became of a note in a person's editor."""
     path = _draft(note)
     try:
         _edit(path, call.screen.json)
@@ -26,14 +32,15 @@ def edit(call: Call) -> int:
         if os.path.lexists(path):
             os.unlink(path)
         raise
-    return call.answer(_kept(call, note, text, path), tell_stored)
+    return _kept(call, note, text, path)
 
 
 def _kept(call: Call, note: Note, text: bytes, path: str) -> Stored:
     """Store it; where that is refused, a person's text is not lost but stays in the file."""
     try:
         stored = call.memory.store(
-            text, key=note.key, scope=note.scope.kind, expected=note.version, valid_to=note.valid_to
+            text, key=note.key, scope=note.scope.kind, expected=note.version, valid_to=note.valid_to,
+            redact=bool(call["redact"]), allow_secret=call["allow_secret"],
         )
     except HoldfastError as error:
         if text.strip():

@@ -1,9 +1,10 @@
-"""forget, restore, purge, clear."""
+"""forget, restore, purge, receipts, clear."""
 
 from __future__ import annotations
 
 from holdfast.doors.cli.call import confirm, must_ask
-from holdfast.errors import NotFound, Trouble, UsageError
+from holdfast.doors.cli.screen import one_line
+from holdfast.errors import NotFound, Purged, Refused, Trouble, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,23 +12,64 @@ if TYPE_CHECKING:
 
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.note import Forgotten, Note, Receipt
+    from holdfast.note import Forgotten, Logged, Note, Receipt
+
+_TEXT_BYTES = 1024 * 1024  # of a text to purge
 
 
 def forget(call: Call) -> int:
-    forgotten = call.memory.forget(call["key"], scope=call["scope"])
+    if call["source"] is not None:
+        from holdfast.doors.cli.reviewing import forget_source
+
+        return forget_source(call)
+    if not call["key"] and call["session"]:
+        forgotten = call.memory.forget_session(call["session"], client=call["client"])
+    else:
+        forgotten = call.memory.forget(_key(call), scope=call["scope"])
     return call.answer(forgotten, _tell_forgotten, 0 if forgotten.deleted else 1)
 
 
+def _key(call: Call) -> str:
+    if not call["key"]:
+        raise UsageError("which note?", "Give its key, or --session ID for a transcript")
+    return str(call["key"])
+
+
 def restore(call: Call) -> int:
-    return call.answer(call.memory.restore(call["key"], scope=call["scope"], under=call["as"]), _tell_restored)
+    if not call["key"] and call["session"]:
+        return call.answer(call.memory.restore_session(call["session"], client=call["client"]), _tell_session)
+    return call.answer(call.memory.restore(_key(call), scope=call["scope"], under=call["as"]), _tell_restored)
 
 
 def purge(call: Call) -> int:
-    if must_ask(call) and _is_there(call):
-        confirm(call, f"Purge {call['key']!r} for good, with its whole history?")
-    receipt = call.memory.purge(call["key"], scope=call["scope"])
-    return call.answer(receipt, _tell_receipt, 0 if receipt.deleted else 1)
+    from holdfast.config import agent_at_work
+
+    if agent_at_work():
+        raise Refused("only a person may purge", "Run it in a terminal of your own; `holdfast forget` can be undone")
+    if call["text"] is not None and (call["key"] or call["session"]):
+        raise UsageError("what should be purged?", "Give a note's key, --session ID, or --text -: one of them")
+    if call["key"]:
+        if must_ask(call) and _is_there(call):
+            confirm(call, f"Purge {call['key']!r} for good, with its whole history?")
+        receipt = call.memory.purge(call["key"], scope=call["scope"], transcripts=bool(call["transcripts"]))
+    elif call["text"] is not None:
+        if call["text"] != "-":
+            raise UsageError("a text to purge is read from stdin", "Say --text - and pipe it in: no shell should remember it")
+        if must_ask(call):
+            raise Refused("not without being sure: purge a text for good, wherever it stands?", "Say --yes")
+        receipt = call.memory.purge(text=call.text("text", _TEXT_BYTES, "a text to purge"), files=bool(call["files"]))
+    elif call["session"]:
+        if must_ask(call):
+            confirm(call, f"Purge the whole transcript of session {call['session']!r} for good?")
+        receipt = call.memory.purge(session=call["session"], client=call["client"])
+    else:
+        raise UsageError("what should be purged?", "Give a note's key, --session ID, or --text -")
+    return call.answer(receipt, _tell_receipt, 4 if receipt.state == "pending" else 0 if receipt.deleted else 1)
+
+
+def receipts(call: Call) -> int:
+    found = call.memory.receipts(call["id"])
+    return call.answer(found[0], _tell_receipt) if call["id"] and found else call.answer(found, _tell_receipts)
 
 
 def clear(call: Call) -> int:
@@ -49,7 +91,7 @@ def _is_there(call: Call) -> bool:
         call.memory.get(key, scope=scope)
     except NotFound:
         return any(one.key == key for one in call.memory.trash(scope=scope))
-    except Trouble:
+    except (Trouble, Purged):
         return True
     return True
 
@@ -72,18 +114,41 @@ def _tell_restored(screen: Screen, note: Note) -> None:
     screen.say(f"{screen.paint('restored', 'green')} {screen.paint(note.key, 'bold')} in {note.scope}")
 
 
+def _tell_session(screen: Screen, logged: Logged) -> None:
+    screen.say(f"{screen.paint('restored', 'green')} {one_line(logged.path)}, {logged.added} turns")
+
+
 def _tell_receipt(screen: Screen, receipt: Receipt) -> None:
-    if not receipt.deleted:
-        screen.say(f"there is no note {receipt.key}; nothing was purged")
+    if not receipt.deleted and not receipt.id:
+        what = f"there is no note {receipt.key}" if receipt.key else "nothing was found"
+        screen.say(f"{what}; nothing was purged")
         return
-    key = screen.paint(receipt.key, "bold")
-    screen.say(f"{screen.paint('purged', 'red')} {key} in {receipt.scope} at {receipt.time}")
+    pending = receipt.state != "done"
+    state = screen.paint("not yet purged" if pending else "purged", "yellow" if pending else "red")
+    screen.say(f"{state} {screen.paint(one_line(receipt.what or receipt.key), 'bold')} at {receipt.time}")
     removed = [*receipt.removed, f"{receipt.index_rows} index rows", f"{receipt.usage_rows} usage rows"]
-    parts = (("removed", removed), ("checked", receipt.checks), ("out of reach", receipt.beyond_reach))
+    removed += [f"{receipt.turns} turns"] if receipt.turns else []
+    parts = (
+        ("left to do", receipt.pending), ("removed", removed), ("checked", receipt.checks),
+        ("also said by", receipt.also_said_by), ("told before", receipt.told), ("out of reach", receipt.beyond_reach),
+        ("taken back", [receipt.taken_back] if receipt.taken_back else ()),
+    )  # fmt: skip
     for title, lines in parts:
-        screen.say(screen.paint(f"  {title}", "dim"))
+        if lines:
+            screen.say(screen.paint(f"  {title}", "dim"))
         for line in lines:
-            screen.say(f"    {line}")
+            screen.say(f"    {one_line(line)}")
+    screen.aside(f"`holdfast receipts {receipt.id}` shows this again; not a word of what was purged is in it")
+    if pending:
+        screen.aside("`holdfast doctor` finishes it once nothing stands in its way", "yellow")
+
+
+def _tell_receipts(screen: Screen, receipts: list[Receipt]) -> None:
+    if not receipts:
+        screen.nothing("nothing was ever purged here")
+        return
+    rows = [(one.id, one.time, one.state, f"{len(one.removed)}", one.what) for one in receipts]
+    screen.table(("RECEIPT", "TIME", "STATE", "REMOVED", "WHAT"), rows, ("bold", "dim", "", "", ""))
 
 
 def _tell_cleared(screen: Screen, cleared: dict[str, object]) -> None:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 def fact(call: Call) -> int:
     stated = call.memory.fact(
-        call["subject"], call["label"], call["value"], many=bool(call["many"]), **call.given("on", "scope", "origin")
+        call["subject"], call["label"], call["value"], many=bool(call["many"]), made_from=call["from"],
+        **call.given("on", "scope", "origin")
     )
     return call.answer(stated, _tell_stated)
 
@@ -23,11 +24,12 @@ def facts(call: Call) -> int:
 
 def _tell_stated(screen: Screen, stated: FactSet) -> None:
     from holdfast.doors.cli.screen import one_line
+    from holdfast.hidden import named
 
     fact = stated.fact
     style = {"created": "green", "updated": "yellow"}.get(stated.action, "dim")
     until = f", until {fact.valid_to}" if fact.valid_to else ""
-    said = f"{fact.subject}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
+    said = f"{named(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
     screen.say(f"{screen.paint(stated.action, style)} {one_line(said)} in {stated.note.scope}")
     for old in stated.retired:
         screen.say("  " + screen.paint(one_line(f"retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
@@ -38,10 +40,17 @@ def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
         screen.nothing("nothing is stated")
         return
     from holdfast import dates
+    from holdfast.hidden import named
 
     now = dates.now()
-    rows = [(one.subject, one.label, one.valid_from, _end(one, now), one.scope.kind, one.value) for one in facts]
+    rows = [
+        (named(one.subject), named(one.label), one.valid_from, _end(one, now), one.scope.kind, _value(one)) for one in facts
+    ]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
+
+
+def _value(fact: Fact) -> str:
+    return f"(in quarantine) {fact.value}" if fact.quarantined else fact.value
 
 
 def _end(fact: Fact, now: str) -> str:

@@ -28,12 +28,12 @@ def view(call: Call) -> int:
 
 
 def create(call: Call) -> int:
-    call.memory.files.create(call["path"], _text(call), **call.given("scope"))
+    call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
     return _done(call, "created", call["path"])
 
 
 def str_replace(call: Call) -> int:
-    call.memory.files.str_replace(call["path"], call["old"], call["new"], **call.given("scope"))
+    call.memory.files.str_replace(call["path"], call["old"], call["new"], **call.given("scope", "redact"))
     return _done(call, "updated", call["path"])
 
 
@@ -41,7 +41,7 @@ def insert(call: Call) -> int:
     line = call["line"]
     if not line.isdecimal():
         raise UsageError(f"LINE is a whole number, not {line!r}", "Use 0 for the start")
-    call.memory.files.insert(call["path"], int(line), _text(call), **call.given("scope"))
+    call.memory.files.insert(call["path"], int(line), _text(call), **call.given("scope", "redact"))
     return _done(call, "updated", call["path"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.doors.cli.screen import one_line, plural
+from holdfast.doors.cli.screen import hidden_mark, one_line, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ def log(call: Call) -> int:
     from holdfast.doors.cli.importing import line_bytes, objects
 
     said = objects(call["file"], line_bytes(turns.TURN_BYTES), _KEPT)
-    return call.answer(call.memory.log(said, **call.given("session", "client", "scope")), _tell_logged)
+    logged = call.memory.log(said, **call.given("session", "client", "scope", "redact"))
+    return call.answer(logged, _tell_logged)
 
 
 def import_history(call: Call) -> int:
@@ -52,7 +53,11 @@ def _tell_imported(screen: Screen, logged: list[Logged]) -> None:
 
 def _counted(logged: list[Logged]) -> str:
     added, known = sum([one.added for one in logged]), sum([one.known for one in logged])
-    return f"{plural(added, 'turn')} added, {known:,} known already"
+    redacted = sum([one.redacted for one in logged])
+    left_out = f" (a secret was left out of {redacted:,})" if redacted else ""
+    purged = sum([one.purged for one in logged])
+    kept_out = f", {purged:,} left out because they were purged" if purged else ""
+    return f"{plural(added, 'turn')} added{left_out}, {known:,} known already{kept_out}"
 
 
 def _tell_turns(screen: Screen, turns: list[Turn], asked: str) -> None:
@@ -67,5 +72,6 @@ def _tell_turns(screen: Screen, turns: list[Turn], asked: str) -> None:
         mark = "> " if asked in (turn.id, turn.citation) else "  "
         who = one_line(turn.speaker or turn.role)
         screen.say()
-        screen.say(f"{mark}{screen.paint(who, 'bold')}  {screen.paint(turn.time or '', 'dim')}".rstrip())
+        said = "  ".join([*([one_line(turn.time)] if turn.time else []), *hidden_mark(turn.hidden)])
+        screen.say(f"{mark}{screen.paint(who, 'bold')}  {screen.paint(said, 'dim')}".rstrip())
         screen.indented(turn.text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast.doors.cli.call import stdin
 from holdfast.errors import NotFound, Refused, TooLarge, UsageError
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 _FIX = "Give the path of a file with one JSON object a line, or - for stdin"
 _ESCAPED = 6  # bytes that one byte of a text may take in JSON
+_EXPORTED = ("key", "text", "type", "tags", "valid_from", "valid_to", "pinned", "source")
+_VERSIONS = 32  # full texts that a line which `export` wrote may have
 _BESIDE = 64 * 1024  # for all the other fields of a line
 
 
@@ -24,17 +28,20 @@ def import_(call: Call) -> int:
     from holdfast.note import Progress
 
     config = call.memory.config
-    read = objects(call["file"], line_bytes(config.note_bytes), "nothing was imported")
-    notes = list(read) if config.enabled else []  # switched off, nothing is waited for
+    read = objects(call["file"], _VERSIONS * line_bytes(config.note_bytes), "nothing was imported")
+    rows = list(read) if config.enabled else []  # switched off, nothing is waited for
+    origin = call["origin"] or "import"
+    notes = [_trusted(note, origin, call["file"]) for row in rows for note in _texts(row)]
     progress = Progress() if call.screen.json else Bar()
     progress.start("importing", len(notes))
     try:
         stored = call.memory.store_many(
-            _counted(notes, progress), origin=call["origin"] or "import", **call.given("scope")
+            _counted(notes, progress), origin=origin, redact=bool(call["redact"]), **call.given("scope")
         )
     finally:
         progress.end()
     counts = {action: sum(one.action == action for one in stored) for action in ("created", "updated", "unchanged")}
+    counts["redacted"] = sum([bool(one.redacted) for one in stored])
     imported = {**counts, "notes": [{"action": one.action, "key": one.note.key} for one in stored]}
     return call.answer(imported, _tell_imported)
 
@@ -52,7 +59,7 @@ def objects(path: str, most: int, otherwise: str) -> Iterator[dict[str, Any]]:
             return
         with open(path, "rb") as file:
             yield from _read(file, most, otherwise)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # no file can have a name with a NUL in it
         raise NotFound(f"no file {path}", _FIX) from None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}", _FIX) from None
@@ -77,6 +84,38 @@ def _read(lines: BinaryIO, most: int, otherwise: str) -> Iterator[dict[str, Any]
         yield row
 
 
+def _texts(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A note as `store_many` takes it; of a line that `holdfast export` wrote, what it says now."""
+    if "versions" not in row:
+        return [row]
+    return [{name: row[name] for name in _EXPORTED if row.get(name) is not None}]
+
+
+def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
+    """A line may say that it is worth less than its file, never that it is worth more."""
+    from holdfast.note import ORIGINS, lowest
+
+    source = note.pop("source", None) if isinstance(note.get("source"), dict) else None
+    said = note.get("origin") or (lowest_of(source) if source else origin)
+    if said in ORIGINS:
+        said = lowest(origin, said)
+    if path == "-":
+        return {**note, "origin": said}
+    made = note.get("made_from") or []
+    if not isinstance(made, str | list):
+        return {**note, "origin": said}  # which is refused
+    made = [made] if isinstance(made, str) else made
+    return {**note, "origin": said, "made_from": [*made, os.path.abspath(path)]}
+
+
+def lowest_of(source: dict[str, Any]) -> str:
+    """How far an exported source could be trusted; what we do not know, least."""
+    from holdfast.note import ORIGINS, lowest
+
+    said = [source.get("origin", "web"), *([source["trust"]] if source.get("trust") else [])]
+    return lowest(*[one if one in ORIGINS else "web" for one in said])
+
+
 def _counted(notes: list[dict[str, Any]], progress: Progress) -> Iterator[dict[str, Any]]:
     for note in notes:
         yield note
@@ -86,3 +125,5 @@ def _counted(notes: list[dict[str, Any]], progress: Progress) -> Iterator[dict[s
 def _tell_imported(screen: Screen, imported: dict[str, Any]) -> None:
     said = ", ".join(f"{imported[action]:,} {action}" for action in ("created", "updated", "unchanged"))
     screen.say(f"imported {len(imported['notes']):,} notes: {said}")
+    if imported["redacted"]:
+        screen.aside(f"in {imported['redacted']:,} of them a secret was left out", "yellow")

@@ -18,9 +18,10 @@ _LINES = 12  # of a hit's text on a terminal; `get` shows all
 def store(call: Call) -> int:
     only_one(call, "pin", "unpin")
     pinned = True if call["pin"] else False if call["unpin"] else None
+    sure_of_secret(call)
     stored = call.memory.store(
-        call.text("text", call.memory.config.note_bytes, "a note"), tags=call["tag"], pinned=pinned,
-        **call.given("key", "scope", "type", "valid_from", "valid_to", "origin", "expected"),
+        call.text("text", call.memory.config.note_bytes, "a note"), tags=call["tag"], pinned=pinned, made_from=call["from"],
+        **call.given("key", "scope", "type", "valid_from", "valid_to", "origin", "expected", "again", "redact", "allow_secret"),
     )  # fmt: skip
     return call.answer(stored, tell_stored)
 
@@ -68,7 +69,7 @@ def get(call: Call) -> int:
 def list_(call: Call) -> int:
     if call["trash"]:
         return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _tell_binned)
-    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit"))
+    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit", "source"))
     return call.answer(notes, tell_notes)
 
 
@@ -76,6 +77,28 @@ def tell_stored(screen: Screen, stored: Stored) -> None:
     note = stored.note
     style = {"created": "green", "updated": "yellow"}.get(stored.action, "dim")
     screen.say(f"{screen.paint(stored.action, style)} {screen.paint(note.key, 'bold')} in {note.scope}")
+    if stored.redacted:
+        screen.aside(f"left out what looks like a secret: {', '.join(stored.redacted)}", "yellow")
+
+
+def sure_of_secret(call: Call) -> None:
+    """A person at a terminal is asked before a secret is kept; the ledger gets the answer either way."""
+    import sys
+
+    if call["allow_secret"] is not None and not call.screen.json and sys.stdin.isatty() and sys.stderr.isatty():
+        from holdfast.doors.cli.call import confirm
+
+        confirm(call, "Keep it as it is, also if it holds a secret? Every program of yours can read it")
+
+
+def _secret_mark(screen: Screen, text: str) -> list[str]:
+    """For people: what they see is not told to a model."""
+    if not screen.terminal:
+        return []
+    from holdfast.guard import withheld
+
+    rules = withheld(text)[1]
+    return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
 def tell_answer(screen: Screen, answer: Answer, explain: bool = False) -> None:
@@ -112,27 +135,30 @@ def tell_notes(screen: Screen, notes: list[Note]) -> None:
 
 
 def _gist(note: Note) -> str:
-    return f"{'* ' if note.pinned else ''}{note.text[:400]}"
+    hidden = f"⟦hidden: {', '.join(note.hidden)}⟧ " if note.hidden else ""  # it may stand where the text is cut
+    held = "(in quarantine) " if note.quarantined else ""
+    return f"{'* ' if note.pinned else ''}{held}{hidden}{note.text[:400]}"
 
 
 def _tell_session(screen: Screen, hits: list[Hit], explain: bool) -> None:
-    from holdfast.doors.cli.screen import one_line
+    from holdfast.doors.cli.screen import hidden_mark, one_line
 
     name = screen.paint(one_line(f"session {hits[0].session}"), "bold")
     screen.say(f"{name}  {screen.paint(hits[0].scope.kind, 'dim')}")
     for hit in hits:
         who, when = one_line(hit.speaker or "somebody"), one_line(hit.updated)
-        screen.say(f"  {who}  {screen.paint(when, 'dim')}".rstrip())
+        screen.say(f"  {who}  {screen.paint('  '.join([when, *hidden_mark(hit.hidden)]), 'dim')}".rstrip())
         _tell_text(screen, hit, explain)
 
 
 def _tell_hit(screen: Screen, hit: Hit, explain: bool) -> None:
-    from holdfast.doors.cli.screen import one_line
+    from holdfast.doors.cli.screen import hidden_mark, one_line
 
     name = screen.paint(one_line(hit.key), "bold")
     until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
     since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
-    said = [hit.scope.kind, hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source)]
+    said = [hit.scope.kind, hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
+    said += [*hidden_mark(hit.hidden), *_secret_mark(screen, hit.text)]
     screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
     _tell_text(screen, hit, explain)
 
@@ -156,13 +182,14 @@ def _tell_note(screen: Screen, note: Note) -> None:
     if screen.terminal:
         until = f" to {note.valid_to[:10]}" if note.valid_to else ""
         said = [str(note.scope), note.type, *_marked(note.tags), f"{note.valid_from[:10]}{until}", *_by(note.source)]
+        said += [*_held(note), *_secret_mark(screen, note.text)]
         said += [f"version {note.versions} ({note.version[:8]})", f"{note.path}:{note.lines[0]}-{note.lines[1]}"]
         screen.aside(one_line("  ".join([*said, "pinned"] if note.pinned else said)))
 
 
 def _tell_history(screen: Screen, versions: list[Version]) -> None:
     from holdfast import dates
-    from holdfast.doors.cli.screen import one_line
+    from holdfast.doors.cli.screen import hidden_mark, one_line
 
     now = dates.now()
     for place, version in enumerate(versions):
@@ -170,6 +197,7 @@ def _tell_history(screen: Screen, versions: list[Version]) -> None:
             screen.say()
         span = _span(version.valid_from, version.until, now)
         said = [version.type, *_marked(version.tags), f"recorded {version.recorded}", *_by(version.source)]
+        said += [*hidden_mark(version.hidden), *_secret_mark(screen, version.text)]
         screen.say(f"{screen.paint(span, 'bold')}  {screen.paint(one_line('  '.join(said)), 'dim')}")
         screen.indented(version.text)
 
@@ -181,6 +209,10 @@ def _span(start: str, end: str | None, now: str) -> str:
     return f"from {start}" if start > now else f"{start} to now"
 
 
+def _held(of: Hit | Note) -> list[str]:
+    return ["in quarantine: `holdfast review`"] if of.quarantined else []
+
+
 def _marked(tags: tuple[str, ...]) -> list[str]:
     return [f"#{tag}" for tag in tags]
 
@@ -189,7 +221,8 @@ def _by(source: Source | None) -> list[str]:
     """Who said it."""
     if source is None:
         return []
-    return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name)]
+    trust = f", from {source.trusted}" if source.trusted != source.origin else ""
+    return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name) + trust]
 
 
 def _tell_binned(screen: Screen, binned: list[Binned]) -> None:

@@ -24,6 +24,9 @@ class Bar(Progress):
         self._next = 0.0
 
     def start(self, what: str, total: int) -> None:
+        from holdfast.doors.cli.screen import one_line
+
+        what = one_line(what)  # it may name a file
         self._what, self._total, self._done, self._shown = what, total, 0, False
         self._next = time.monotonic() + (_PATIENCE if self._terminal else _LINES)
 

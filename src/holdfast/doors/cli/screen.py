@@ -1,7 +1,7 @@
 """Where answers go: aligned and coloured for a person at a terminal, plain down a pipe, one JSON document with --json.
 
-What was stored may hold anything, also sequences that drive a terminal; on a terminal every such character is shown and
-not obeyed.
+What was stored may hold anything, also characters that nobody sees and sequences that drive a terminal. Whatever people or
+models read here shows each of them as a mark; `--json` alone has the text as it was kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-_SHOWN = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {0x7F: 0x2421}  # pictures: ␛ for escape
 _LEAST = 20  # cells of the last column, before others give way
 _GIST = 100  # characters of a note in a table that has no edge
 
@@ -33,27 +32,31 @@ class Screen:
         self._prepare(sys.stdout)
 
     def _prepare(self, stream: TextIO) -> None:
-        """A pipe carries UTF-8 and the very bytes that were kept; a terminal keeps its own encoding."""
+        """A pipe carries UTF-8; a terminal keeps its own encoding. Nothing that was shown has a byte that is neither."""
         change = getattr(stream, "reconfigure", None)
         if change and self.terminal:
             change(errors="replace")
         elif change:
-            change(encoding="utf-8", errors="surrogateescape")
+            change(encoding="utf-8", errors="surrogateescape")  # a path of somebody else's may have such bytes
 
     # --- saying --------------------------------------------------------------------------------------------------
 
-    def say(self, text: str = "") -> None:
-        """A line of the answer."""
-        sys.stdout.write(text + "\n")
+    def say(self, text: str = "", exact: bool = False) -> None:
+        """A line of the answer. A net below all who say something: beside our own colours nothing drives a terminal."""
+        sys.stdout.write((text if exact else _coloured(text) if self.terminal else visible(text)) + "\n")
 
     def text(self, text: str, wrap: bool = False) -> None:
-        """Stored text as it is, but harmless where a terminal would obey it."""
-        if not self.terminal:
-            self.say(text.removesuffix("\n"))
-            return
-        for line in visible(text).removesuffix("\n").split("\n"):
-            for piece in wrapped(line, self.width) if wrap else [line]:
+        """Stored text, with a remark if anything in it had to be made visible."""
+        seen = visible(text)
+        for line in seen.removesuffix("\n").split("\n"):
+            for piece in wrapped(line, self.width) if wrap and self.terminal else [line]:
                 self.say(piece)
+        if seen is not text:
+            from holdfast.hidden import kinds
+
+            found = kinds(text)
+            if found:
+                self.aside(f"hidden characters are shown as marks ({', '.join(found)}); --json has the text as it is", "yellow")
 
     def aside(self, text: str, style: str = "dim") -> None:
         """A remark for people; never part of the answer."""
@@ -66,14 +69,13 @@ class Screen:
         self.aside("memory is disabled" if self.disabled else text, "yellow")
 
     def document(self, data: Any) -> None:
-        """The answer as JSON. Harmless on a terminal, too: what it might obey is escaped."""
+        """The answer as JSON: every text exactly as it is, and harmless on a terminal, since what is hidden is spelled out."""
         self.answered = True
         import json
-        import re
 
-        text = json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None)
-        risky = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-        self.say(re.sub(risky, lambda match: f"\\u{ord(match.group()):04x}", text))
+        from holdfast.hidden import escaped
+
+        self.say(escaped(json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None)), exact=True)
 
     def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
         """The text in a colour, if there is anybody to see it."""
@@ -113,7 +115,7 @@ class Screen:
 
     def indented(self, text: str, most: int = 0) -> None:
         """A text under its heading: wrapped and, if `most` is given, cut on a terminal; whole down a pipe."""
-        lines = (visible(text) if self.terminal else text).removesuffix("\n").split("\n")
+        lines = visible(text).removesuffix("\n").split("\n")
         if self.terminal:
             lines = [piece for line in lines for piece in wrapped(line, max(self.width - 4, 20))]
         kept = lines[:most] if most and self.terminal and len(lines) > most + 1 else lines
@@ -124,25 +126,33 @@ class Screen:
 
 
 def visible(text: str) -> str:
-    """The text with every character that drives a terminal, or hides, shown instead of obeyed."""
-    if text.isprintable():
-        return text
-    shown = text.translate(_SHOWN)
-    if shown.replace("\n", "").replace("\t", "").isprintable():
-        return shown
-    return "".join([char if char.isprintable() or char in "\n\t\u200d\u00a0" else _spelled(char) for char in shown])
+    """The text with every character that drives a terminal, or hides, as a mark."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text  # most are, and nothing more is loaded
+    from holdfast.hidden import shown
+
+    return shown(text)
 
 
-def _spelled(char: str) -> str:
-    code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"  # a byte that was no UTF-8
-    return " " if char.isspace() and code > 0xFF and code not in (0x2028, 0x2029) else f"\\u{code:04x}"
+def _coloured(text: str) -> str:
+    """The same for a line that has colours of ours."""
+    first, *rest = text.split("\x1b[")
+    pieces = [visible(first)]
+    for piece in rest:
+        code, letter, _ = piece.partition("m")
+        ours = letter and (code == "0" or code in _STYLES.values())
+        pieces.append(f"\x1b[{code}m{visible(piece[len(code) + 1 :])}" if ours else visible("\x1b[" + piece))
+    return "".join(pieces)
 
 
 def one_line(text: str) -> str:
     """The text on one line, for a table."""
-    return visible(" ".join(text.split()))
+    return " ".join(visible(text).split())
+
+
+def hidden_mark(kinds: tuple[str, ...]) -> list[str]:
+    """What a line about a text says of its hidden characters; mostly nothing."""
+    return [f"hidden: {', '.join(kinds)}"] if kinds else []
 
 
 def wrapped(line: str, width: int) -> list[str]:

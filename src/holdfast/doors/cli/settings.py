@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import config as configuration
-from holdfast.errors import ConfigError, UsageError, from_os
+from holdfast.errors import ConfigError, Refused, UsageError, from_os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FILE = "config.toml"
 _SECRET = ("search.key",)  # told to the endpoint and to nobody else
+_PERSONS = ("trust.", "guard.", "audit.", "memory.enabled")
 _LOCK_SECONDS = 30
 
 
@@ -28,8 +29,15 @@ def config(call: Call) -> int:
     if call["unset"] and call["value"] is not None:
         raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
     if call["value"] is not None or call["unset"]:
+        _may_be_changed(setting)
         _change(home, setting, call["value"])
     return call.answer(_described(home, (setting,))[0], _tell_one)
+
+
+def _may_be_changed(setting: Setting) -> None:
+    """What keeps an agent in bounds is not an agent's to change."""
+    if setting.name.startswith(_PERSONS) and configuration.agent_at_work():
+        raise Refused(f"an agent may not change {setting.name}", "A person does it, in a terminal of their own")
 
 
 def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
@@ -122,7 +130,7 @@ def _put(table: Any, parts: list[str], value: object) -> None:
     if value is None:
         table.pop(parts[-1], None)
     else:
-        table[parts[-1]] = value
+        table[parts[-1]] = list(value) if isinstance(value, tuple) else value
 
 
 def _tell_one(screen: Screen, said: dict[str, Any]) -> None:
@@ -138,4 +146,6 @@ def _tell_all(screen: Screen, settings: list[dict[str, Any]]) -> None:
 
 def _spelled(value: object) -> str:
     """As config.toml spells it."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

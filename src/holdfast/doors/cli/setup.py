@@ -34,7 +34,7 @@ def path(call: Call) -> int:
     what = call["what"] or "home"
     where = _plugin(call) if what == "plugin" and call["client"] else _where(call, what)
     found: dict[str, Any] = {"what": what, "path": where, "exists": os.path.exists(where)}
-    return call.answer(found, lambda screen, _: screen.text(where))
+    return call.answer(found, _tell_path)
 
 
 def _plugin(call: Call) -> str:
@@ -96,6 +96,13 @@ def _scope_folder(call: Call) -> str:
     if not id:
         raise NoScope(f"no {kind} is known", f"Give one: --{kind} or HOLDFAST_{kind.upper()}")
     return Scope(kind, id).folder
+
+
+def _tell_path(screen: Screen, found: dict[str, Any]) -> None:
+    """For a shell to use, and so byte for byte; at a terminal for eyes."""
+    from holdfast.doors.cli.screen import visible
+
+    screen.say(visible(found["path"]) if screen.terminal else found["path"], exact=True)
 
 
 def _tell_made(screen: Screen, made: dict[str, Any]) -> None:

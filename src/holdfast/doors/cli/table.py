@@ -88,11 +88,17 @@ _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", c
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
 _WITH_TAG = Option("--tag", "TAG", "only with this tag; give it again, or a comma list, for several", many=True)
 _ORIGIN = Option("--origin", "ORIGIN", "who it came from, if not from you", choices="ORIGINS")
+_FROM = Option("--from", "SOURCE", "what it came from: an address, a path, note:KEY; give it again for several", many=True)
+_SOURCE = Option("--source", "SOURCE", "what came from it: an address, path, session:ID, client:NAME, origin:web, note:KEY")
 _AS_OF = Option("--as-of", "DATE", "what was true then")
 _KNOWN_AT = Option("--known-at", "DATE", "what was recorded by then")
 _TREE = Option("--scope", "SCOPE", "whose tree, if not the agent's or, without one, the project's", choices="SCOPES")
 _YES = Option("--yes", "", "do not ask")
+_REDACT = Option("--redact", "", "keep it with [REDACTED:rule] in place of a secret; otherwise it is refused")
+_ALLOW_SECRET = Option("--allow-secret", "WHY", "keep a secret as it is; that you did and why is recorded")
 _KEY = Arg("KEY", "the note's key", offers="keys")
+_OF_SESSION = Option("--session", "ID", "without a key: the transcript of this session")
+_OF_CLIENT = Option("--client", "NAME", "with --session: only of this program")
 
 EVERYWHERE = (
     Option("--home", "DIR", "the folder memory lives in (HOLDFAST_HOME; ~/.holdfast)"),
@@ -120,8 +126,10 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 Option("--valid-to", "DATE", "true until then; afterwards no longer recalled or briefed, but kept"),
                 Option("--pin", "", "brief it first and never archive it"),
                 Option("--unpin", "", "take the pin away"),
-                _ORIGIN,
+                _ORIGIN, _FROM,
                 Option("--expected", "VERSION", "the version you saw; if it is another by now, exit 4"),
+                Option("--again", "", "take back what was purged: otherwise it is refused"),
+                _REDACT, _ALLOW_SECRET,
             ),
             example='holdfast store "Use pytest, never unittest" --key testing --type feedback --tag ci-cd',
         ),
@@ -153,19 +161,25 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "list", "notes:list_", "list the notes you may see, newest first",
             options=(
                 _SCOPED, _OF_TYPE, _WITH_TAG, Option("--limit", "N", "at most so many", number=True),
-                Option("--trash", "", "what was forgotten or archived and can be restored"),
+                Option("--trash", "", "what was forgotten or archived and can be restored"), _SOURCE,
             ),
             example="holdfast list --type feedback",
         ),
         Command(
-            "edit", "editing:edit", "change a note in your editor (VISUAL or EDITOR)", args=(_KEY,), options=(_SCOPED,),
+            "edit", "editing:edit", "change a note in your editor (VISUAL or EDITOR)", args=(_KEY,),
+            options=(_SCOPED, _REDACT, _ALLOW_SECRET),
             example="holdfast edit testing",
         ),
         Command(
             "import", "importing:import_", "keep many notes at once: all of them, or none and the bad one is named",
             args=(Arg("FILE", "one JSON object a line: text, key, type, tags, ...; - for stdin", offers="files"),),
-            options=(_SCOPE, Option("--origin", "ORIGIN", "who they came from, if not import", choices="ORIGINS")),
+            options=(_SCOPE, Option("--origin", "ORIGIN", "who they came from, if not import", choices="ORIGINS"), _REDACT),
             example="holdfast import notes.jsonl --scope global",
+        ),
+        Command(
+            "export", "exporting:export", "print every note with its versions, one JSON object a line; secrets are left out",
+            options=(_SCOPED, Option("--output", "FILE", "write them to this file, which only you can read")),
+            example="holdfast export --output notes.jsonl",
         ),
     )),
     ("Facts", (
@@ -177,7 +191,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
             options=(
                 Option("--on", "DATE", "since when; otherwise today"),
-                Option("--many", "", "beside the values it has, not in their place"), _SCOPE, _ORIGIN,
+                Option("--many", "", "beside the values it has, not in their place"), _SCOPE, _ORIGIN, _FROM,
             ),
             example="holdfast fact Telegram status enabled --on 2026-03-27",
         ),
@@ -207,7 +221,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             args=(Arg("FILE", 'lines of JSON such as {"role": "user", "text": "..."}; - for stdin'),),
             options=(
                 Option("--session", "ID", "whose turns they are (HOLDFAST_SESSION)"),
-                Option("--client", "NAME", "the program it was said in (HOLDFAST_CLIENT)"), _SCOPE,
+                Option("--client", "NAME", "the program it was said in (HOLDFAST_CLIENT)"), _SCOPE, _REDACT,
             ),
             example="holdfast log turns.jsonl --session 7f3a",
         ),
@@ -230,18 +244,37 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     )),
     ("Forget", (
         Command(
-            "forget", "erasing:forget", "put a note in the trash; it can be restored for 30 days", args=(_KEY,),
-            options=(_SCOPED,), example="holdfast forget testing",
+            "forget", "erasing:forget", "put a note in the trash; it can be restored for 30 days",
+            args=(Arg("KEY", "the note's key", needed=False, offers="keys"),),
+            options=(
+                _SCOPED, _OF_SESSION, _OF_CLIENT, _SOURCE, Option("--dry-run", "", "with --source: only show"), _YES,
+                Option("--revert", "", "with --source: take back the last text that did not come from it"),
+                Option("--everywhere", "", "with --source: all scopes there are"),
+            ),
+            example="holdfast forget testing",
         ),
         Command(
             "restore", "erasing:restore", "bring back what was forgotten or archived",
-            args=(Arg("KEY", "the note's key", offers="trash"),),
-            options=(_SCOPED, Option("--as", "KEY", "under another key, if this one has been taken since")),
+            args=(Arg("KEY", "the note's key", needed=False, offers="trash"),),
+            options=(
+                _SCOPED, Option("--as", "KEY", "under another key, if this one has been taken since"), _OF_SESSION, _OF_CLIENT,
+            ),
             example="holdfast restore testing",
         ),
         Command(
-            "purge", "erasing:purge", "remove a note for good, everywhere, with a receipt", args=(_KEY,),
-            options=(_SCOPED, _YES), example="holdfast purge testing --yes",
+            "purge", "erasing:purge", "remove a note, a session or a text for good, everywhere, with a receipt",
+            args=(Arg("KEY", "the note's key", needed=False, offers="keys"),),
+            options=(
+                _SCOPED, Option("--transcripts", "", "with a key: also the turns of your sessions that say what the note says"),
+                _OF_SESSION, _OF_CLIENT,
+                Option("--text", "-", "a text wherever it stands, read from stdin; always -, so that no shell remembers it"),
+                Option("--files", "", "with --text: also out of files of the tree, which are otherwise only named"), _YES,
+            ),
+            example="holdfast purge testing --yes",
+        ),
+        Command(
+            "receipts", "erasing:receipts", "what was purged, how that was checked, and what is left to do",
+            args=(Arg("ID", "only this one, in full", needed=False),), example="holdfast receipts",
         ),
         Command(
             "clear", "erasing:clear", "forget every note of one scope",
@@ -272,13 +305,13 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command(
             "file create", "files:create", "write a file, new or in the place of the old one",
-            args=(Arg("PATH", "where"), Arg("TEXT", "the text, or - to read it from stdin")), options=(_SCOPE,),
+            args=(Arg("PATH", "where"), Arg("TEXT", "the text, or - to read it from stdin")), options=(_SCOPE, _REDACT),
             example='holdfast file create plan.md "# Plan"',
         ),
         Command(
             "file str-replace", "files:str_replace", "replace a text that stands exactly once in a file",
             args=(Arg("PATH", "which file"), Arg("OLD", "the text that stands there"), Arg("NEW", "the text to put")),
-            options=(_SCOPE,), example="holdfast file str-replace plan.md Plan Goals",
+            options=(_SCOPE, _REDACT), example="holdfast file str-replace plan.md Plan Goals",
         ),
         Command(
             "file insert", "files:insert", "insert text after a line; 0 is the start",
@@ -286,7 +319,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 Arg("PATH", "which file"), Arg("LINE", "after which line"),
                 Arg("TEXT", "the text, or - to read it from stdin"),
             ),
-            options=(_SCOPE,), example='holdfast file insert plan.md 1 "- rest"',
+            options=(_SCOPE, _REDACT), example='holdfast file insert plan.md 1 "- rest"',
         ),
         Command(
             "file delete", "files:delete", "remove a file, or a folder with all in it", args=(Arg("PATH", "which"),),
@@ -374,6 +407,15 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "status", "care:status", "where memory for this folder lives and how much there is",
             example="holdfast status",
+        ),
+        Command(
+            "review", "reviewing:review", "what waits for a person before it is told: approve, reject or edit it",
+            options=(Option("--approve", "KEY", "let it be told"), Option("--reject", "KEY", "forget it"), _SCOPED),
+            example="holdfast review",
+        ),
+        Command(
+            "trace", "reviewing:trace", "where a note came from, to whom it was told, what was made from it", args=(_KEY,),
+            options=(_SCOPED,), example="holdfast trace testing",
         ),
         Command(
             "doctor", "care:doctor", "what is wrong, each with the command that mends it; exit 1 on a problem",

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast import house
 from holdfast.doors.mcp.memories import Memories
+from holdfast.doors.mcp.verbs import sound
 from holdfast.errors import HoldfastError
 from holdfast.memory import Memory
 from holdfast.resident import Resident
@@ -65,4 +66,4 @@ class Alongside:
         except HoldfastError:
             pass  # `holdfast doctor` shows what is wrong with a home
         except Exception as error:
-            sys.stderr.write(f"holdfast mcp: {type(error).__name__}: {error}\n")
+            sys.stderr.write(sound(f"holdfast mcp: {type(error).__name__}: {error}\n"))

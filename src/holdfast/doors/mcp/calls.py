@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,7 +16,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
+from holdfast import briefing
 from holdfast.doors.mcp import caller as who
+from holdfast.doors.mcp import guidance
 from holdfast.doors.mcp.caller import Caller, Started
 from holdfast.doors.mcp.inputs import checked
 from holdfast.doors.mcp.memories import Memories
@@ -30,6 +33,8 @@ Context = ServerRequestContext[Any, Any]
 _AT_ONCE = 16  # calls that run at a time; the others wait, and reading on never does
 _ROOTS_SECONDS = 5.0  # a client that says it has roots and does not tell them holds up one call, once
 _CONNECTIONS = 256
+_KEPT = frozenset(("hits", "results", "text", "versions", "turns", "facts"))  # of an answer: what somebody wrote
+_OPENING = re.compile(r"[<\ufe64\uff1c](?=[^\s=\d]|\s*/)|`{3,}|~{3,}")
 
 
 class Calls:
@@ -54,8 +59,7 @@ class Calls:
             return _failed(str(error), caller)
         except Exception as error:
             return _failed(_unforeseen(error), caller)
-        text = json.dumps(answer, ensure_ascii=False)
-        return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
+        return {"content": [{"type": "text", "text": _contained(answer)}], "structuredContent": answer}
 
     async def run(self, caller: Caller, verb: Callable[[Memory], T]) -> T:
         """Do it in a thread of its own, on the caller's memory."""
@@ -141,8 +145,15 @@ def project_of(caller: Caller, memory: Memory) -> dict[str, Any]:
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
 
 
+def _contained(answer: dict[str, Any]) -> str:
+    """The answer as one line of JSON in which no stored text can read as a tag, a fence or a line of its own."""
+    text = json.dumps(answer, ensure_ascii=False)
+    return _OPENING.sub(lambda match: "".join([f"\\u{ord(sign):04x}" for sign in match.group()]), text)
+
+
 def _answered(caller: Caller, memory: Memory, answer: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = sound({"project": project_of(caller, memory), **answer})
+    notice = {"notice": guidance.NOTICE} if not _KEPT.isdisjoint(answer) else {}
+    told: dict[str, Any] = sound({"project": project_of(caller, memory), **notice, **answer})
     return told
 
 
@@ -155,12 +166,13 @@ def _failed(message: str, caller: Caller | None) -> dict[str, Any]:
     used = ""
     if caller is not None and not caller.is_lost:
         used = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
-    return {"content": [{"type": "text", "text": sound(message.rstrip(".") + "." + used)}], "isError": True}
+    told = briefing.safe(sound(" ".join(f"{message.rstrip('.')}.{used}".split("\n"))))  # it may quote what somebody wrote
+    return {"content": [{"type": "text", "text": told}], "isError": True}
 
 
 def _unforeseen(error: Exception) -> str:
     """Said in one line to the agent; in full to whoever reads our stderr."""
     import traceback
 
-    traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.write(sound("".join(traceback.format_exception(error))))  # a terminal may be behind it
     return f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user to run `holdfast doctor`"

@@ -7,11 +7,13 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from holdfast import briefing
 from holdfast.doors.mcp import guidance
 from holdfast.doors.mcp.caller import Caller
 from holdfast.doors.mcp.offers import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.doors.mcp.verbs import sound
 from holdfast.errors import HoldfastError
+from holdfast.guard import cleaned
 from holdfast.memory import Memory
 from holdfast.note import KEY, SCOPES, Note
 
@@ -21,14 +23,14 @@ _NOT_FOUND = -32002  # what the protocol says for a resource that is not there, 
 
 def listed(memory: Memory) -> list[dict[str, Any]]:
     """The briefing, and the notes that changed last."""
-    briefing = {
+    start = {
         "uri": BRIEFING,
         "name": "briefing",
         "title": "Briefing",
         "description": "What an agent is told when it starts.",
         "mimeType": "text/plain",
     }
-    return [briefing, *[_shown(note) for note in memory.list(limit=_RECENT) if KEY.match(note.key)]]
+    return [start, *[_shown(note) for note in memory.list(limit=_RECENT) if KEY.match(note.key)]]
 
 
 def read(memory: Memory, uri: str, version: str) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def read(memory: Memory, uri: str, version: str) -> dict[str, Any]:
     if not uri.startswith(NOTES) or not slash or scope not in SCOPES:
         raise _missing(uri, version)
     try:
-        return _contents(uri, memory.get(key, scope=scope).text, MARKDOWN)
+        return _contents(uri, _block(memory.get(key, scope=scope)), MARKDOWN)
     except HoldfastError as error:
         raise _missing(uri, version, str(error)) from None
 
@@ -52,7 +54,7 @@ def prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str]) -> 
     if name == BOOT["name"]:
         text = _boot(memory, caller) or memory.brief(remember=False).text
         return _said(BOOT, text or "Memory is empty so far: nothing to start up from.")
-    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {sound(name[:80])}")
+    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {briefing.safe(name[:80])}")
 
 
 def _boot(memory: Memory, caller: Caller) -> str:
@@ -64,15 +66,24 @@ def _boot(memory: Memory, caller: Caller) -> str:
 
 
 def _shown(note: Note) -> dict[str, Any]:
-    first = " ".join(note.text.split("\n", 1)[0].split())
+    first = "In quarantine: no person approved it yet."
+    if not note.quarantined:
+        first = briefing.safe(sound(cleaned(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
         "title": note.key,
-        "description": sound(first if len(first) <= 120 else first[:119] + "…"),
+        "description": first if len(first) <= 120 else first[:119] + "…",
         "mimeType": MARKDOWN,
         "annotations": {"lastModified": note.updated},
     }
+
+
+def _block(note: Note) -> str:
+    """A note as a client puts it into a context: data between marks, like a briefing (B3). It is cleaned before its lines are
+    moved in, which could keep a secret from being recognised."""
+    told = briefing.Told(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
+    return briefing.whole(told, ", in quarantine" if note.quarantined else "")
 
 
 def _contents(uri: str, text: str, kind: str) -> dict[str, Any]:
@@ -86,4 +97,4 @@ def _said(prompt: dict[str, Any], text: str) -> dict[str, Any]:
 
 def _missing(uri: str, version: str, why: str = "") -> MCPError:
     code = _NOT_FOUND if version <= "2025-11-25" else INVALID_PARAMS
-    return MCPError(code=code, message=sound(why) or "No such resource", data={"uri": sound(uri[:500])})
+    return MCPError(code=code, message=briefing.safe(why) or "No such resource", data={"uri": sound(uri[:500])})

@@ -11,6 +11,7 @@ import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
+from holdfast.briefing import safe
 from holdfast.doors.mcp import resources
 from holdfast.doors.mcp.alongside import Alongside
 from holdfast.doors.mcp.caller import Caller, Started
@@ -78,7 +79,7 @@ class _Rooms:
         tool = BY_NAME.get(params.name)
         if tool is None:
             known = ", ".join(BY_NAME)
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {sound(params.name[:80])}. Known: {known}")
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {safe(params.name[:80])}. Known: {known}")
         answer = await self._calls.tool(tool, params.arguments or {}, ctx)
         if tool.writes:
             self._alongside.begin()  # the home may only have been made by this
@@ -104,5 +105,5 @@ class _Rooms:
             caller = await self._calls.caller(ctx)
             answer, project = await self._calls.run(caller, lambda memory: (verb(memory, caller), project_of(caller, memory)))
         except HoldfastError as error:
-            raise MCPError(code=types.INTERNAL_ERROR, message=sound(str(error))) from None
-        return shape.model_validate({**answer, "_meta": {_PROJECT: project}})
+            raise MCPError(code=types.INTERNAL_ERROR, message=safe(str(error))) from None
+        return shape.model_validate({**answer, "_meta": {_PROJECT: sound(project)}})

@@ -31,6 +31,11 @@ _TAGS: Schema = {"type": "array", "items": {"type": "string"}, "description": "A
 _SCOPE = _text("Where it applies. Default project.", *SCOPES)
 _SCOPED = _text("Only there; otherwise everything you may see.", *SCOPES)
 _ORIGIN = _text("Where you have it from, if not from your own work: tool output, the web, an import.", *verbs.ORIGINS)
+_REDACT = _flag("Keep it with [REDACTED:rule] in place of a secret, which is refused otherwise.")
+_MADE_FROM: Schema = {
+    "type": "array", "items": {"type": "string"},
+    "description": "What you have it from: the URL, the path, or the note (note:KEY). It is trusted no more than that.",
+}  # fmt: skip
 _KEY = _text("The note's name: a-z, 0-9 and '-', up to 60.")
 
 _PROJECT: Schema = {
@@ -47,6 +52,7 @@ _PROJECT: Schema = {
 _ROWS: Schema = {"type": "array", "items": {"type": "object"}}
 _STRING: Schema = {"type": "string"}
 _BOOLEAN: Schema = {"type": "boolean"}
+_STRINGS: Schema = {"type": "array", "items": _STRING}
 _OBJECT: Schema = {"type": "object"}
 
 
@@ -76,7 +82,7 @@ class Tool(Record):
         """What `tools/list` shows."""
         reads, destroys, again = self.hints
         hints = {"readOnlyHint": reads, "destructiveHint": destroys, "idempotentHint": again, "openWorldHint": False}
-        answers = {"project": _PROJECT, **self.answers}
+        answers = {"project": _PROJECT, "notice": _STRING, **self.answers}
         return {
             "name": self.name,
             "title": self.title,
@@ -98,8 +104,8 @@ TOOLS = (
             "scope": _SCOPE, "type": _text("What it is. Default project.", *TYPES), "tags": _TAGS,
             "valid_from": _text("True from this day on (YYYY-MM-DD), if not from now."),
             "valid_to": _text("True until this day; afterwards kept, but no longer recalled."),
-            "pinned": _flag("Brief it first and never archive it."), "origin": _ORIGIN,
-            "expected": _text("The `version` you read; if the note has changed since, nothing is written."),
+            "pinned": _flag("Brief it first and never archive it."), "origin": _ORIGIN, "made_from": _MADE_FROM,
+            "expected": _text("The `version` you read; if the note has changed since, nothing is written."), "redact": _REDACT,
         },
         ("text",), {"action": _text("", "created", "updated", "unchanged"), "note": _OBJECT}, ("action", "note"), _ADDS,
     ),
@@ -134,7 +140,9 @@ TOOLS = (
             "path": _text("A path that a hit shows, instead of a key."),
             "from": _number("First line of the path, from 1.", 1), "lines": _number("So many lines.", 1),
         },
-        (), {"text": _STRING, "exists": _BOOLEAN, "path": _STRING, "from": {"type": "integer"}, "note": _OBJECT}, ("text",),
+        (), {"text": _STRING, "exists": _BOOLEAN, "path": _STRING, "from": {"type": "integer"}, "note": _OBJECT,
+         "hidden": _STRINGS},
+        ("text",),
         _READS,
     ),
     Tool(
@@ -153,6 +161,7 @@ TOOLS = (
             "value": _text("Its value from now on; leave it out to ask."),
             "on": _text("Since when, a day (YYYY-MM-DD); otherwise today."),
             "many": _flag("Beside the values it has, not in their place."), "scope": _SCOPE, "origin": _ORIGIN,
+            "made_from": _MADE_FROM,
             "as_of": _text("When asking: what was stated for this day."),
             "history": _flag("When asking: everything that ever was stated."),
         },
@@ -166,9 +175,9 @@ TOOLS = (
             "file_text": _text("create: the whole text."), "old_str": _text("str_replace: the text that stands there once."),
             "new_str": _text("str_replace: what to put in its place."),
             "insert_line": _number("insert: after this line; 0 is the start.", 0), "insert_text": _text("insert: the text."),
-            "old_path": _text("rename: from."), "new_path": _text("rename: to."), "scope": _SCOPE,
+            "old_path": _text("rename: from."), "new_path": _text("rename: to."), "scope": _SCOPE, "redact": _REDACT,
         },
-        ("command",), {"command": _STRING, "path": _STRING, "text": _STRING}, ("command", "path"), _CHANGES,
+        ("command",), {"command": _STRING, "path": _STRING, "text": _STRING, "hidden": _STRINGS}, ("command", "path"), _CHANGES,
     ),
 )  # fmt: skip
 

@@ -1,0 +1,299 @@
+"""Every parser that reads what others wrote, each as a function of bytes: it returns, or raises what it may raise."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Parser = Callable[[bytes], object]
+NOW = "2026-05-01T12:00:00Z"
+
+
+class Wrong(Exception):
+    """A parser came back, but with something that cannot be right."""
+
+
+def parsers(room: Path) -> dict[str, Parser]:
+    """All of them; those that read files do so in `room`."""
+    return {
+        "frontmatter": _page, "facts": _facts, "dates": _dates, "spans": _spans, "words": _words, "queries": _queries(room),
+        "transcripts": _transcripts(room), "turns": _turns, "hook input": _hook(room), "what clients tell": _heard,
+        "jsonc edits": _jsonc, "toml edits": _toml, "blocks": _blocks, "config.toml": _config(room),
+        "git and markers": _git(room),
+        "names and paths": _names, "import lines": _import_lines, "what is shown": _shown,
+    }  # fmt: skip
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _page(data: bytes) -> None:
+    from holdfast import leaf, page
+
+    sheet = page.parse(_text(data))
+    if page.render(sheet) != _text(data):
+        raise Wrong("parsed and rendered, it is another text")
+    page.head_of(sheet), page.past_of(sheet), page.text_of(sheet), page.lines_of(sheet), page.past_lines(sheet)
+    leaf.versions_of(leaf.opened(data, 0))
+
+
+def _facts(data: bytes) -> None:
+    from holdfast import facts
+    from holdfast.note import Scope
+
+    text = _text(data)
+    facts.facts_of(text, "Telegram", Scope("global"), "global/notes/x.md", 1)
+    facts.set_fact(text, "status", "on", "2026-03-27", False)
+    facts.note_key(text[:200]), facts.fold(text)
+
+
+def _dates(data: bytes) -> None:
+    from holdfast import dates
+    from holdfast.errors import HoldfastError
+
+    for read in (dates.moment, dates.as_of, dates.day_or_moment):
+        try:
+            read(_text(data), "when")
+        except HoldfastError:
+            pass
+    dates.is_moment(_text(data))
+
+
+def _spans(data: bytes) -> None:
+    from holdfast import spans
+
+    text = _text(data[:32768])
+    spans.spans(text, NOW, (2024, 2025))
+    spans.dates_in(text, 739000)
+    spans.spans_in(text, 739000)
+
+
+def _words(data: bytes) -> None:
+    from holdfast import words
+
+    text = _text(data)
+    words.kept(text), words.tokens(text)
+    for term, word in words.asked(text).items():
+        words.wider(term, word)
+
+
+def _queries(room: Path) -> Parser:
+    from holdfast import HoldfastError, Memory
+
+    memory = Memory(room / "home", cwd="/", project="demo")
+    memory.store("We deploy on Tuesdays, never on Fridays.", key="deploys")
+    memory.fact("Telegram", "status", "[[Enabled]]", on="2026-03-27")
+
+    def ask(data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        for verb in (lambda: memory.recall(text, mode="keyword"), lambda: memory.facts(text),
+            lambda: memory.brief(prompt=text)):
+            try:
+                verb()
+            except HoldfastError:
+                pass
+
+    return ask
+
+
+def _transcripts(room: Path) -> Parser:
+    from holdfast import HoldfastError
+    from holdfast.reading.detect import dialect, dialects, folder
+    from holdfast.reading.source import Source
+
+    path = room / "said.jsonl"
+
+    def read(data: bytes) -> None:
+        path.write_bytes(data)
+        with Source(str(path)) as source:
+            for one in dialects().values():
+                try:
+                    for said in one.turns(source.rows(), source.stem):
+                        said.text.encode("utf-8", "surrogatepass")
+                except HoldfastError:
+                    pass
+            try:
+                known = dialect(source, None)
+                if known is not None:
+                    folder(source, known)
+            except HoldfastError:
+                pass
+
+    return read
+
+
+def _turns(data: bytes) -> None:
+    from holdfast import HoldfastError, turns
+
+    turns.parse(data), turns.parse_header(data), turns.is_whole(data)
+    text = _text(data)
+    turns.clean(turns.stripped(text)), turns.lenient_time(text), turns.role_of(text)
+    try:
+        turns.time_of(text)
+    except HoldfastError:
+        pass
+
+
+def _hook(room: Path) -> Parser:
+    """A real hook, in this process; what it swallowed is read from its log."""
+    from holdfast import hooklog
+    from holdfast.doors.cli import main
+
+    home = str(room / "home")
+    pairs = (("claude-code", "SessionStart"), ("codex", "UserPromptSubmit"), ("gemini", "SessionStart"), ("cursor",
+        "sessionStart"))
+
+    def tell(data: bytes) -> None:
+        client, event = pairs[len(data) % len(pairs)]
+        with tempfile.TemporaryFile(dir=room) as stdin:
+            stdin.write(data)
+            stdin.seek(0)
+            os.dup2(stdin.fileno(), 0)
+        real, sys.stdout = sys.stdout, io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        try:
+            code = main(["--home", home, "hook", client, event])
+        finally:
+            sys.stdout = real
+        bad = [one.message for one in hooklog.read(home) if "report this" in one.fix]
+        Path(hooklog.path(home)).unlink(missing_ok=True)
+        if code or bad:
+            raise Wrong(f"exit {code}, and it swallowed {bad}")
+
+    return tell
+
+
+def _heard(data: bytes) -> None:
+    from holdfast import clients
+
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    for name in clients.names() if isinstance(told, dict) else ():
+        client = clients.load(name)
+        for event in client.events or ("start",):
+            client.heard(event, told)
+            client.said(event, str(told)[:500])
+
+
+def _jsonc(data: bytes) -> None:
+    from holdfast.wiring import entries, jsonc
+
+    text, keys = _text(data), ("mcpServers", "holdfast")
+    ours: Callable[[Any], bool] = lambda value: value == {"command": "holdfast"}  # noqa: E731
+    for edit in (
+        lambda: jsonc.parse(text), lambda: entries.default(text, keys, {"a": 1}), lambda: entries.add(text, ("hooks",),
+            {"a": 1}, ours),
+        lambda: entries.drop(text, ("hooks",), ours), lambda: entries.take(text, keys), lambda: entries.has(text, keys),
+    ):  # fmt: skip
+        try:
+            edit()
+        except (jsonc.Unreadable, entries.Misfit):
+            pass
+    try:
+        put = entries.put(text, keys, {"command": "holdfast"})
+    except (jsonc.Unreadable, entries.Misfit):
+        return
+    if entries.value(put, keys) != {"command": "holdfast"}:
+        raise Wrong("the entry that was put in is not there")
+
+
+def _toml(data: bytes) -> None:
+    from holdfast.wiring import tables
+
+    text, lines = data.decode("utf-8", "replace"), '[mcp_servers.holdfast]\ncommand = "holdfast"\n'
+    tables.take(text, lines, lambda value: True)
+    try:
+        put = tables.put(text, lines)
+    except ValueError:
+        return
+    if lines not in put.replace("\r\n", "\n"):
+        raise Wrong("the lines that were put in are not there")
+
+
+def _blocks(data: bytes) -> None:
+    from holdfast.wiring import block
+
+    text = _text(data)
+    without = block.take(text)
+    if block.take(block.put(text, "inside\n")) not in (text, without):
+        raise Wrong("put in and taken out, the file is another")
+
+
+def _config(room: Path) -> Parser:
+    from holdfast import config
+    from holdfast.errors import ConfigError
+
+    home = room / "settings"
+    home.mkdir(exist_ok=True)
+
+    def read(data: bytes) -> None:
+        (home / "config.toml").write_bytes(data)
+        try:
+            config.load(home, {"HOME": str(room)})
+        except ConfigError:
+            pass
+
+    return read
+
+
+def _git(room: Path) -> Parser:
+    from holdfast import identity, repository
+
+    folder = room / "work"
+    (folder / ".git").mkdir(parents=True, exist_ok=True)
+    (folder / ".holdfast").mkdir(exist_ok=True)
+
+    def read(data: bytes) -> None:
+        for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
+            (folder / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
+        identity.look(str(folder))
+        repository.normalise(_text(data), "/")
+
+    return read
+
+
+def _names(data: bytes) -> None:
+    from holdfast import guard
+    from holdfast.errors import HoldfastError
+    from holdfast.note import tags_of
+
+    text = _text(data)
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: guard.path(text), lambda: guard.key(text), lambda: guard.name(text, "project"), lambda: guard.label(text),
+        lambda: guard.tags(tags_of(text)), lambda: guard.text(data, 65536), lambda: guard.one_line(text, "value"),
+    )  # fmt: skip
+    for check in checks:
+        try:
+            check()
+        except HoldfastError as error:
+            str(error).encode()
+
+
+def _import_lines(data: bytes) -> None:
+    from holdfast import HoldfastError
+    from holdfast.doors.cli import importing
+
+    try:
+        list(importing._read(io.BytesIO(data), 65536, "nothing was imported"))
+    except HoldfastError:
+        pass
+
+
+def _shown(data: bytes) -> None:
+    from holdfast import hidden, secrets
+    from holdfast.doors.cli.screen import visible
+
+    text = _text(data)
+    hidden.shown(text), hidden.kinds(text), visible(text)
+    for one in secrets.found(text):
+        if not 0 <= one.start < one.end <= len(text):
+            raise Wrong("a secret that is nowhere")
+    secrets.redacted(text)

@@ -1,0 +1,137 @@
+"""How far a text that was made from others can be trusted, and what quarantine contains (S3): nothing gets out of it by being
+forgotten or copied, and nothing in it takes the place of what is trusted. Only a person decides otherwise."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import guard, leaf
+from holdfast.errors import HoldfastError, Refused
+from holdfast.note import KEY, ORIGINS, Source, lowest
+from holdfast.page import clean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol, TypeVar
+
+    from holdfast.config import Config
+    from holdfast.index.sqlite import Index
+    from holdfast.leaf import Draft, Leaf
+    from holdfast.note import Scope
+    from holdfast.shelf.folder import Shelf
+
+    T = TypeVar("T")
+    Made = tuple[str, Leaf]  # what happens to a note, and its file after it
+
+    class Desk(Protocol):
+        """What is needed of the desk, which stands above."""
+
+        config: Config
+        origin: str
+        agent: str | None
+        client: str | None
+        session: str | None
+        shelf: Shelf
+        index: Index
+
+        def places(self, kind: str | None) -> list[Scope]: ...
+        def folders(self, kind: str | None) -> tuple[str, ...]: ...
+        def look(self, folders: tuple[str, ...]) -> str: ...
+        def ask(self, question: Callable[[], T]) -> T: ...
+        def refuse_returned(self, path: str, texts: list[str]) -> None: ...
+
+
+_SHOWN = 3
+
+
+def source_of(
+    desk: Desk, origin: str, made_from: object, known: dict[tuple[str, tuple[str, ...]], Source], cwd: str
+) -> Source:
+    """Who speaks, of what was made from something: it is trusted no more than that. What is `known` was asked for before."""
+    from holdfast import browsing, trust
+
+    given = trust.things(made_from)
+    if (origin, given) in known:
+        return known[origin, given]
+    for one in given:
+        guard.no_secret(one, "made_from", fix="Name the source without it")
+    kept, least = trust.resolved(
+        given, lambda note: _trust_of(desk, note),
+        lambda what: browsing.turn_trust(desk.config.home, what, desk.folders(None)),
+        lambda path: os.path.exists(os.path.join(cwd, path)),
+    )  # fmt: skip
+    least = lowest(origin, least)
+    source = Source(origin, desk.agent, desk.client, desk.session, kept, least if least != origin else None)
+    if kept == given and not any(one.startswith("note:") for one in given):  # a note may be trusted otherwise soon
+        known[origin, given] = source
+    return source
+
+
+def _trust_of(desk: Desk, note: str) -> tuple[str, str] | None:
+    """What a note that this caller may see is kept as, and how far it can be trusted; by its key or its id."""
+    for place in desk.places(None) if KEY.match(note) else ():
+        sheet = desk.shelf.read(place, note)
+        if sheet is not None:
+            there = leaf.opened(sheet.data, sheet.modified)
+            desk.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in leaf.versions_of(there)])
+            return f"note:{there.head.id or note}", there.trust
+    desk.look(desk.folders(None))
+    found = desk.ask(lambda: desk.index.note_of_id(desk.folders(None), note))
+    return (f"note:{note}", found[2]) if found else None
+
+
+def contained(
+    desk: Desk, drafts: list[Draft], olds: list[Leaf | None], made: list[Made], compose: Callable[[Draft, Leaf | None], Made]
+) -> list[Made]:
+    """The next versions of notes as they may be written: a copy of what is in quarantine is in quarantine too, and what is may
+    not replace what is not."""
+    held = desk.config.quarantine
+    copies = _copies(desk, drafts, made)
+    found = []
+    for draft, old, (action, new) in zip(drafts, olds, made, strict=True):
+        if draft.text in copies and draft.source.origin != ORIGINS[0] and action != "unchanged":
+            action, new = compose(_as_little_trusted(draft, *copies[draft.text]), old)
+        if action == "updated" and desk.origin != ORIGINS[0] and old and old.trust not in held and new.trust in held:
+            what = f"{draft.key!r} says what is trusted, and this came from {new.trust}: the note would not be told any more"
+            raise Refused(what, "Store it under another key")
+        found.append((action, new))
+    return found
+
+
+def _copies(desk: Desk, drafts: list[Draft], made: list[Made]) -> dict[str, tuple[str, str]]:
+    """Which of these texts stand in a note in quarantine: how far that one is trusted, and its id."""
+    texts = {
+        clean(draft.text): draft.text
+        for draft, (action, new) in zip(drafts, made, strict=True)
+        if action != "unchanged" and new.trust not in desk.config.quarantine and draft.source.origin != ORIGINS[0]
+    }
+    if not texts:
+        return {}
+    folders = desk.folders(None)
+    rows = desk.ask(lambda: desk.index.held_saying(folders, texts))
+    return {texts[text]: (trust, id) for text, trust, id in rows if trust in desk.config.quarantine}
+
+
+def _as_little_trusted(draft: Draft, trust: str, id: str) -> Draft:
+    """Whoever says the very words of a note has them from there, and `forget --source` finds them by that."""
+    source = draft.source
+    made_from = tuple(dict.fromkeys((*source.made_from, f"note:{id}"))) if id else source.made_from
+    least = lowest(source.trusted, trust)
+    return draft.replace(source=source.replace(made_from=made_from, trust=least if least != source.origin else None))
+
+
+def must_not_forget(desk: Desk, place: Scope, keys: list[str]) -> None:
+    """Refuse to an agent to take away what waits for a person: said again, it would be trusted as the agent."""
+    held = [key for key in keys if _is_held(desk, place, key)] if desk.origin != ORIGINS[0] else []
+    if held:
+        names = ", ".join([repr(key) for key in held[:_SHOWN]]) + (", ..." if held[_SHOWN:] else "")
+        raise Refused(f"in quarantine, and not an agent's to forget: {names}", "A person decides: `holdfast review`")
+
+
+def _is_held(desk: Desk, place: Scope, key: str) -> bool:
+    try:
+        sheet = desk.shelf.read(place, key)
+    except HoldfastError:
+        return False  # no file that could be read as a note
+    return sheet is not None and leaf.opened(sheet.data, sheet.modified).trust in desk.config.quarantine

@@ -1,0 +1,87 @@
+"""Purge: what must be gone for good goes from everything we own, is looked for in every byte, and cannot come back unseen."""
+
+from __future__ import annotations
+
+from holdfast import dates, guard, house, reviewing
+from holdfast.errors import NotFound, UsageError
+from holdfast.house import Lock
+from holdfast.note import Receipt, Scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from holdfast.desk import Desk
+    from holdfast.note import Problem
+
+LOCK = "purge"
+
+
+def purge(
+    desk: Desk, key: str | None, scope: str | None, transcripts: bool, session: str | None, client: str | None,
+    text: str | bytes | None, files: bool, told_of: Callable[[str], str],
+) -> Receipt:  # fmt: skip
+    """The steps of `Memory.purge`: of a note, of a session, or of a text wherever it stands. One at a time in a home."""
+    if sum([one is not None for one in (key, session, text)]) != 1:
+        raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
+    name = guard.key_of_note(key) if key is not None else ""
+    places = desk.places_of(name, scope, binned=True) if name else []
+    from holdfast.erasing import everywhere, finishing, notes, said
+
+    if text is not None:
+        reviewing.must_be_person(desk, "purge a text wherever it stands")
+    wanted = everywhere.purgeable(text) if text is not None else ""
+    if not house.exists(desk.config.home) or (name and not places):
+        return _nothing(desk, name)
+    finishing.finish(desk)
+    with Lock(desk.config.home, LOCK, desk.config.lock_seconds):
+        if name:
+            return notes.purge(desk, places, name, transcripts, told_of)
+        if session is not None:
+            return said.purge_session(desk, session, client, told_of) or _nothing(desk, "")
+        return everywhere.purge_text(desk, wanted, files, told_of)
+
+
+def _nothing(desk: Desk, key: str) -> Receipt:
+    """There was nothing to remove; what a file that was deleted by hand left behind goes all the same."""
+    if house.exists(desk.config.home):
+        desk.look(desk.folders(None))
+        desk.ask(desk.index.scrub)
+    return Receipt(key, None, False, (), 0, 0, (), (), dates.now())
+
+
+def receipts(desk: Desk, id: str | None) -> list[Receipt]:
+    """What was purged in the scopes of this caller's, newest first, or the one receipt of that id; a person sees all."""
+    if not desk.config.enabled or not house.exists(desk.config.home):
+        return []
+    found = [_receipt(told) for told in desk.ledger.purges.receipts(id)]
+    if found and desk.origin != "user":
+        mine = desk.places(None)
+        found = [receipt for receipt in found if receipt.scope in mine]
+    if id is not None and not found:
+        raise NotFound(f"no receipt {id[:40]!r}", "`holdfast receipts` shows them all")
+    return found
+
+
+def _receipt(told: dict[str, Any]) -> Receipt:
+    """A receipt from its plain form; fields of a later version are passed over."""
+    known = {name: value for name, value in told.items() if name in Receipt._names}
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    scope = plain.get("scope")
+    return Receipt(**{**plain, "scope": Scope(**scope) if isinstance(scope, dict) else None})
+
+
+def finish(desk: Desk) -> None:
+    """Do what is left of purges that were held up."""
+    from holdfast.erasing import finishing
+
+    if house.exists(desk.config.home):
+        finishing.finish(desk)
+
+
+def problems(desk: Desk) -> list[Problem]:
+    """Purges that are not over, each with what to do."""
+    from holdfast.erasing import finishing
+
+    return finishing.problems(desk)

@@ -1,0 +1,79 @@
+"""What was forgotten comes back: a note from the trash or the archive, a session's transcript from the trash; and how a
+transcript gets there."""
+
+from __future__ import annotations
+
+from holdfast import dates, guard, turns
+from holdfast.errors import Conflict, NotFound
+from holdfast.leaf import opened, versions_of
+from holdfast.note import Forgotten, Logged, Scope
+from holdfast.shelf.folder import Changed
+from holdfast.shelf.roll import Rolls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.desk import Desk
+    from holdfast.shelf.roll import Roll
+
+
+def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple[str, Scope]:
+    """The steps of `Memory.restore`: the key under which it is back, and where."""
+    name = guard.key(under if under is not None else key, "bring it back under one: `holdfast restore NAME --as KEY`")
+    for place in desk.places(scope):
+        binned = desk.shelf.binned(place, key)
+        if not binned:
+            continue
+        sheet = desk.shelf.read_name(place.folder, binned[0].part, binned[0].name)
+        versions = versions_of(opened(sheet.data, sheet.modified)) if sheet else []
+        desk.refuse_purged([(f"{place.folder}/notes/{name}", version.text) for version in versions])
+        try:
+            desk.shelf.unbin(place, binned[0], name)
+        except Changed:
+            fix = f"Bring it back under another: `holdfast restore {key} --as OTHER`"
+            raise Conflict(f"another note has the key {name!r} by now", fix) from None
+        desk.brought_back(place, name, touched=binned[0].part == "archive")
+        return name, place
+    raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
+
+
+def forget_session(desk: Desk, session: str, client: str | None) -> Forgotten:
+    """Put the transcript of a session of this caller's in the trash."""
+    time = dates.now().replace("-", "").replace(":", "")
+    for folder in desk.folders(None):
+        rolls = Rolls(desk.config.home, folder, desk.config.lock_seconds)
+        moved = [roll for entry in rolls.census() if _is_of(roll := rolls.roll(entry.name), session, client) and roll.bin(time)]
+        if moved:
+            desk.catalogue(lambda folder=folder: desk.sync.refresh(folder, "transcripts"))  # type: ignore[misc]
+            until = dates.stamp(dates.clock() + desk.config.trash_days * 86400)
+            return Forgotten(True, session, Scope.of_folder(folder), until)
+    return Forgotten(False, session)
+
+
+def restore_session(desk: Desk, session: str, client: str | None) -> Logged:
+    """Bring it back from the trash, unless the session has gone on since."""
+    for folder in desk.folders(None):
+        rolls = Rolls(desk.config.home, folder, desk.config.lock_seconds)
+        for one in rolls.trashed():
+            who, _, name = one.name.partition("/")
+            roll = rolls.roll(f"{who}/{name.rpartition('--')[0]}.jsonl")
+            if not _is_of(roll, session, client):
+                continue
+            if not roll.unbin(name):
+                raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
+            desk.catalogue(lambda folder=folder: desk.sync.refresh(folder, "transcripts"))  # type: ignore[misc]
+            return Logged(session, who, sum([turns.parse(line.data) is not None for line in roll.lines()]), 0, roll.path)
+    raise NotFound(f"no transcript of session {session!r} in the trash", "Sessions stay there for as long as notes do")
+
+
+def clear(desk: Desk, scope: object) -> int:
+    """Every note of a scope into the trash; how many there were."""
+    count = 0
+    for place in desk.places(scope if isinstance(scope, str) else ""):
+        names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
+        count += len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
+    return count
+
+
+def _is_of(roll: Roll, session: str, client: str | None) -> bool:
+    who, _, name = roll.name.partition("/")
+    return name == f"{turns.file_name(session)}.jsonl" and (client is None or who == turns.file_name(client))

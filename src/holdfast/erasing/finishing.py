@@ -1,0 +1,123 @@
+"""Purges that could not end: finished as soon as whoever stood in the way is gone, and until then told by `doctor`."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import dates
+from holdfast.erasing import reading
+from holdfast.errors import Busy, DiskTrouble, HoldfastError
+from holdfast.house import Lock
+from holdfast.index import erased
+from holdfast.leaf import opened, versions_of
+from holdfast.ledger.purges import SIGN
+from holdfast.mending import Mending
+from holdfast.note import Problem, Scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.desk import Desk
+
+LOCK = "purge"
+_SCRUBBED = ("index.db", "index.db-wal", "ledger.db", "ledger.db-wal")
+_SECONDS = 1.0  # that somebody who only looks waits for a reader
+
+
+def finish(desk: Desk) -> list[dict[str, Any]]:
+    """Do what is left of purges that were held up or cut short; the receipts of those that must wait on. Whoever purges now
+    looks after their own."""
+    if not os.path.exists(os.path.join(desk.config.home, SIGN)):
+        return []
+    left = desk.ledger.purges.unfinished()
+    if not left:
+        return []
+    lock = Lock(desk.config.home, LOCK, 0)
+    if not lock.acquire(0):
+        return []
+    try:
+        return [told for told in desk.ledger.purges.unfinished() if not _finished(desk, told)]
+    finally:
+        lock.release()
+
+
+def _finished(desk: Desk, told: dict[str, Any]) -> bool:
+    """Whether this one is over by now. Its text is not known any more: rows are compared by digest. What was cut short before
+    every place was looked at can only be purged again."""
+    kind = told.get("kind")
+    if told["state"] == "begun" and (kind != "note" or still_there(desk, told)):
+        return False
+    if not all(_is_gone(desk, path) for path, _ in told.get("left", [("", "")])):
+        return False
+    try:
+        desk.look(tuple(desk.shelf.scopes()))
+        desk.ask(lambda: desk.index.scrub(_SECONDS, rewrite=True))
+        desk.ledger.scrub(_SECONDS)
+    except (Busy, DiskTrouble):
+        return False
+    purges = desk.ledger.purges
+    if any(purges.is_of(told["id"], text) for text in desk.ask(lambda: list(erased.texts(desk.index, kind == "text")))):
+        return False
+    for scope in [Scope.of_folder(path[6:-9]) for path, _ in told["left"] if _is_listing(path)]:
+        desk.sync.listing(scope, now=True)
+    how = f"finished {dates.now()}: the logs were emptied, and no row of the index says it (compared by digest)"
+    purges.put(told["id"], {**told, "state": "done", "pending": [], "left": [], "checks": [*told["checks"], how]})
+    return True
+
+
+def _is_gone(desk: Desk, path: str) -> bool:
+    """Whether nothing is left to do about a file but to empty logs and to make lists anew. What people and agents keep is
+    looked at by a purge only."""
+    if path in _SCRUBBED or _is_listing(path):
+        return True
+    ours = reading.kind_of(path) in ("ours", "temp")
+    return ours and not os.path.lexists(os.path.join(desk.config.home, path))
+
+
+def _is_listing(path: str) -> bool:
+    return path.startswith("shelf/") and path.endswith("/index.md") and reading.kind_of(path) == "ours"
+
+
+def still_there(desk: Desk, told: dict[str, Any]) -> list[tuple[Scope, str]]:
+    """The notes that a purge was cut short over: scope and key. They are known by their digests, since a receipt does not keep
+    a key that was made from the text."""
+    found = []
+    for folder in desk.shelf.scopes():
+        place = Scope.of_folder(folder)
+        notes = [("notes", entry.name, entry.name[:-3]) for entry in desk.shelf.census(folder, "notes") if entry.regular]
+        for part, name, key in [*notes, *[(one.part, one.name, one.key) for one in desk.shelf.binned(place)]]:
+            sheet = desk.shelf.read_name(folder, part, name)
+            texts = [version.text for version in versions_of(opened(sheet.data, sheet.modified))] if sheet else []
+            path = f"{folder}/notes/{key}"
+            if any(desk.ledger.purges.is_of(told["id"], text, path) for text in texts):
+                found.append((place, key))
+    return found
+
+
+def problems(desk: Desk) -> list[Problem]:
+    """Purges that are not over, each with what to do."""
+    if not desk.config.enabled or not os.path.isdir(desk.config.home):
+        return []
+    mending, found = Mending(desk.config.home), []
+    try:
+        if desk.ledger.purges.receipts():
+            desk.ledger.purges.show_sign()  # somebody may have taken it for a leftover
+        for told in finish(desk):
+            found.append(_problem(desk, mending, told))
+    except HoldfastError as error:
+        found.append(Problem("purge", f"whether every purge is complete cannot be seen: {error.message}", error.fix))
+    return found
+
+
+def _problem(desk: Desk, mending: Mending, told: dict[str, Any]) -> Problem:
+    """What is left of one, and the command that ends it."""
+    retry = mending.holdfast(told["retry"]) if told.get("retry") else "Purge it again"
+    if told["state"] == "begun":
+        there = still_there(desk, told) if told.get("kind") in ("note", "turns") else []
+        if there:
+            retry = mending.holdfast(mending.purge(*there[0]) + (" --transcripts" if told["kind"] == "turns" else ""))
+        return Problem("purge", f"the purge of {told['what']} was cut short; purge it again (receipt {told['id']})", retry)
+    what = f"the purge of {told['what']} is not complete (receipt {told['id']}): {'; '.join(told['pending'])}"
+    waits = all(path and reading.kind_of(path) in ("ours", "temp") for path, _ in told.get("left", [("", "")]))
+    return Problem("purge", what, f"Close what holds it, then {mending.holdfast('doctor')}" if waits else retry)

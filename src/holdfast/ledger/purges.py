@@ -1,0 +1,257 @@
+"""What was purged and must not come back: receipts, and digests that only this home can make (docs/adr/0019). Never a text.
+
+A file in the home, `ledger.purged`, says that there is anything to ask for: a home in which nothing was ever purged pays
+one look at a file name for it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Busy, Purged, from_os
+from holdfast.note import keyed_digest
+from holdfast.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol
+
+    import apsw
+
+    class Write(Protocol):
+        def __call__(self, work: Callable[[apsw.Connection], Any], durable: bool) -> Any: ...
+
+
+SIGN = "ledger.purged"
+TEXT_LEAST = 12  # characters of a whole text,
+LINE_LEAST = 24  # of a line,
+WORD_LEAST = 12  # and of a word that are worth a digest: shorter ones stand in innocent texts too
+_KEY_BYTES = 32
+_MOST_AT_ONCE = 20_000
+_WORD = pattern(r"[^\s\"'`,;()<>\[\]{}]{12,}")
+_MARK = pattern(r"\A(?:\d{1,3}[.)]|[a-z]\)|x\])\s+")
+_EDGES = " .,;:!?…·•*_-–—+>#|~=\"'`´“”„‘’«»()[]{}<>/\\"
+_LABEL = 40  # characters of what stands before a colon and is no part of the line
+_LOOSE = "l"  # the kind of digest by which a line is known whatever stands around it
+_SIGN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def folded(text: str) -> str:
+    """A text as it is compared: look-alikes, case and white space count for nothing."""
+    if not text.isascii():
+        import unicodedata
+
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(text.casefold().split())
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text that are worth a digest, folded."""
+    every = [folded(line) for line in text.split("\n")]
+    return [line for line in every if len(line) >= LINE_LEAST]
+
+
+def bare(line: str) -> str:
+    """A folded line without what stands around it: marks of a list or a quotation, punctuation."""
+    while True:
+        less = _MARK.sub("", line.strip(_EDGES))
+        if less == line:
+            return line
+        line = less
+
+
+def _bare_forms(line: str) -> list[str]:
+    """The line by itself, and what a label before it labels."""
+    alone = bare(line)
+    label, colon, rest = alone.partition(": ")
+    labelled = bare(rest) if colon and len(label) <= _LABEL else ""
+    return [one for one, least in ((alone, TEXT_LEAST), (labelled, LINE_LEAST)) if len(one) >= least]
+
+
+def words_of(text: str) -> list[str]:
+    """The long words of a text, folded: each as it stands, and what comes behind its `=` or `:`."""
+    found: dict[str, None] = {}
+    for word in _WORD.findall(folded(text)):
+        bare = word.rstrip(".!?:")
+        found.update(dict.fromkeys([word, bare, bare.rpartition("=")[2], bare.rpartition(":")[2]]))
+    return [word for word in found if len(word) >= WORD_LEAST]
+
+
+class Purges:
+    """The receipts and digests of one ledger."""
+
+    def __init__(self, home: str, sql: dict[str, str], rows: Callable[..., list[Any]], write: Write) -> None:
+        self._sign = os.path.join(home, SIGN)
+        self._path = os.path.join(home, "ledger.db")
+        self._sql, self._rows, self._write = sql, rows, write
+        self._key, self._of = b"", 0  # and the file that it was read from: another one has another key
+
+    # --- digests ----------------------------------------------------------------------------------------------------
+
+    def digests(self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = ()) -> list[str]:
+        """What stands for whole texts, for lines that are folded already, and for words that are."""
+        whole = [one for text in texts if len(one := folded(text)) >= TEXT_LEAST]
+        made = [*[self._digest("", one) for one in (*whole, *lines)], *[self._digest("w", one) for one in words]]
+        made += [self._digest(_LOOSE, form) for one in (*whole, *lines) for form in _bare_forms(one)]
+        return list(dict.fromkeys(made))
+
+    def of_note(self, path: str, text: str) -> str:
+        """What stands for a text under one key: it stays refused there, though another note may say the same."""
+        return self._digest("n", f"{path}\0{folded(text)}")
+
+    def of_turn(self, session: str, id: str, text: str) -> str:
+        """What stands for one turn of one session, however short it is."""
+        return self._digest("t", f"{session}\0{id}\0{folded(text)}")
+
+    def _digest(self, kind: str, text: str) -> str:
+        return kind + keyed_digest(text.encode("utf-8", "surrogatepass"), self._load_key())
+
+    def mark(self, text: str) -> str:
+        """What stands for the purge of one thing, so that the next purge of it is known as that. Nobody is refused for it."""
+        return self._digest("x", folded(text))
+
+    def _inode(self) -> int:
+        try:
+            return os.stat(self._path).st_ino
+        except OSError:
+            return 0
+
+    def _load_key(self) -> bytes:
+        inode = self._inode()
+        if self._key and inode and inode == self._of:
+            return self._key
+        rows = self._rows("key", {"name": "purged"})
+        if not rows:
+            self._write(lambda db: db.execute(self._sql["add_key"], {"name": "purged", "value": os.urandom(_KEY_BYTES)}), True)
+            rows = self._rows("key", {"name": "purged"})
+        if not rows:
+            raise Busy("the ledger was replaced in this very moment", "Try again")
+        self._key, self._of = bytes(rows[0][0]), self._inode()
+        return self._key
+
+    # --- what must not come back ------------------------------------------------------------------------------------
+
+    def refuse(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Refuse texts that say what was purged; with the receipt, never with the words. Each comes with the path of the note
+        that would say it, or with nothing."""
+        for path, text in texts:
+            receipt = self.receipt_for(text, path=path)
+            if receipt:
+                raise Purged(
+                    f"this says what was purged; see receipt {receipt}",
+                    f"`holdfast receipts {receipt}` shows it; a person may take it back: `holdfast store TEXT --again`",
+                )
+
+    def refuse_ended(self, texts: Iterable[str], path: str) -> None:
+        """The same for what stands on the shelf: until a purge has ended, its note is as it was."""
+        for text in texts:
+            receipt = self.receipt_for(text, ended=True, path=path)
+            if receipt:
+                raise Purged(f"this was purged and came back; see receipt {receipt}", "Purge it again: `holdfast purge KEY`")
+
+    def receipt_for(self, text: str, ended: bool = False, path: str = "") -> str:
+        """The receipt of a purge that this text would undo, if any; with `ended` only of one that has taken it away."""
+        return next(iter(self._receipts_for(text, ended, path)), "")
+
+    def is_of(self, receipt: str, text: str, path: str = "") -> bool:
+        """Whether this text would undo that very purge, whichever others it would undo too."""
+        return receipt in self._receipts_for(text, False, path)
+
+    def receipts_of(self, digests: list[str]) -> set[str]:
+        """The receipts that these digests are of."""
+        return set(self._known(digests, False).values())
+
+    def _receipts_for(self, text: str, ended: bool, path: str) -> list[str]:
+        named = [self.of_note(path, text)] if path else []
+        says = self.digests([text], lines_of(text), words_of(text))
+        if ended:  # what stands there is another's, unless it is the very same
+            says = [one for one in says if not one.startswith(_LOOSE)]
+        return list(self._known([*says, *named], ended).values())
+
+    def turns(self, said: list[tuple[str, str, str]], standing: bool) -> set[int]:
+        """Which of these turns (session, id, text) were purged, by their places. Of those that are `standing` in a transcript
+        only the very same: one that says what a purged note said stays where nobody asked to take it out."""
+        owners: dict[str, set[int]] = {}
+        for place, (session, id, text) in enumerate(said):
+            says = [] if standing else self.digests([text], lines_of(text), words_of(text))
+            for digest in [*says, self.of_turn(session, id, text)]:
+                owners.setdefault(digest, set()).add(place)
+        return {place for digest in self._known(list(owners), standing) for place in owners[digest]}
+
+    def _known(self, digests: list[str], ended: bool) -> dict[str, str]:
+        import json
+
+        known: dict[str, str] = {}
+        for start in range(0, len(digests), _MOST_AT_ONCE):
+            some = json.dumps(digests[start : start + _MOST_AT_ONCE])
+            known.update(self._rows("purged_known", {"digests": some, "ended": ended}))
+        return known
+
+    def take_back(self, path: str, text: str, time: str) -> list[str]:
+        """A person wants this again: its digests go, and the receipts they were of say when."""
+        wanted = self.digests([text], lines_of(text), words_of(text))
+        wanted.append(self.of_note(path, text))
+        receipts = sorted(set(self._known(wanted, False).values()))
+        if receipts:
+            self.drop(wanted)
+            for id in receipts:
+                for told in self.receipts(id):
+                    self.put(id, {**told, "taken_back": time})
+        return receipts
+
+    def drop(self, digests: Iterable[str]) -> None:
+        """These count no more."""
+        rows = [{"digest": one} for one in digests]
+        self._write(lambda db: db.executemany(self._sql["drop_purged"], rows).fetchall(), True)
+
+    # --- receipts ---------------------------------------------------------------------------------------------------
+
+    def put(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
+        """Keep a receipt, in the place of the one that has this id, and the digests of what it is about. When this returns,
+        no writer of any process lets them pass."""
+        import json
+
+        row = {"id": id, "time": time, "receipt": json.dumps(receipt, ensure_ascii=False)}
+        rows = [{"digest": one, "receipt": id} for one in digests]
+        key = self._key if rows else b""
+
+        def work(db: apsw.Connection) -> None:
+            if rows:  # the key they were made with stands beside them, or they are worth nothing
+                db.execute(self._sql["add_key"], {"name": "purged", "value": key}).fetchall()
+                if db.execute(self._sql["key"], {"name": "purged"}).fetchall() != [(key,)]:
+                    raise Busy("the ledger was replaced by another meanwhile", "Try again")
+            db.execute(self._sql["put_receipt"], row).fetchall()
+            db.executemany(self._sql["add_purged"], rows).fetchall()
+
+        try:
+            self._write(work, True)
+        except Busy:
+            self._key = b""
+            raise
+        self.show_sign()
+
+    def receipts(self, id: str | None = None) -> list[dict[str, Any]]:
+        """The receipts, newest first; or the one of this id."""
+        import json
+
+        return [json.loads(row[0]) for row in self._rows("receipts", {"id": id})]
+
+    def unfinished(self) -> list[dict[str, Any]]:
+        """Those of purges that have something left to do."""
+        every = self.receipts() if os.path.exists(self._sign) else []
+        return [one for one in every if one.get("state") != "done" and not one.get("again")]
+
+    def show_sign(self) -> None:
+        """Say in the home that something was purged; on disk before anything is removed."""
+        if os.path.exists(self._sign):
+            return
+        try:
+            os.close(os.open(self._sign, _SIGN_FLAGS, 0o600))
+            folder = os.open(os.path.dirname(self._sign), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise from_os(error, f"cannot write {self._sign}") from error

@@ -1,0 +1,69 @@
+"""The verbs about where a memory came from: what waits for a person, where it was told, and all that one source touched."""
+
+from __future__ import annotations
+
+from holdfast.desk import typed_errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.config import Config
+    from holdfast.desk import Desk
+    from holdfast.note import Forgotten, Note
+    from holdfast.sweeping import Swept
+    from holdfast.tracing import Trace
+
+
+@typed_errors
+class Provenance:
+    """What Memory can do besides, as far as it is about trust."""
+
+    config: Config
+    _desk: Desk
+
+    @property
+    def origin(self) -> str:
+        """Who speaks: user, agent, tool, import or web."""
+        return self._desk.origin
+
+    def forget_source(
+        self, source: str, *, revert: bool = False, dry_run: bool = False, everywhere: bool = False
+    ) -> Swept:
+        """Forget everything that came from a source, be it by way of other notes: an address or its beginning, a path,
+        `session:ID`, `client:NAME`, `agent:NAME`, `origin:web`, `note:KEY`. With `revert` a note that has an older text which
+        did not gets that back instead. `everywhere` is a person's: all scopes there are."""
+        from holdfast import sweeping
+
+        self._desk.must_be_enabled()
+        swept = sweeping.sweep(self._desk, source, revert, dry_run, everywhere)
+        return swept if dry_run else swept.replace(beyond_reach=tuple(self._render_anew()[1]))
+
+    def review(self, *, scope: str | None = None) -> list[Note]:
+        """What is in quarantine: too little trusted to be told, until a person approves it."""
+        from holdfast import reviewing
+
+        return reviewing.waiting(self._desk, scope) if self.config.enabled else []
+
+    def approve(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Note:
+        """Let the text of a note pass that is in quarantine. Only a person may: `Memory(origin="user")`."""
+        from holdfast import reviewing
+
+        self._desk.must_be_enabled()
+        return reviewing.approve(self._desk, key, scope, expected)
+
+    def reject(self, key: str, *, scope: str | None = None) -> Forgotten:
+        """Forget a note that is in quarantine, and keep that a person decided so."""
+        from holdfast import reviewing
+
+        self._desk.must_be_enabled()
+        return reviewing.reject(self._desk, key, scope, self.forget)
+
+    def trace(self, key: str, *, scope: str | None = None) -> Trace:
+        """Where a note came from, to whom it was told, what was made from it, and what people decided about it."""
+        from holdfast import tracing
+
+        return tracing.trace(self._desk, key, scope)
+
+    if TYPE_CHECKING:
+
+        def forget(self, key: str, *, scope: str | None = None) -> Forgotten: ...
+        def _render_anew(self) -> tuple[list[str], list[str]]: ...
