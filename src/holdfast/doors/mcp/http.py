@@ -54,5 +54,13 @@ def serve(started: Started, port: int, token: str | None, ready: Callable[[str],
         raise Busy(f"cannot listen on port {port} of {HOST}", "Say --port 0 for any that is free") from None
     with listening:
         listening.listen()
-        ready(f"http://{HOST}:{listening.getsockname()[1]}{PATH}")
-        uvicorn.Server(config).run(sockets=[listening])
+        where = f"http://{HOST}:{listening.getsockname()[1]}{PATH}"
+
+        class Announced(uvicorn.Server):
+            """Says that it is ready when it is: a signal that comes then finds it listening to signals too."""
+
+            async def startup(self, *given: Any, **named: Any) -> None:
+                await super().startup(*given, **named)
+                ready(where)
+
+        Announced(config).run(sockets=[listening])
