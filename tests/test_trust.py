@@ -128,7 +128,7 @@ def test_a_trust_we_do_not_know_is_the_least_and_none_raises_an_origin():
 # --- quarantine -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("S3")
+@pytest.mark.promise("S3", "promise-7")
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_what_is_trusted_too_little_is_found_and_marked_but_never_told(memory, home, origin):
     held = origin in ("web", "import")

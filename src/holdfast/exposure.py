@@ -96,8 +96,8 @@ def _allowed(desk: Desk, scope: str, name: str, rules: set[str]) -> bool:
     if sheet is None:
         return True
     id = leaf.note_of(Scope.of_folder(scope), name[:-3], leaf.opened(sheet.data, sheet.modified)).id
-    told = [detail for action, detail, _ in desk.ledger.decisions(id) if action == "secret-allowed"] if id else []
-    return rules <= {rule for detail in told for rule in detail.get("rules", "").split(", ")}
+    wishes = [detail for action, detail, _ in desk.ledger.decisions(id) if action == "secret-allowed"] if id else []
+    return rules <= {rule for detail in wishes for rule in detail.get("rules", "").split(", ")}
 
 
 def _fix(mending: Mending, desk: Desk, scope: str, part: str, name: str) -> str:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdfast.desk import Desk
     from holdfast.note import Problem
 
-LOCK = "purge"
-
 
 def purge(
     desk: Desk, key: str | None, scope: str | None, transcripts: bool, session: str | None, client: str | None,
@@ -35,7 +33,7 @@ def purge(
     if not house.exists(desk.config.home) or (name and not places):
         return _nothing(desk, name)
     finishing.finish(desk)
-    with Lock(desk.config.home, LOCK, desk.config.lock_seconds):
+    with Lock(desk.config.home, finishing.LOCK, desk.config.lock_seconds):
         if name:
             return notes.purge(desk, places, name, transcripts, told_of)
         if session is not None:

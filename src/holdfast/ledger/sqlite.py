@@ -205,12 +205,8 @@ class Ledger:
 
     def _rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
         """All rows; none where there is no ledger or it cannot be read here."""
-        if not os.path.lexists(self._path):
-            return []
         try:
-            return self._file.rows(statement, **values)
-        except Renewed:
-            return []
+            return self._strict_rows(statement, values)
         except (Busy, Damaged, DiskTrouble) as error:
             self._unreadable = str(error)
             return []

@@ -99,9 +99,17 @@ class Shelf:
     def write(self, scope: Scope, key: str, data: bytes, seen: Stamp | None, may: May = nothing_against) -> Stamp:
         """Put a note in the place of the one that was seen (None: of none). Durable when it returns. `may` is asked when
         nobody else can write any more, and raises what speaks against it."""
-        name = f"{key}.md"
-        disk.must_stay_readable(data, name)
-        with self._make(scope.folder, "notes") as folder:
+        disk.must_stay_readable(data, f"{key}.md")
+        return self._put(scope, "notes", f"{key}.md", data, seen, may)
+
+    def replace(self, scope: Scope, part: str, name: str, data: bytes, seen: Stamp) -> None:
+        """Put other bytes in the place of a file of any part that was seen."""
+        self._put(scope, part, name, data, seen)
+
+    def _put(
+        self, scope: Scope, part: str, name: str, data: bytes, seen: Stamp | None, may: May = nothing_against
+    ) -> Stamp:
+        with self._make(scope.folder, part) as folder:
             try:
                 fd, temp = disk.write_temp(folder, data)
                 try:
@@ -206,22 +214,6 @@ class Shelf:
                 raise Changed from None
             except OSError as error:
                 raise from_os(error, f"cannot restore {folder.name}/{one.name}") from error
-
-    def replace(self, scope: Scope, part: str, name: str, data: bytes, seen: Stamp) -> None:
-        """Put other bytes in the place of a file of any part that was seen."""
-        with self._make(scope.folder, part) as folder:
-            try:
-                fd, temp = disk.write_temp(folder, data)
-                try:
-                    with self.lock(scope):
-                        if disk.stamp(folder, name) != seen:
-                            raise Changed
-                        os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
-                finally:
-                    disk.discard(folder, fd, temp)
-                disk.sync_folder(folder)
-            except OSError as error:
-                raise from_os(error, f"cannot write {folder.name}/{name}") from error
 
     def erase(self, scope: Scope, part: str, name: str, seen: Stamp | None = None) -> bool:
         """Unlink one file for good; where it is told which was seen, no other (`Changed`)."""
