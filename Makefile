@@ -1,7 +1,7 @@
 # The two commands: `make run` and `make test`. Each sets up what is missing first.
 PY = .venv/bin/python
 
-.PHONY: help setup run test lint bench bench-peers battery docs clean
+.PHONY: help setup run demo test lint bench bench-peers battery docs clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -9,7 +9,10 @@ help:  ## what there is
 setup:  ## make .venv with everything needed to develop
 	@scripts/setup
 
-run: setup  ## the guided demo, on a temporary home
+run: setup  ## the gateway on your home, at http://127.0.0.1:8710: an HTTP API and MCP; say more in ARGS="--port 0"
+	@.venv/bin/holdfast serve $(ARGS)
+
+demo: setup  ## the guided tour, on a temporary home
 	@.venv/bin/holdfast demo
 
 lint: setup  ## ruff, mypy --strict, import contracts

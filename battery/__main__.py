@@ -24,7 +24,7 @@ TRUST = {  # the parts about trust: each is a module with `run(lab, report, shar
     "leaks": "every verb, door and scope, asked by its owner and by others",
     "advisories": "known vulnerabilities in what we depend on",
 }
-PARTS = ("crash", "kill", "crowd", *TRUST)
+PARTS = ("crash", "kill", "crowd", "tamper", *TRUST)
 QUICK = 0.05  # the share of everything that a quick run tries
 
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
-    from battery import crowd, kill, strace
+    from battery import crowd, kill, strace, tamper
 
     wanted = {asked.part or asked.only} - {None} or set(PARTS)
     if "crash" in wanted:
@@ -65,6 +65,8 @@ def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
         kill.run(lab, report, asked.moments or (24 if asked.quick else 300), asked.seed, jobs=asked.jobs)
     if "crowd" in wanted:
         crowd.run(lab, report, share=QUICK if asked.quick else 1.0)
+    if "tamper" in wanted:
+        tamper.run(lab, report, rows=100 if asked.quick else 1000)
     for part in TRUST:
         if part in wanted:
             import_module(f"battery.{part}").run(lab, report, QUICK if asked.quick else 1.0, asked.seed)

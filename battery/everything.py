@@ -1,7 +1,8 @@
-"""The child that does everything an embedded memory can do, once: every verb of Memory, or every plain command.
+"""The child that does everything an embedded memory can do, once: every verb of Memory, or every plain command; or that is a
+gateway until it is told to stop.
 
-`python -m battery.everything library|cli HOME`; it says what went wrong, and listens for every use of a network on the way
-(`sys.addaudithook`), which it refuses.
+`python -m battery.everything library|cli|gateway HOME`; it says what went wrong, and listens for every use of a network on the
+way (`sys.addaudithook`), which it refuses. A gateway may listen on loopback, and where it does is said.
 """
 
 from __future__ import annotations
@@ -9,22 +10,27 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 EVENTS = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname",
           "socket.gethostbyaddr", "socket.getnameinfo", "socket.gethostname", "urllib.Request",
           "http.client.connect")  # fmt: skip
+LOOPBACK = ("127.0.0.1", "::1")
 attempts: list[str] = []
+bound: list[str] = []  # where a gateway listens
 
 
 class NoNetwork(Exception):
     """Somebody tried."""
 
 
-def listen(home: str) -> None:
-    """From now on every attempt is written down and refused; a unix socket in the home is no network."""
+def listen(home: str, serves: bool = False) -> None:
+    """From now on every attempt is written down and refused; a unix socket in the home is no network. Who `serves` may listen
+    on loopback, and look up that address and no other."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in EVENTS:
@@ -34,10 +40,21 @@ def listen(home: str) -> None:
             path = os.fsdecode(place)
             if path.startswith((home, "\0")) or not os.path.isabs(path):
                 return
+        if serves and _may_serve(event, arguments):
+            return
         attempts.append(f"{event} {arguments[1:]!r}"[:200])
         raise NoNetwork(event)
 
     sys.addaudithook(hook)
+
+
+def _may_serve(event: str, arguments: tuple[Any, ...]) -> bool:
+    if event == "socket.getaddrinfo":
+        return arguments[0] in LOOPBACK
+    if event == "socket.bind" and isinstance(arguments[1], tuple) and arguments[1][0] in LOOPBACK:
+        bound.append(arguments[1][0])
+        return True
+    return False
 
 
 def library(home: str) -> list[str]:
@@ -131,10 +148,24 @@ def cli(home: str) -> list[str]:
     return wrong
 
 
+def _stop_at_the_end_of_input() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def gateway(home: str) -> list[str]:
+    """Serve until somebody outside has asked for everything."""
+    from holdfast.doors.cli import main
+
+    threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
+    code = main(["--home", home, "serve", "--port", "0", "--json", "--json-logs"])
+    return [] if code == 0 else [f"serve: exit {code}"]
+
+
 FIRST = ("init", "store", "fact", "log", "import")
 LAST = ("forget", "restore", "purge", "clear")
-SERVES = ("mcp", "resident", "prove", "bench", "demo", "edit",
-    "hook")  # they listen, start other programs, or read their own words
+SERVES = ("mcp", "resident", "serve", "prove", "bench", "demo", "edit",
+    "hook")  # they listen, start other programs, or read their own words; `gateway` is for `serve`
 WORDS: dict[str, tuple[str, ...]] = {
     "store": ("We deploy on Tuesdays.", "--key", "deploys"), "recall": ("deploy", "--mode", "hybrid"), "get": ("deploys",),
     "import": ("NOTES",),
@@ -155,14 +186,14 @@ WORDS: dict[str, tuple[str, ...]] = {
 def main(what: str, home: str) -> None:
     os.makedirs(home, exist_ok=True)
     os.chdir(home)
-    listen(os.path.realpath(home))
+    listen(os.path.realpath(home), serves=what == "gateway")
     try:
-        wrong = {"library": library, "cli": cli}[what](home)
+        wrong = {"library": library, "cli": cli, "gateway": gateway}[what](home)
     except Exception as error:  # noqa: BLE001 - said, and judged by the parent
         import traceback
 
         wrong = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-4:]]
-    print(json.dumps({"attempts": attempts, "wrong": wrong}), flush=True)
+    print(json.dumps({"attempts": attempts, **({"bound": bound} if what == "gateway" else {}), "wrong": wrong}), flush=True)
 
 
 if __name__ == "__main__":

@@ -99,15 +99,18 @@ def _judge(line: str, allowed: Allowed) -> None:
             allowed.changed(call[1], os.path.normpath(os.path.join(_plain(folder), _plain(name))))
 
 
-def connections(log: Path, home: str) -> list[str]:
-    """Every use of a network: anything but unix sockets in the home, and those that have no name."""
+def connections(log: Path, home: str, serves: bool = False) -> list[str]:
+    """Every use of a network: anything but unix sockets in the home, and those that have no name. Who `serves` may listen on
+    loopback."""
     with log.open(errors="replace") as lines:
-        return list(dict.fromkeys([line.strip()[:200] for line in lines if _connects(line, home)]))
+        return list(dict.fromkeys([line.strip()[:200] for line in lines if _connects(line, home, serves)]))
 
 
-def _connects(line: str, home: str) -> bool:
+def _connects(line: str, home: str, serves: bool = False) -> bool:
     if re.search(r"\bsocket\(AF_INET6?\b", line):
-        return True
+        return not serves
+    if serves and re.search(r"\bbind\(", line) and 'inet_addr("127.0.0.1")' in line:
+        return False
     if re.search(r"\b(?:connect|bind|sendto|sendmsg|sendmmsg)\(", line) and ("AF_INET" in line or "AF_NETLINK" in line):
         return True
     named = re.search(r"\b(?:connect|bind)\(", line) and "AF_UNIX" in line

@@ -175,6 +175,67 @@ def child(tmp_path):
 
 
 @pytest.fixture
+def gateway(home):
+    """The gateway of the test's home, answering on a free port."""
+    from http_gateway import served
+
+    with served(home) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def postgres_databases():
+    """A PostgreSQL of this run's own (one for each worker), with what makes fresh databases on it."""
+    import postgres
+
+    with postgres.cluster() as server:
+        yield postgres.Databases(server)
+
+
+@pytest.fixture
+def postgres_url(postgres_databases):
+    """The address of a fresh database that is migrated."""
+    from holdfast.postgres.pool import hang_up
+
+    url = postgres_databases.fresh()
+    yield url
+    hang_up(url)
+    postgres_databases.drop(url)
+
+
+@pytest.fixture
+def trial_url(postgres_databases, postgres_url):
+    """A fresh database with a table to try things with."""
+    import postgres
+
+    postgres_databases.server.sql(postgres.TRIAL, postgres.name_of(postgres_url))
+    return postgres_url
+
+
+@pytest.fixture
+def open_trial(trial_url):
+    """Opens views of that table, for one tenant or another."""
+    from holdfast.postgres import Database, Store
+    from postgres import TRIAL_SQL
+
+    def open_(tenant="a", seconds=10, **given):
+        return Database(Store(url=given.pop("url", trial_url), tenant=tenant, **given), TRIAL_SQL, seconds)
+
+    return open_
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_databases):
+    """The address of a fresh database in which nothing is."""
+    from holdfast.postgres.pool import hang_up
+
+    url = postgres_databases.fresh(migrated=False)
+    yield url
+    hang_up(url)
+    postgres_databases.drop(url)
+
+
+@pytest.fixture
 def folder(tmp_path):
     """A project's folder."""
     path = tmp_path / "work"

@@ -275,8 +275,9 @@ def test_a_parser_that_fails_or_takes_too_long_is_found(capsys, monkeypatch):
 
 @needs_strace
 @pytest.mark.promise("promise-6")
-def test_the_library_opens_no_connection_seen_from_outside(lab):
-    assert network.used(lab, "library", watched=True) == []
+@pytest.mark.parametrize("door", ["library", "gateway"])
+def test_no_connection_is_opened_seen_from_outside(lab, door):
+    assert network.used(lab, door, watched=True) == []
 
 
 def test_what_we_depend_on_is_found_out_and_an_index_that_knows_nothing_is_not_believed(monkeypatch):

@@ -1180,14 +1180,18 @@ ONE_OF_EACH = [
     ["file insert", "a.md", "0", "text"], ["file rename", "a.md", "b.md"], ["file delete", "b.md"], ["brief"],
     ["scaffold", "wiki"], ["boot"], ["install"], ["install", "kimi", "--yes"], ["uninstall", "kimi", "--yes"],
     ["render", "AGENTS.md"],
+    ["agent add", "reviewer", "--role", "secretary"], ["agent list"], ["agent rotate", "reviewer"],
+    ["agent revoke", "reviewer"], ["role list"], ["role check"], ["audit list"], ["audit verify"], ["audit export"],
     ["status"], ["doctor"], ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
-    ["help", "store"], ["demo"],
+    ["help", "store"], ["demo"], ["copy", "home", "copied"],
 ]  # fmt: skip
 
 
 def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     monkeypatch.setenv("EDITOR", "true")
-    assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {"bench", "resident", "hook", "prove", "mcp"}
+    assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {
+        "bench", "resident", "hook", "prove", "mcp", "serve", "migrate",
+    }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
         assert said.code == (2 if words == ["demo"] else 0), (words, said.out)

@@ -64,7 +64,7 @@ def test_help_imports_the_table_and_next_to_nothing_else(imported):
     loaded = imported("--help")
     ours = {name for name in loaded if name.startswith("holdfast")}
     assert {name.rpartition(".")[2] for name in ours} == {
-        "holdfast", "doors", "cli", "call", "screen", "words", "table", "errors", "help"
+        "holdfast", "doors", "cli", "call", "screen", "words", "command", "table", "errors", "help"
     }  # fmt: skip
     assert loaded - ours <= {"__future__"}
 

@@ -102,6 +102,18 @@ def test_forgetting_what_is_not_there_says_so_and_is_no_error(noted):
 
 
 @pytest.mark.promise("N10")
+def test_a_version_that_was_seen_is_forgotten_and_no_other(noted):
+    seen = noted.get("k").version
+    noted.store("Said since.", key="k")
+    with pytest.raises(Conflict):
+        noted.forget("k", expected=seen)
+    assert noted.get("k").text == "Said since."
+    assert noted.forget("k", expected=noted.get("k").version).deleted
+    with pytest.raises(Conflict):
+        noted.forget("k", expected=seen)
+
+
+@pytest.mark.promise("N10")
 def test_forgetting_in_a_home_that_is_not_there_makes_none(memory, home):
     assert not memory.forget("k").deleted
     assert not memory.purge("k").deleted

@@ -30,9 +30,15 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "shelf/folder.py": "the truth: notes, trash, archive, index.md",
     "shelf/tree.py": "the truth: the agent's own files",
     "shelf/roll.py": "the truth: what was said in sessions, appended",
+    "shelf/carrying.py": "the truth: documents that a copy brings",
     "shelf/ahead.py": "a pipe to the child that counts a folder",
     "house.py": "the home itself, its locks and its SQLite files",
     "sql.py": "the .sql beside a module; a database that is set aside",
+    "postgres/named.py": "the .sql beside a module",
+    "postgres/migrating.py": "reads the migrations that come with it",
+    "ledger/mark.py": "where the audit ended, in a file beside the ledger",
+    "ledger/secret.py": "what marks of reviews are made with, in a file beside the ledger",
+    "porter/reading.py": "reads roles: those that come with it, and the operator's own",
     "config.py": "reads config.toml",
     "wiring/file.py": "files of somebody else's that an install or a render edits, and our records of that",
     "clients/__init__.py": "reads which clients there are, and the rubric",
@@ -55,6 +61,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "doors/cli/exporting.py": "writes the file a person names",
     "secrets/rules.py": "reads its own table of rules",
     "doors/cli/demo.py": "shows a person a note as `cat` would",
+    "doors/cli/remote.py": "reads the file with a token that a person names",
     "doors/cli/call.py": "/dev/null, when a caller closed a stream",
     "doors/cli/docs.py": "writes the computed pages of docs/",
     "doors/cli/proving.py": "the folder a person names for what a proof saw",
@@ -75,6 +82,12 @@ MAY_CONNECT = {  # every file of ours that knows a network module, and what for
     "resident.py": "a unix socket in the home",
     "doors/mcp/caller.py": "takes the address of a client's root apart; connects to nothing",
     "doors/mcp/http.py": "listens on loopback, when a person asks for it",
+    "doors/http/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
+    "doors/http/reading.py": "takes a query apart; connects to nothing",
+    "doors/http/timely.py": "ends a connection whose request does not come; connects to nothing",
+    "remote/wire.py": "the gateway a person named, and nothing else",
+    "remote/__init__.py": "spells a key in a path; connects to nothing",
+    "outgoing.py": "GitHub and the webhook, where a person has named them, and nothing else",
     "proof/model.py": "a model on loopback, which calls nobody",
 }
 CATCHES_ALL = {  # beside the doors
@@ -88,6 +101,10 @@ SQL = re.compile(
     r"\b(SELECT\s.*\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|(CREATE|DROP|ALTER)\s+(TABLE|VIEW|INDEX|VIRTUAL))\b",
     re.S,
 )
+RUNS_MORE = {  # what cannot be a named statement with values
+    "postgres/migrating.py": "whole files of numbered SQL that come with it",
+    "postgres/tending.py": "VACUUM takes no values: the driver quotes the names of our own tables",
+}
 SQL_IN_CODE = {"house.py": "asks a database that is not ours whether it holds anything"}
 
 
@@ -226,6 +243,8 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
         "marker.py",  # .holdfast/project.json in a person's folder
         "resident.py",  # its own socket
         "hooklog.py",  # its own log, when it is full
+        "ledger/mark.py",  # its own line, when it is written anew
+        "ledger/secret.py",  # its own secret, when it is made
         "doors/mcp/token.py",  # the token for HTTP, when it is made
         "wiring/file.py",  # files of the user's that an install or a render edits
         "doors/cli/settings.py",  # config.toml
@@ -285,7 +304,7 @@ def test_no_statement_is_built_from_strings():
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "executemany")
     ]
     assert run
-    assert [f"{name}:{node.lineno}" for name, node in run if not is_fixed(node.args[0])] == []
+    assert [f"{name}:{node.lineno}" for name, node in run if not is_fixed(node.args[0]) and name not in RUNS_MORE] == []
 
 
 @pytest.mark.promise("promise-5")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import apsw
@@ -20,6 +21,7 @@ from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.house import Lock
 from holdfast.ledger import Ledger
 from holdfast.ledger import sqlite as room
+from holdfast.ledger.done import NEW, TAKEN
 
 NOW = 1_800_000_000
 
@@ -94,7 +96,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 3
+    assert db.pragma("user_version") == 4
     assert db.pragma("journal_mode") == "wal"
     db.close()
 
@@ -275,6 +277,69 @@ def test_reading_a_damaged_ledger_answers_empty(home, how):
     ledger.close()
 
 
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize("how", [how for how in WAYS if how != "tables gone"])
+def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how):
+    ledger = Ledger(home)
+    for number in range(60):
+        ledger.done.record("a", "kind", f"subject-{number}", NOW)
+    ledger.close()
+    damaged_home(home, how)
+    asked = [Ledger(home, lock_seconds=5), Ledger(home, lock_seconds=5)]  # who finds the damage, and who comes later
+    for one in asked:
+        for number in range(60):
+            try:
+                assert one.done.exists("a", "kind", f"subject-{number}") is True
+            except (Damaged, DiskTrouble):
+                pass
+    for one in asked:
+        with pytest.raises(Damaged, match="set aside"):
+            one.done.record("a", "kind", "another", NOW)
+        with pytest.raises(Damaged, match="set aside"):
+            one.done.exists("a", "kind", "another")
+    for name in files_of(home):  # as `holdfast doctor` says
+        if "damaged" in name:
+            os.rename(f"{home}/{name}", f"{home}/taken-away-{name}")
+    for one in asked:
+        assert one.done.exists("a", "kind", "another") is False
+        one.close()
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ledger: ledger.done.exists("a", "kind", "subject"),
+        lambda ledger: ledger.done.record("a", "kind", "subject", NOW),
+        lambda ledger: ledger.reviews.exists("a", "o", "r", 7),
+        lambda ledger: ledger.reviews.claim("a", "o", "r", 7, "holder", NOW),
+        lambda ledger: ledger.repeats.begin("a", "key", "digest", NOW),
+        lambda ledger: ledger.agents.presented("id"),
+    ],
+    ids=["done", "record", "review", "claim", "key", "token"],
+)
+def test_a_question_that_meets_the_damage_is_not_asked_of_the_new_ledger(home, ask):
+    ledger = Ledger(home, lock_seconds=5)
+    ledger.link("a", "b")
+    stranger = apsw.Connection(f"{home}/ledger.db")
+    for table in ("done", "reviewed_prs", "claims", "idempotency", "tokens"):
+        stranger.execute(f"DROP TABLE {table}").fetchall()
+    stranger.close()
+    with pytest.raises(Damaged, match="set aside"):
+        ask(ledger)
+    assert len(set_aside(home)) == 1
+    ledger.close()
+
+
+def test_a_claim_is_not_given_away_right_after_the_ledger_was_lost(home):
+    damaged_home(home, "garbage")
+    ledger = Ledger(home, lock_seconds=5)
+    now = int(time.time())
+    assert ledger.reviews.claim("a", "o", "r", 7, "holder", now) == TAKEN
+    assert ledger.reviews.claim("a", "o", "r", 7, "holder", now + 200) == NEW
+    ledger.close()
+
+
 def test_two_damaged_ledgers_in_one_second_are_both_kept(home):
     for _ in range(3):
         damaged_home(home, "garbage")
@@ -407,7 +472,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None"]
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("log_is_there", [True, False])
 def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
     home = open_place / "home"
@@ -447,7 +512,11 @@ def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_ma
     db.close()
 
 
-NEW_IN = {2: ("told", "prompts"), 3: ("briefed", "decisions", "receipts", "purged", "keys")}
+NEW_IN = {
+    2: ("told", "prompts"),
+    3: ("briefed", "decisions", "receipts", "purged", "keys"),
+    4: ("tokens", "agents", "audit", "audit_head", "done", "reviewed_prs", "claims", "idempotency"),
+}
 
 
 def as_version(home, version):
@@ -456,6 +525,20 @@ def as_version(home, version):
     db.execute("".join(f"DROP TABLE {table};" for table in newer)).fetchall()
     db.execute(f"PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     db.close()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home, version):
+    from holdfast.ledger.audit import Decision
+    from holdfast.ledger.verify import verify
+
+    ledger.link("a", "b")
+    ledger.close()
+    as_version(home, version)
+    ledger.audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
+    assert ledger.done.record("agent", "kind", "subject", NOW)
+    assert (ledger.canonical("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
+    assert set_aside(home) == []
 
 
 def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):

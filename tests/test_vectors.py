@@ -355,9 +355,10 @@ def test_vectors_that_come_late_never_go_to_the_model_that_took_the_number(index
     memory._desk.look(("projects/demo",))
     mine = memory._desk.index.vectors
     old = mine.model("old", 64)
+    late = mine.waiting(old, 1)
     mine.forget(old)
     new = mine.model("new", 64)
-    mine.keep(old, 1, [(1, PIECES, directions(1, 64)[0])], [])
+    mine.keep(old, late, [(1, PIECES, directions(1, 64)[0])], [])
     assert mine.count_waiting(mine.model("new", 64)) == 1 and mine.nearest(new, [1], directions(1, 64)[0], 1) == []
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Conflict,
         Contended,
         Damaged,
+        Denied,
         Disabled,
         DiskTrouble,
         HoldfastError,
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
         Refused,
         SecretFound,
         TooLarge,
+        TooMany,
         Trouble,
+        Unauthenticated,
+        Unreached,
+        Unrecorded,
+        Unsure,
         UsageError,
     )
     from holdfast.memory import Memory
@@ -39,17 +45,17 @@ _ROOMS = {
     "memory": ("Memory",),
     "note": ("Answer", "Fact", "Hit", "Logged", "Note", "Receipt", "Scope", "Source", "Stored", "Turn", "Version"),
     "errors": (
-        "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "HoldfastError",
+        "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble", "HoldfastError",
         "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Purged", "Refused", "SecretFound", "TooLarge",
-        "Trouble", "UsageError",
+        "TooMany", "Trouble", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError",
     ),
 }  # fmt: skip
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 __all__ = [
-    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Disabled", "DiskTrouble", "Fact",
-    "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory", "NoScope", "NotFound", "Note",
-    "Purged", "Receipt", "Refused", "Scope", "SecretFound", "Source", "Stored", "TooLarge", "Trouble", "Turn", "UsageError",
-    "Version", "__version__",
+    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble",
+    "Fact", "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory", "NoScope", "NotFound",
+    "Note", "Purged", "Receipt", "Refused", "Scope", "SecretFound", "Source", "Stored", "TooLarge", "TooMany", "Trouble",
+    "Turn", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError", "Version", "__version__",
 ]  # fmt: skip
 
 

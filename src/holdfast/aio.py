@@ -29,7 +29,8 @@ def _awaitable(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Sk
 
     def work(inside: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return verb(inside, *args, **kwargs)
+            answer: R = getattr(inside, verb.__name__)(*args, **kwargs)  # its own: it may be asked over HTTP
+            return answer
         except StopIteration as error:  # no future can hold one: whoever awaits it would wait for ever
             what = f"{verb.__name__}: something it was given said that it has nothing more"
             raise Trouble(what, "See the cause: a `next` without a default, in what was given") from error

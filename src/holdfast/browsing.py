@@ -6,13 +6,14 @@ from holdfast import guard, leaf
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.note import Hit, Scope, Written
 from holdfast.page import clean
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.index.rows import Found
+    from holdfast.shelf.disk import Sheet
+    from holdfast.shelf.folder import Shelf
 
 _OVERVIEWS = ("MEMORY.md", "index.md")
 TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
@@ -44,10 +45,10 @@ class Piece(Written):
     exists: bool = True
 
 
-def hit_of_file(home: str, found: Found) -> Hit | None:
+def hit_of_file(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit | None:
     """The lines of a file that matched, as they stand there now."""
     try:
-        sheet = Tree(home, found.scope, 0).read(tuple(found.name.split("/")))
+        sheet = sheet or shelf.tree(found.scope, 0).read(tuple(found.name.split("/")))
     except HoldfastError:
         return None
     if sheet is None:
@@ -60,12 +61,12 @@ def hit_of_file(home: str, found: Found) -> Hit | None:
     )  # fmt: skip
 
 
-def hit_of_turn(home: str, found: Found) -> Hit | None:
+def hit_of_turn(shelf: Shelf, found: Found) -> Hit | None:
     """A turn, as it stands in its session's file."""
     from holdfast import turns
-    from holdfast.shelf.roll import Place, Rolls
+    from holdfast.shelf.roll import Place
 
-    roll = Rolls(home, found.scope, 0).roll(found.name)
+    roll = shelf.rolls(found.scope, 0).roll(found.name)
     first = found.lines[0]
     for line in roll.lines(Place(found.offset or 0, first - 1), chunk=4096):
         said = turns.parse(line.data)
@@ -78,10 +79,9 @@ def hit_of_turn(home: str, found: Found) -> Hit | None:
     return None
 
 
-def turn_trust(home: str, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
+def turn_trust(shelf: Shelf, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
     """What a turn is kept as that something was made from, and how far whoever said it can be trusted."""
     from holdfast import turns
-    from holdfast.shelf.roll import Rolls
     from holdfast.trust import ROLES
 
     path, _, lines = citation.rpartition(":")
@@ -90,7 +90,7 @@ def turn_trust(home: str, citation: str, visible: tuple[str, ...]) -> tuple[str,
     if scope not in visible or not name or not first.isdecimal():
         return None
     imported = False
-    for line in Rolls(home, scope, 0).roll(name).lines():
+    for line in shelf.rolls(scope, 0).roll(name).lines():
         if line.number == 1:
             header = turns.parse_header(line.data)
             imported = header is None or header.imported
@@ -108,7 +108,7 @@ def snippet(hit: Hit) -> Snippet:
 
 
 def read_piece(
-    home: str, path: str, start: int, lines: int | None, visible: tuple[str, ...],
+    shelf: Shelf, path: str, start: int, lines: int | None, visible: tuple[str, ...],
     may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
 ) -> Piece:  # fmt: skip
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
@@ -124,7 +124,7 @@ def read_piece(
         if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
             return nothing
         scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
-    tree = Tree(home, scope, 0)
+    tree = shelf.tree(scope, 0)
     if part == ("files",) and tree.is_folder(below):
         return nothing
     sheet = tree.beside(part[0], below)
@@ -139,9 +139,9 @@ def read_piece(
     return Piece(path, start, "\n".join(rows[start - 1 : None if lines is None else start - 1 + lines]))
 
 
-def overview(home: str, place: Scope) -> tuple[str, str]:
+def overview(shelf: Shelf, place: Scope) -> tuple[str, str]:
     """The page that stands for the tree in a briefing: its path and text. A blank one is none."""
-    tree = Tree(home, place.folder, 0)
+    tree = shelf.tree(place.folder, 0)
     for name in _OVERVIEWS:
         try:
             sheet = tree.read((name,))

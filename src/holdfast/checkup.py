@@ -13,10 +13,9 @@ from holdfast.embedding import by_role
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
-from holdfast.mending import Mending, quoted, told
+from holdfast.mending import mending as mending_of
+from holdfast.mending import quoted, told
 from holdfast.note import Problem, Record, Scope
-from holdfast.shelf.roll import Rolls
-from holdfast.shelf.tree import Tree
 from holdfast.sync import CAME_BACK
 
 TYPE_CHECKING = False
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from holdfast.briefing import Brief
     from holdfast.desk import Desk
+    from holdfast.mending import Mending
 
 _LOW_DISK = 64 * 1024 * 1024
 _PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
@@ -85,7 +85,7 @@ def status(desk: Desk, brief: Brief) -> Status:
     if not desk.config.enabled:
         return _switched_off(desk)
     home, visible = desk.config.home, desk.folders(None)
-    there = os.path.isdir(home)
+    there = desk.shelf.there()
     folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there else ())]))
     degraded = desk.look(folders)
     last: dict[str, str] = {}
@@ -95,7 +95,7 @@ def status(desk: Desk, brief: Brief) -> Status:
     totals = desk.ask(desk.index.totals) if there else (0, 0, 0, 0)
     scopes = [_scope(desk, scope, scope in visible, last[scope]) for scope in folders if scope in last]
     return Status(
-        home, True, desk.project_ids()[0], desk.session, desk.agent, os.path.join(home, "shelf"), tuple(scopes),
+        home, True, desk.project_ids()[0], desk.session, desk.agent, _shelf(desk), tuple(scopes),
         _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded, len(brief.text), brief.shown,
         sum([one.sessions for one in scopes]), _turns(desk, folders) if there else 0, _shown(desk),
         "; ".join([what for what, _ in presence.missing(desk.config.embedder)]), _waiting(desk) if there else 0,
@@ -107,9 +107,16 @@ def _switched_off(desk: Desk) -> Status:
     """Where things are and nothing of what is in them. To find out the project would open a database; so it is only told."""
     home, project = desk.config.home, desk.project_ids()[0] if desk.override else None
     return Status(
-        home, False, project, desk.session, desk.agent, os.path.join(home, "shelf"), (), _size(home, "index.db"),
+        home, False, project, desk.session, desk.agent, _shelf(desk), (), _size(home, "index.db"),
         _size(home, "ledger.db"), 0, 0, "", 0, (), embedder=_shown(desk),
     )  # fmt: skip
+
+
+def _shelf(desk: Desk) -> str:
+    """Where the notes stand: a folder, or whose part of which database."""
+    if desk.config.store:
+        return f"{without_password(desk.config.store)} (tenant {desk.config.tenant})"
+    return os.path.join(desk.config.home, "shelf")
 
 
 def _shown(desk: Desk) -> str:
@@ -119,8 +126,8 @@ def _shown(desk: Desk) -> str:
 def _scope(desk: Desk, scope: str, visible: bool, last_write: str) -> ScopeStatus:
     """Counted on the shelf: a link or a pipe is no note."""
     notes = [entry for entry in desk.shelf.census(scope, "notes") if entry.regular and entry.name.endswith(".md")]
-    files = [entry for entry in Tree(desk.config.home, scope, 0).census() if entry.regular]
-    said = [entry for entry in Rolls(desk.config.home, scope, 0).census() if entry.regular]
+    files = [entry for entry in desk.shelf.tree(scope, 0).census() if entry.regular]
+    said = [entry for entry in desk.shelf.rolls(scope, 0).census() if entry.regular]
     size = sum([entry.stamp[2] for entry in notes + files + said])
     last = max([last_write, *[dates.stamp(entry.stamp[1] / 1e9) for entry in said]])
     archived = [one for one in desk.shelf.binned(Scope.of_folder(scope)) if one.part == "archive"]
@@ -154,7 +161,9 @@ def reindex(desk: Desk) -> Reindexed:
 
 def check(desk: Desk) -> list[Problem]:
     """Everything that is not as it should be. Switched off, only what can be seen without writing anything."""
-    enabled, mending = desk.config.enabled, Mending(desk.config.home)
+    enabled, mending = desk.config.enabled, mending_of(desk.config)
+    if desk.config.store:
+        return _hosted(desk, mending)
     if not os.path.isdir(desk.config.home):
         return _no_folder(desk, mending) + (_marker(desk, mending) if enabled else [])
     closed = _closed(desk, mending)
@@ -168,6 +177,20 @@ def check(desk: Desk) -> list[Problem]:
     problems += _index(desk, mending, scopes) + _marker(desk, mending) + _strays(desk, mending)
     problems += _files(desk, mending, scopes) + _unindexed(desk, mending, scopes) + _ledger(desk, mending)
     return problems + _embedder(desk, mending) + exposure.problems(desk)
+
+
+def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
+    """A store has no folder whose owner, links or disk could be wrong."""
+    problems = _config(desk, mending) + (_hooks(desk) if os.path.isdir(desk.config.home) else [])
+    if not desk.config.enabled:
+        return problems
+    try:
+        scopes = tuple(desk.shelf.scopes())
+    except HoldfastError as error:
+        return [*problems, Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk))]
+    problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
+    problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
+    return problems + exposure.problems(desk)
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------
@@ -339,7 +362,7 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
     problems = []
     for scope in scopes:
         notes = {entry.name for entry in desk.shelf.census(scope, "notes")}
-        said = {entry.name for entry in Rolls(desk.config.home, scope, 0).census()}
+        said = {entry.name for entry in desk.shelf.rolls(scope, 0).census()}
         for part, kind, here in (("notes", "note", notes), ("transcripts", "transcript", said)):
             known = set(desk.ask(lambda scope=scope, part=part: desk.index.stamps(scope, part)))  # type: ignore[misc]
             if here != known:

@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast.errors import ConfigError
-from holdfast.note import ORIGINS, Record
+from holdfast.note import ORIGINS, SCOPES, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
     "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "AI_AGENT",
 )  # fmt: skip
 MASK = "********"  # what is shown where a secret stands
+ADDRESSES = ("embedder", "url", "store", "store_read")  # fields in which a password may stand
 
 
 class Setting(Record):
@@ -31,6 +32,7 @@ class Setting(Record):
     env: str = ""
     least: int = 0
     most: int = 10**9
+    choices: tuple[str, ...] = ()
 
 
 class Config(Record):
@@ -57,12 +59,30 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    serve_rate: int = 100
+    serve_at_once: int = 64
+    serve_body_bytes: int = 16 * 1024 * 1024
+    github_api: str = "https://api.github.com"
+    github_token: str | None = None
+    webhook: str | None = None
+    webhook_key: str | None = None
+    url: str | None = None
+    token: str | None = None
+    audit_mode: str = "best-effort"
+    store: str | None = None
+    store_read: str | None = None
+    tenant: str = "default"
+    store_connections: int = 10
+    store_seconds: int = 30
     quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
+    sees: tuple[str, ...] = SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
 
     def __repr__(self) -> str:
-        """Never the key, nor a password."""
-        shown = self.replace(embed_key=None, embedder=without_password(self.embedder))
+        """Never a key, nor a password."""
+        secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "token"))
+        hidden = {name: without_password(value) for name in ADDRESSES if (value := getattr(self, name))}
+        shown = self.replace(**secret, **hidden)
         return repr(shown) if shown != self else super().__repr__()
 
 
@@ -94,6 +114,24 @@ SETTINGS = (
     Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
     Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", "HOLDFAST_EMBEDDER"),
     Setting("search.key", "embed_key", str, "the key of an embedding endpoint", "HOLDFAST_EMBED_KEY"),
+    Setting(
+        "audit.mode", "audit_mode", str, "what becomes of a decision that cannot be written down: best-effort or strict",
+        "HOLDFAST_AUDIT_MODE", choices=("best-effort", "strict"),
+    ),
+    Setting("store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", "HOLDFAST_STORE"),
+    Setting("store.read_url", "store_read", str, "a replica of it, for questions", "HOLDFAST_STORE_READ"),
+    Setting("store.tenant", "tenant", str, "whose memory is meant, of all that are kept there", "HOLDFAST_TENANT"),
+    Setting("store.connections", "store_connections", int, "most connections that one process has to it", "", 1, 1000),
+    Setting("store.statement_seconds", "store_seconds", int, "how long the database may take for one step", "", 1, 3600),
+    Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
+    Setting("serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", "", 2),
+    Setting("serve.body_bytes", "serve_body_bytes", int, "most bytes of one request's body", "", 1024, 64 * 1024 * 1024),
+    Setting("gateway.url", "url", str, "the gateway that commands and `holdfast mcp` ask, not this home", "HOLDFAST_URL"),
+    Setting("gateway.token", "token", str, "the token they come in with", "HOLDFAST_TOKEN"),
+    Setting("github.api", "github_api", str, "where reviews are posted", "HOLDFAST_GITHUB_API"),
+    Setting("github.token", "github_token", str, "the token they are posted with", "HOLDFAST_GITHUB_TOKEN"),
+    Setting("dispatch.webhook", "webhook", str, "the address that dispatches are handed to", "HOLDFAST_WEBHOOK"),
+    Setting("dispatch.key", "webhook_key", str, "the bearer token that goes with them", "HOLDFAST_WEBHOOK_KEY"),
 )
 
 
@@ -229,6 +267,9 @@ def checked(setting: Setting, value: object, where: str) -> Any:
     if type(value) is not setting.kind:
         what = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
         raise ConfigError(what, _correct(setting))
+    if setting.choices and value not in setting.choices:
+        known = " or ".join(setting.choices)
+        raise ConfigError(f"{where}: {setting.name} must be {known}, not {value!r}", _correct(setting))
     if isinstance(value, int) and not isinstance(value, bool) and not setting.least <= value <= setting.most:
         raise ConfigError(f"{where}: {setting.name} must be {setting.least} to {setting.most}, not {value}", _correct(setting))
     return value

@@ -58,7 +58,7 @@ def source_of(
         guard.no_secret(one, "made_from", fix="Name the source without it")
     kept, least = trust.resolved(
         given, lambda note: _trust_of(desk, note),
-        lambda what: browsing.turn_trust(desk.config.home, what, desk.folders(None)),
+        lambda what: browsing.turn_trust(desk.shelf, what, desk.folders(None)),
         lambda path: os.path.exists(os.path.join(cwd, path)),
     )  # fmt: skip
     least = lowest(origin, least)

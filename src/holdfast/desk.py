@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import dates, guard, house, leaf, page
+from holdfast import dates, errors, guard, leaf, page
 from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, Refused, UsageError, from_os
 from holdfast.index.rows import Found, Sought
 from holdfast.index.sqlite import Index, Lost
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from holdfast.index.sqlite import Asked
     from holdfast.leaf import Stamp
     from holdfast.seeking import Seeker
+    from holdfast.shelf.disk import Sheet
 
     T = TypeVar("T")
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
 
-_ASKED = 3  # times of a catalogue that others keep deleting, before we go without its file
-_ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
+_ASKED, _ATTEMPTS = 3, 1000  # times of a catalogue that others keep deleting; at notes that others keep changing
 
 
 class Desk:
@@ -46,17 +46,19 @@ class Desk:
         self.client = guard.one_line(client, "client's name", 100) if client else None
         self.origin = guard.origin(origin)
         self.override = guard.name(project, "project id") if project else None
-        self._cwd = cwd
         self._project: tuple[str, ...] | None = None
         self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
         self._seeker: Seeker | None = None
-        self._named = False  # whether its names were looked at
-        self.progress = progress
-        self.shelf = Shelf(config.home, config.lock_seconds)
+        self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
+        self.shelf, kept_true = Shelf(config.home, config.lock_seconds), Sync
         self.index = Index(config.home, config.lock_seconds, config.quarantine)
         self.ledger = Ledger(config.home, config.lock_seconds)
-        self.sync = Sync(self.shelf, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
-        self._sign = os.path.join(config.home, "ledger.purged")  # whether anything was ever purged here
+        if config.store:
+            from holdfast.hosted import rooms
+
+            self.shelf, self.index, self.ledger, kept_true = rooms(config, self.agent, self.origin == "user")
+        self.sync = kept_true(self.shelf, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
+        self._sign = "" if config.store else os.path.join(config.home, "ledger.purged")
 
     # --- whose memory it is --------------------------------------------------------------------------------------
 
@@ -66,20 +68,16 @@ class Desk:
             from holdfast import identity
 
             seen = identity.look(self._cwd or ".", self.override, self.config.isolate_worktrees)
-            remember = self.config.enabled and house.exists(self.config.home)
-            project = identity.settle(seen, self.ledger, self._has_folder, remember=remember)
+            remember = self.config.enabled and self.shelf.there()
+            project = identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
         return self._project
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
-        from holdfast import identity, marker
+        from holdfast.identity import ignored_marker, look
 
-        seen = identity.look(self._cwd or ".", self.override, self.config.isolate_worktrees)
-        if self.override or seen.remote or not marker.is_marked(seen.root):
-            return ""
-        honoured = seen.marker is not None and marker.honoured(seen.marker, self.ledger)
-        return "" if honoured else os.path.join(seen.root, marker.MARKER_FOLDER, marker.MARKER_FILE)
+        return "" if self.override else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
 
     def mark(self) -> str:
         """Write a marker into this folder: an id that moves with it."""
@@ -88,13 +86,12 @@ class Desk:
         self._project = None
         return write_marker(self._cwd or ".", self.ledger, utc(dates.clock()))
 
-    def _has_folder(self, project: str) -> bool:
-        return os.path.isdir(os.path.join(self.config.home, "shelf", Scope("project", project).folder))
-
     def scope(self, kind: str) -> Scope:
         """The scope of that kind that is this caller's."""
         if kind not in SCOPES:
             raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
+        if kind not in self.config.sees:
+            raise errors.Denied(f"this caller has no part in the scope {kind}", f"It may use: {', '.join(self.config.sees)}")
         if kind == "global":
             return Scope("global")
         id = self.project_ids()[0] if kind == "project" else self.session if kind == "session" else self.agent
@@ -111,7 +108,7 @@ class Desk:
         places = [Scope("session", self.session)] if self.session else []
         places += [Scope("project", id) for id in self.project_ids()]
         places += [Scope("agent", self.agent)] if self.agent else []
-        return [*places, Scope("global")]
+        return [place for place in (*places, Scope("global")) if place.kind in self.config.sees]
 
     def folders(self, kind: str | None) -> tuple[str, ...]:
         """The same, as folders of the shelf."""
@@ -188,8 +185,8 @@ class Desk:
     def must_be_named_safely(self) -> None:
         """The caller's names become names of folders and stand beside what it writes; asked once."""
         if not self._named:
-            for one in filter(None, (self.agent, self.client, self.session)):
-                guard.no_secret(one, "the name of an agent, client or session", fix="Give it another name")
+            for one in filter(None, (self.agent, self.client, self.session, self.override)):
+                guard.no_secret(one, "the name of an agent, client, session or project", fix="Give it another name")
             self._named = True
 
     def write(
@@ -213,7 +210,8 @@ class Desk:
                 seen = sheet.stamp if sheet else None
                 beside = [("", one) for one in (*also, *(draft.tags or ()))]
                 says = [] if again else [(f"{place.folder}/notes/{key}", draft.text), *beside]
-                self.refuse_purged(says)
+                if draft.allowed or not self.config.store:  # a store asks once, when nobody else can write
+                    self.refuse_purged(says)
                 if draft.allowed:  # on record before it is on disk
                     self._record_allowed(place, leaf.note_of(place, key, new), draft.allowed)
                 try:
@@ -256,10 +254,13 @@ class Desk:
         detail = {"scope": str(place), "key": note.key, "rules": rules, "why": why}
         self.ledger.decide("secret-allowed", note.id, detail, int(dates.clock()))
 
+    def any_purged(self) -> bool:
+        return os.path.exists(self._sign) if self._sign else self.ledger.purges.any()
+
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Refuse what was purged and would come back: texts, each with the path of its note if it is one's. Asked a last time
         where nobody else can write: a purge that begins before that is heard of, and one that begins later finds it."""
-        if os.path.exists(self._sign):
+        if self.any_purged():
             self.ledger.purges.refuse(texts)
 
     def _may_take_back(self, draft: Draft) -> None:
@@ -268,13 +269,13 @@ class Desk:
             raise Refused("only a person may take back what was purged", "Store it yourself: `holdfast store TEXT --again`")
 
     def _take_back(self, place: Scope, draft: Draft) -> None:
-        if os.path.exists(self._sign):
+        if self.any_purged():
             self.ledger.purges.take_back(f"{place.folder}/notes/{draft.key}", draft.text, dates.now())
 
     def purged_as(self, path: str, texts: Callable[[], list[str]]) -> str:
         """The receipt of the purge that took such a text away, if any; a ledger that cannot be read knows of none, and of one
         that is `Busy` nobody can tell: look again."""
-        if not os.path.exists(self._sign):
+        if not self.any_purged():
             return ""
         try:
             found = [self.ledger.purges.receipt_for(text, ended=True, path=path) for text in texts()]
@@ -286,12 +287,12 @@ class Desk:
 
     def refuse_returned(self, path: str, texts: list[str]) -> None:
         """Refuse to tell what was purged and stands on the shelf again."""
-        if os.path.exists(self._sign):
+        if self.any_purged():
             self.ledger.purges.refuse_ended(texts, path)
 
     def purged_turns(self, said: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
         """Which of these turns (session, id, text) were purged, by their places."""
-        return self.ledger.purges.turns(said, standing) if os.path.exists(self._sign) else set()
+        return self.ledger.purges.turns(said, standing) if self.any_purged() else set()
 
     def bin(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
         """Move notes to the trash or the archive, and out of the catalogue."""
@@ -328,7 +329,7 @@ class Desk:
 
     def look(self, folders: tuple[str, ...]) -> str:
         """Make the catalogue true for these scopes; the reason if it may say less than the shelf."""
-        house.must_be_ours(self.config.home)
+        self.shelf.must_be_ours()
         for attempt in range(_ASKED):
             try:
                 return self.sync.look(folders)
@@ -343,7 +344,7 @@ class Desk:
         """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again."""
         for _ in range(_ASKED):
             try:
-                answer = question()
+                answer = self.sync.asked(question)
                 if not self.sync.changed_meanwhile() and not self.sync.behind():
                     return answer
             except Lost:
@@ -383,23 +384,24 @@ class Desk:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
+        sheets = self.shelf.read_ahead([(one.scope, one.part, one.name) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
                 break
-            hit = self._hit(found)
+            hit = self._hit(found, sheets.get((found.scope, found.part, found.name)))
             if hit is not None:
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
         self._count(counted)
         return hits
 
-    def _hit(self, found: Found) -> Hit | None:
+    def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
         try:
             if found.part != "notes":
                 from holdfast.browsing import hit_of_file, hit_of_turn
 
-                return (hit_of_turn if found.turn else hit_of_file)(self.config.home, found)
-            sheet = self.shelf.read_name(found.scope, found.part, found.name)
+                return hit_of_turn(self.shelf, found) if found.turn else hit_of_file(self.shelf, found, sheet)
+            sheet = sheet or self.shelf.read_name(found.scope, found.part, found.name)
         except HoldfastError:
             return None
         if sheet is None:
@@ -433,13 +435,11 @@ class Desk:
     def note(self, key: str, kind: str | None) -> tuple[Scope, leaf.Leaf]:
         """The nearest note of that key."""
         guard.key_of_note(key)
-        for place in self.places(kind) if self.config.enabled else ():
-            sheet = self.shelf.read(place, key)
-            if sheet is not None:
-                there = leaf.opened(sheet.data, sheet.modified)
-                if os.path.exists(self._sign):
-                    self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in leaf.versions_of(there)])
-                return place, there
+        for place, sheet in self.shelf.nearest(self.places(kind), key) if self.config.enabled else ():
+            there = leaf.opened(sheet.data, sheet.modified)
+            if self.any_purged():
+                self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in leaf.versions_of(there)])
+            return place, there
         raise self._missing(key)
 
     def _missing(self, key: str) -> NotFound:

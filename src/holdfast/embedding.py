@@ -260,7 +260,7 @@ class Embedding:
             units, owners, kept = self._units(rows, role, speakers)
             vectors: Any = embedder.passages(units) if units else []
             put = [(*owner, vector) for owner, vector in zip(owners, vectors, strict=True) if vector.any()]
-            model = self._index.vectors.keep(model, rows[-1].passage, put, kept)
+            model = self._index.vectors.keep(model, rows, put, kept)
             done += len(rows)
             progress.step(len(rows))
         return done

@@ -12,12 +12,18 @@ HoldfastError
 │   ├── NoScope       3  422  a scope that needs an id, and none resolves
 │   ├── SecretFound   3  422  it looks like a password, a key or a token
 │   ├── Purged        3  422  it says what was purged, and nobody took that back
-│   └── Disabled      3  403  memory is switched off
+│   ├── Disabled      3  403  memory is switched off
+│   ├── Unauthenticated 3  401  no token, or none that is valid
+│   └── Denied        3  403  a role does not allow it
 ├── Contended         4  409  somebody else was there first; try again
 │   ├── Conflict      4  409  the note is not the version you saw
-│   └── Busy          4  503  a lock was not free in time
+│   ├── Busy          4  503  a lock was not free in time
+│   └── TooMany       4  429  more than this token may ask for at once
 └── Trouble           5  500  the home itself
     ├── Damaged       5  500  a file is not what it must be
+    ├── Unreached     5  502  a service that the settings name did not answer, or refused
+    ├── Unrecorded    5  503  a decision that must be in the audit could not be written there
+    ├── Unsure        5  503  the answer was lost while something was being kept: it may be kept, or not
     └── DiskTrouble   5  507  full, read-only, not ours, input/output error
 """
 
@@ -30,6 +36,7 @@ class HoldfastError(Exception):
     code = "error"
     exit_code = 5
     http_status = 500
+    may_be_done = False  # whether what was asked for may stand all the same: then nobody may do it again unseen
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -120,6 +127,18 @@ class Disabled(Refused):
         super().__init__(message, fix)
 
 
+class Unauthenticated(Refused):
+    """No token, or none that is valid."""
+
+    code, http_status = "unauthenticated", 401
+
+
+class Denied(Refused):
+    """The caller's role does not allow it."""
+
+    code, http_status = "denied", 403
+
+
 class Contended(HoldfastError):
     """Somebody else was there first."""
 
@@ -138,6 +157,16 @@ class Busy(Contended):
     code, http_status = "busy", 503
 
 
+class TooMany(Contended):
+    """More than this token may ask for; after `retry_after` seconds it may again."""
+
+    code, http_status = "too_many", 429
+
+    def __init__(self, message: str, fix: str = "", retry_after: float = 1) -> None:
+        super().__init__(message, fix)
+        self.retry_after = retry_after
+
+
 class Trouble(HoldfastError):
     """Something is wrong with the home itself."""
 
@@ -148,6 +177,30 @@ class Damaged(Trouble):
     """A file is not what it must be."""
 
     code = "damaged"
+
+
+class Unreached(Trouble):
+    """A service that the settings name did not answer, or refused."""
+
+    code, http_status = "unreached", 502
+
+    def __init__(self, message: str, fix: str = "", sent: bool = True, retry_after: float | None = None) -> None:
+        super().__init__(message, fix)
+        self.sent = sent  # whether the request may have been heard
+        self.retry_after = retry_after  # seconds after which more is known, if anybody can say
+
+
+class Unrecorded(Trouble):
+    """A decision that must be in the audit could not be written there; nothing was done."""
+
+    code, http_status = "unrecorded", 503
+
+
+class Unsure(Trouble):
+    """The answer was lost while something was being kept: whether it is must be looked up."""
+
+    code, http_status = "unsure", 503
+    may_be_done = True
 
 
 class DiskTrouble(Trouble):

@@ -8,16 +8,17 @@ from holdfast import secrets
 from holdfast.errors import HoldfastError, TooLarge
 from holdfast.guard import is_plain
 from holdfast.hidden import bare
-from holdfast.mending import Mending, told
+from holdfast.mending import mending as mending_of
+from holdfast.mending import told
 from holdfast.note import Problem, Scope
 from holdfast.page import clean
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.desk import Desk
+    from holdfast.mending import Mending
     from holdfast.shelf.disk import Sheet
 
 _SHOWN = 50  # that are listed one by one
@@ -25,9 +26,9 @@ _SHOWN = 50  # that are listed one by one
 
 def problems(desk: Desk) -> list[Problem]:
     """Each note and file that seems to hold a secret, with the command that mends it; not those that a person allowed."""
-    if not desk.config.enabled or not os.path.isdir(os.path.join(desk.config.home, "shelf")):
+    if not desk.config.enabled or not desk.shelf.there():
         return []
-    mending = Mending(desk.config.home)
+    mending = mending_of(desk.config)
     found: list[Problem] = []
     more = 0
     try:
@@ -70,7 +71,7 @@ def _files(desk: Desk, scope: str) -> Iterator[tuple[str, str]]:
     for entry in desk.shelf.census(scope, "notes"):
         if entry.regular and entry.name.endswith(".md"):
             yield "notes", entry.name
-    for entry in Tree(desk.config.home, scope, 0).census():
+    for entry in desk.shelf.tree(scope, 0).census():
         if entry.regular:
             yield "files", entry.name
 
@@ -82,7 +83,7 @@ def _text(desk: Desk, scope: str, part: str, name: str) -> str:
         if part == "notes":
             sheet = desk.shelf.read_name(scope, part, name)
         else:
-            sheet = Tree(desk.config.home, scope, 0).read(tuple(name.split("/")))
+            sheet = desk.shelf.tree(scope, 0).read(tuple(name.split("/")))
     except HoldfastError:
         return ""  # told elsewhere
     return bare(clean(sheet.data.decode("utf-8", "surrogateescape"))) if sheet is not None else ""

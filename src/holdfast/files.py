@@ -8,11 +8,11 @@ from holdfast.desk import typed_errors
 from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
 from holdfast.note import Scope
 from holdfast.shelf.disk import FILE_BYTES
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.desk import Desk
+    from holdfast.shelf.tree import Tree
 
 
 @typed_errors
@@ -99,7 +99,7 @@ class Files:
         place, parts = self._desk.scope(scope), guard.path(path)
         if writing:
             self._may_be_told(parts)
-        return parts, Tree(self._desk.config.home, place.folder, self._desk.config.lock_seconds), place
+        return parts, self._desk.shelf.tree(place.folder), place
 
     def _may_be_told(self, parts: tuple[str, ...]) -> None:
         """A file has no provenance of its own: who is in quarantine may not write one that agents are told of unasked."""

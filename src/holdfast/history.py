@@ -18,7 +18,7 @@ from holdfast.reading import chat
 from holdfast.reading.detect import dialect, folder, unknown
 from holdfast.reading.pieces import Tools, text_of
 from holdfast.reading.source import Source
-from holdfast.shelf.roll import Place, Roll, Rolls
+from holdfast.shelf.roll import Place, Roll
 from holdfast.turns import Header, Known, Said, Tally
 
 TYPE_CHECKING = False
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from holdfast.desk import Desk
     from holdfast.note import Scope
-    from holdfast.shelf.roll import Line
+    from holdfast.reading.detect import Dialect
+    from holdfast.shelf.roll import Line, Rolls
 
 MOST_AROUND = 1000  # turns before and after
 _REDACTED = "[REDACTED:"
@@ -52,11 +53,16 @@ def log(
         raise NoScope("no session is known whose turns these are", fix)
     name = _name(session if session is not None else desk.session, "session id")
     keeper = _Keeper(desk, scope, _name(client or desk.client or _UNKNOWN, "client's name"), kept=turns.LIVE)
+    for said in gated(given, redact):
+        keeper.add(name, said)
+    return keeper.done(name)
+
+
+def gated(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[Said]:
+    """The turns of some mappings, one after the other through the gate."""
     tools = Tools()
     for number, one in enumerate(given, 1):
-        for said in _gated(one, number, tools, redact):
-            keeper.add(name, said)
-    return keeper.done(name)
+        yield from _gated(one, number, tools, redact)
 
 
 def import_history(
@@ -72,12 +78,22 @@ def import_history(
         return _imported(desk, place, who, written or who, scope, progress or Progress(), True, kept)
     return [
         one
-        for file in _files(place, desk.config.home)
+        for file in files_in(place, desk.config.home)
         for one in _imported(desk, file, who, written or who, scope, progress or Progress(), False, kept)
     ]
 
 
-def _files(folder: str, home: str) -> Iterator[str]:
+def import_upload(
+    desk: Desk, fd: int, name: str, client: str | None, scope: str, written: str | None = None
+) -> list[Logged]:
+    """The same for a transcript that was sent: a file that is open and has no name but the one it was given."""
+    desk.must_be_enabled()
+    who = _name(client, "client's name") if client is not None else None
+    with Source(name, fd) as source:
+        return _read(desk, source, who, written or who, scope, Progress(), True, "")
+
+
+def files_in(folder: str, home: str) -> Iterator[str]:
     """What may be a transcript; what this home keeps itself is none."""
     for where, folders, names in os.walk(folder):
         folders[:] = sorted([one for one in folders if os.path.realpath(os.path.join(where, one)) != os.path.realpath(home)])
@@ -88,38 +104,57 @@ def _imported(
     desk: Desk, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
 ) -> list[Logged]:
     with Source(path) as source:
-        try:
-            reader = dialect(source, written)
-        except HoldfastError:
-            if must:
-                raise
-            return []
-        if reader is None:
-            if must:
-                raise unknown(source)
-            return []
-        keeper = _Keeper(desk, scope, client or reader.CLIENT, folder(source, reader), kept)
-        source.progress = progress
-        progress.start(f"reading {source.name}", source.size)
-        try:
-            for said in reader.turns(source.rows(), source.stem):
-                text = turns.stripped(said.text)
-                keeper.add(said.session or source.stem, said.replace(text=text) if text != said.text else said)
-        except HoldfastError:
-            keeper.flush()
-            if must:
-                raise
-            return keeper.all(source.stem, source.broken + 1)  # the others of its folder are read all the same
-        finally:
-            progress.end()
-        return keeper.all(source.stem, source.broken)
+        return _read(desk, source, client, written, scope, progress, must, kept)
+
+
+def _read(
+    desk: Desk, source: Source, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
+) -> list[Logged]:
+    """The turns of one transcript. One that `must` be read and cannot is an error; of others, what could be."""
+    reader = reader_of(source, written, must)
+    if reader is None:
+        return []
+    keeper = _Keeper(desk, scope, client or reader.CLIENT, folder(source, reader), kept)
+    source.progress = progress
+    progress.start(f"reading {source.name}", source.size)
+    try:
+        for session, said in said_in(source, reader):
+            keeper.add(session, said)
+    except HoldfastError:
+        keeper.flush()
+        if must:
+            raise
+        return keeper.all(source.stem, source.broken + 1)  # the others of its folder are read all the same
+    finally:
+        progress.end()
+    return keeper.all(source.stem, source.broken)
+
+
+def reader_of(source: Source, written: str | None, must: bool) -> Dialect | None:
+    """Who can read it; None where nobody can and it need not be."""
+    try:
+        reader = dialect(source, written)
+    except HoldfastError:
+        if must:
+            raise
+        return None
+    if reader is None and must:
+        raise unknown(source)
+    return reader
+
+
+def said_in(source: Source, reader: Dialect) -> Iterator[tuple[str, Said]]:
+    """Every turn with its session, without what Holdfast itself put into the conversation."""
+    for said in reader.turns(source.rows(), source.stem):
+        text = turns.stripped(said.text)
+        yield said.session or source.stem, said.replace(text=text) if text != said.text else said
 
 
 def _places(desk: Desk, scope: str) -> list[Scope]:
     return [desk.scope(scope), *desk.places(scope)[1:]]
 
 
-def _of_folder(desk: Desk, folder: str) -> Desk:
+def of_folder(desk: Desk, folder: str) -> Desk:
     """Who works in the folder that a transcript names: its sessions are that project's, wherever we stand. A project that
     the caller names itself comes first."""
     if desk.override:
@@ -174,7 +209,7 @@ def _name(value: object, what: str) -> str:
     return value
 
 
-def _without_secrets(said: Said) -> Said:
+def without_secrets(said: Said) -> Said:
     """A turn as it may be kept; one with too many places to look at is a mark, and those after it are kept all the same."""
     text, rules = guard.withheld(said.text)
     speaker = guard.withheld(said.speaker)[0] if said.speaker else said.speaker
@@ -189,7 +224,7 @@ class _Keeper:
 
     def __init__(self, desk: Desk, scope: str, client: str, where: str = "", kept: str = "") -> None:
         self._desk, self._kept = desk, kept
-        self._places = _places(_of_folder(desk, where) if where and scope == "project" else desk, scope)
+        self._places = _places(of_folder(desk, where) if where and scope == "project" else desk, scope)
         self._client = client
         self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
         self._paths: dict[str, str] = {}
@@ -200,7 +235,7 @@ class _Keeper:
     def add(self, session: str, said: Said) -> None:
         if not said.text.strip():
             return
-        session, said = guard.withheld(session)[0], _without_secrets(said)
+        session, said = guard.withheld(session)[0], without_secrets(said)
         one = self._session(session)
         one.pending.append(turns.counted(said, session, self._seen))
         self._waiting += 1
@@ -389,4 +424,4 @@ def _missing(what: str) -> NotFound:
 
 
 def _rolls(desk: Desk, folder: str) -> Rolls:
-    return Rolls(desk.config.home, folder, desk.config.lock_seconds)
+    return desk.shelf.rolls(folder)

@@ -8,7 +8,7 @@ rename, a move and a remote gained later, and never follows a path to another re
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError, InvalidKey
-from holdfast.marker import Marker, honoured, is_marked, read_marker, see
+from holdfast.marker import MARKER_FILE, MARKER_FOLDER, Marker, honoured, is_marked, read_marker, see
 from holdfast.note import Record, is_name
 from holdfast.repository import (
     began_here,
@@ -107,6 +107,13 @@ def settle(
         except HoldfastError:
             pass  # a home that cannot be written to still answers
     return Project(id, tuple(other for other in known if other != id), evidence.how)
+
+
+def ignored_marker(seen: Candidates, registry: Registry) -> str:
+    """The path of a marker in the folder that does not count."""
+    if seen.remote or not is_marked(seen.root) or (seen.marker is not None and honoured(seen.marker, registry)):
+        return ""
+    return f"{seen.root}/{MARKER_FOLDER}/{MARKER_FILE}"
 
 
 class _Evidence:

@@ -9,7 +9,7 @@ from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import UsageError
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer, Cleared, Forgotten, Note, Progress, stamp, tags_of
+from holdfast.note import MODES, PARTS, SCOPES, SORTS, TYPES, Answer, Cleared, Forgotten, Note, Progress, stamp, tags_of
 from holdfast.provenance import Provenance
 
 TYPE_CHECKING = False
@@ -40,6 +40,7 @@ class Memory(Provenance):
         self,
         home: str | os.PathLike[str] | None = None,
         *,
+        token: str | None = None,  # of a gateway, where the home is its address
         project: str | None = None,
         session: str | None = None,
         agent: str | None = None,
@@ -133,11 +134,13 @@ class Memory(Provenance):
 
         return history.import_history(self._desk, path, client, scope, self._desk.progress)
 
-    def forget(self, key: str, *, scope: str | None = None) -> Forgotten:
-        """Put a note in the trash: gone from every answer at once, restorable for 30 days."""
+    def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
+        """Put a note in the trash: gone from every answer at once, restorable for 30 days; only the version `expected`."""
+        from holdfast.erasing import back
+
         self._desk.must_be_enabled()
         places = self._desk.places_of(guard.key_of_note(key), scope)
-        moved = [place for place in places if self._desk.bin(place, [key], "trash")]
+        moved = back.forget(self._desk, places, key, expected)
         if not moved:
             return Forgotten(False, key)
         beyond = self._render_anew()[1]
@@ -376,7 +379,7 @@ class Memory(Provenance):
         from holdfast.browsing import read_piece
 
         desk, on = self._desk, self.config.enabled
-        return read_piece(self.home, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned)
+        return read_piece(desk.shelf, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned)
 
     @property
     def files(self) -> Files:
@@ -459,7 +462,7 @@ class Memory(Provenance):
         """What a file that belongs to a project shows: nothing of one session's or one agent's."""
         from holdfast import telling
 
-        others = self.config.replace(project=None, session=None, agent=None)
+        others = self.config.replace(project=None, session=None, agent=None, sees=SCOPES)
         with Memory(config=others, project=project, client=self.config.client) as memory:
             return telling.brief(memory._desk, remember=False).text
 

@@ -11,6 +11,10 @@ from holdfast.guard import withheld
 from holdfast.note import KEY, Scope, key_of
 from holdfast.shelf.disk import FILE_BYTES, NOTE_FILE_BYTES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.config import Config
+
 
 class Mending:
     """The commands of one report: no two of them move files to the same place."""
@@ -118,6 +122,30 @@ class Mending:
             free = f"{stem}-{number}{suffix}"
         self._taken.add(free)
         return free
+
+
+class Asking(Mending):
+    """The commands of a report on a store, where nothing is a file that could be opened or moved."""
+
+    def edited(self, path: str) -> str:
+        """Takes it out for good: a new version would leave it in the history."""
+        scope, _, name = path.partition("/shelf/")[2].partition("/notes/")
+        if KEY.match(name[:-3]):
+            return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
+        return self.holdfast("purge --text - --files") if "/files/" in path else super().edited(path)
+
+    def of_file(self, scope: str, part: str, name: str) -> str:
+        if part != "notes" or not KEY.match(name[:-3]):
+            return self.holdfast("doctor")
+        return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]).replace("purge", "forget", 1))
+
+    def of_database(self, name: str) -> str:
+        return self.holdfast("reindex" if name == "index.db" else "doctor")
+
+
+def mending(settings: Config) -> Mending:
+    """The commands for wherever memory is kept."""
+    return (Asking if settings.store else Mending)(settings.home)
 
 
 def typeable(name: str) -> str:

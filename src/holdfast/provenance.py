@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from holdfast.desk import typed_errors
+from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from holdfast.config import Config
     from holdfast.desk import Desk
     from holdfast.note import Forgotten, Note
@@ -19,6 +22,18 @@ class Provenance:
 
     config: Config
     _desk: Desk
+
+    def __new__(cls, home: object = None, *_: object, token: str | None = None, **__: object) -> Self:
+        """A memory in a folder; where its home is an address, one that asks a gateway."""
+        if isinstance(home, str) and "://" in home:
+            from holdfast.remote import RemoteMemory
+
+            if not issubclass(RemoteMemory, cls):
+                raise UsageError("a class of your own has no address", "Make it from holdfast.remote.RemoteMemory")
+            return object.__new__(RemoteMemory)  # type: ignore[return-value]
+        if token is not None:
+            raise UsageError("a token is for a gateway, and the home is a folder", "Give its address, or leave the token out")
+        return object.__new__(cls)
 
     @property
     def origin(self) -> str:
@@ -50,12 +65,12 @@ class Provenance:
         self._desk.must_be_enabled()
         return reviewing.approve(self._desk, key, scope, expected)
 
-    def reject(self, key: str, *, scope: str | None = None) -> Forgotten:
+    def reject(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         """Forget a note that is in quarantine, and keep that a person decided so."""
         from holdfast import reviewing
 
         self._desk.must_be_enabled()
-        return reviewing.reject(self._desk, key, scope, self.forget)
+        return reviewing.reject(self._desk, key, scope, expected, self.forget)
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         """Where a note came from, to whom it was told, what was made from it, and what people decided about it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast import dates
 from holdfast.index.sqlite import note_of_row
 from holdfast.note import Note, Scope
-from holdfast.shelf.roll import Rolls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +44,6 @@ def _empty_trash(desk: Desk, folders: tuple[str, ...], before: str) -> None:
             if one.part == "trash" and one.time < before:
                 desk.shelf.erase(scope, one.part, one.name)
         when = before.replace("-", "").replace(":", "")
-        for roll in Rolls(desk.config.home, folder, desk.config.lock_seconds).trashed():
+        for roll in desk.shelf.rolls(folder).trashed():
             if roll.name.removesuffix(".jsonl").rpartition("--")[2] < when:
                 roll.erase()

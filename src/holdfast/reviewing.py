@@ -84,14 +84,19 @@ def decided(desk: Desk, action: str, place: Scope, key: str, id: str, **more: st
     desk.ledger.decide(action, subject, {"scope": str(place), "key": key, **more}, int(dates.clock()))
 
 
-def reject(desk: Desk, key: str, kind: str | None, forget: Callable[..., Forgotten]) -> Forgotten:
+def reject(
+    desk: Desk, key: str, kind: str | None, expected: str | None, forget: Callable[..., Forgotten]
+) -> Forgotten:
     """Forget a note that a person read and does not want."""
     must_be_person(desk, "reject a note")
     place = _place(desk, key, kind)
     sheet = desk.shelf.read(place, key)
-    if sheet:
-        decided(desk, "rejected", place, key, leaf.opened(sheet.data, sheet.modified).head.id)
-    return forget(key, scope=place.kind)
+    if not sheet:
+        return forget(key, scope=place.kind, expected=expected)
+    there = leaf.opened(sheet.data, sheet.modified)
+    if expected in (None, there.digest):
+        decided(desk, "rejected", place, key, there.head.id)
+    return forget(key, scope=place.kind, expected=there.digest if expected is None else expected)
 
 
 def _place(desk: Desk, key: str, kind: str | None) -> Scope:

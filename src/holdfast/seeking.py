@@ -51,14 +51,15 @@ class Seeker:
         progress: Progress,
     ) -> Sought:
         """The order of everything that may answer. One question after the other: what is remembered of words is shared."""
-        with self._lock:
-            return self._search(query, asked, limit, now, mode, explain, progress)
+        with self._lock, self._index.asking(asked):
+            query = query.encode("utf-8", "replace").decode()  # half a character is in no text
+            left = self.embedding.catch_up(progress)
+            with self._index.reading():
+                return self._search(query, asked, limit, now, mode, explain, left)
 
     def _search(
-        self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool, progress: Progress
+        self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
     ) -> Sought:
-        query = query.encode("utf-8", "replace").decode()  # half a character is in no text
-        left = self.embedding.catch_up(progress)
         named = self._named(query) if self.embedding.by_role else []
         vectors = self.embedding.of_question(_first_person(query, named))
         legs = self._legs(vectors)
@@ -103,8 +104,8 @@ class Seeker:
             return list(self._index.matches([term for term in terms if term in common], asked, most))
         passages, total = _sizes(folders)
         mentions, worth = [], []
-        for term in words.rarest(terms, common, 1):
-            named = self._index.having(term, asked, words.POSTINGS)
+        chosen = words.rarest(terms, common, 1)
+        for term, named in zip(chosen, self._index.having(chosen, asked, words.POSTINGS), strict=True):
             some = np.fromstring(named, np.int64, sep=",") if named else np.zeros(0, np.int64)
             mentions.append(some)
             worth.append(np.full(len(some), _idf(common[term], passages)))

@@ -25,18 +25,25 @@ def store_many(
     desk: Desk, notes: Iterable[Mapping[str, Any]], place: Scope, origin: str | None, redact: bool = False
 ) -> list[Stored]:
     """The steps of `Memory.store_many`."""
-    drafts: dict[str, Draft] = {}
-    given: list[str] = []
-    for number, note in enumerate(notes, 1):
-        draft = _draft(desk, note, number, origin, redact)
-        if drafts.setdefault(draft.key, draft) != draft:
-            raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
-        given.append(draft.key)
+    given = gated(desk, notes, origin, redact)
+    drafts = {draft.key: draft for draft in given}
     places: dict[Scope, list[Draft]] = {}
     for draft in drafts.values():
         places.setdefault(desk.place_of(place, draft.key), []).append(draft)
     stored = {one.note.key: one for there, some in places.items() for one in _write(desk, there, some)}
-    return [stored[key] for key in given]
+    return [stored[draft.key] for draft in given]
+
+
+def gated(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, redact: bool) -> list[Draft]:
+    """Each of them, once all are through the gate."""
+    drafts: dict[str, Draft] = {}
+    given: list[Draft] = []
+    for number, note in enumerate(notes, 1):
+        draft = _draft(desk, note, number, origin, redact)
+        if drafts.setdefault(draft.key, draft) != draft:
+            raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
+        given.append(draft)
+    return given
 
 
 def _draft(desk: Desk, note: Mapping[str, Any], number: int, origin: str | None, redact: bool) -> Draft:

@@ -238,11 +238,10 @@ def _decided(desk: Desk, action: str, found: list[_Found], source: str) -> None:
 def _transcripts(desk: Desk, folders: tuple[str, ...], source: str) -> tuple[str, ...]:
     """The transcripts of a session that is the source."""
     from holdfast import turns
-    from holdfast.shelf.roll import Rolls
 
     kind, name = trust.asked(source)
     if kind != "session":
         return ()
     wanted = f"/{turns.file_name(name)}.jsonl"
-    rolls = [(folder, entry.name) for folder in folders for entry in Rolls(desk.config.home, folder, 0).census()]
+    rolls = [(folder, entry.name) for folder in folders for entry in desk.shelf.rolls(folder, 0).census()]
     return tuple([f"{folder}/transcripts/{name}" for folder, name in rolls if f"/{name}".endswith(wanted)])

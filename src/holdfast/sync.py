@@ -11,29 +11,32 @@ import time
 from _thread import RLock
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.house import Lock
 from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc, versions_of
 from holdfast.note import Progress, Scope
 from holdfast.shelf import ahead
 from holdfast.shelf.folder import Entry, Shelf
-from holdfast.shelf.roll import Rolls
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import TypeVar
 
     from holdfast.index.sqlite import Known
     from holdfast.sessions import PurgedTurns
     from holdfast.shelf.disk import Sheet, Watch
+    from holdfast.shelf.roll import Rolls
+    from holdfast.shelf.tree import Tree
 
+    T = TypeVar("T")
     PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
 
 PARTS = ("notes", "files", "transcripts")
 _HELD = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
 CAME_BACK = "purged, came back: receipt "  # what a file is known as that says what was purged
 _BATCH = 500
+_LIGHT = 64 * 1024  # bytes of a file that may be read together with the others of its batch
 SMALL = 200  # notes up to which index.md is made anew with every change of its scope,
 _MIDDLE = 2000  # and up to which with every call that reads it;
 _LAG = 1.0  # in a larger one it may lag so many seconds,
@@ -82,6 +85,16 @@ class Sync:
                 self._reconcile(scope, "notes")
                 changed = True
         return changed
+
+    def asked(self, question: Callable[[], T]) -> T:
+        """The answer, from wherever the last look found it to be true."""
+        return question()
+
+    def of_primary(self) -> AbstractContextManager[object]:
+        """Whatever is asked within is asked where everything is written: who verifies must not be told what was."""
+        from contextlib import nullcontext
+
+        return nullcontext()
 
     def behind(self) -> bool:
         """Whether the catalogue is another file than the one that was last brought up to date."""
@@ -142,7 +155,8 @@ class Sync:
 
     def gone(self, scope: str, part: str, names: list[str]) -> int:
         """Take files out of the catalogue that we just took off the shelf."""
-        return self._index.drop(scope, part, names, lambda name: self._stamp(scope, part, name) is None)
+        stamps = self._stamps(scope, part, names)
+        return self._index.drop(scope, part, names, lambda name: stamps(name) is None)
 
     def listing(self, place: Scope, now: bool = False, small: int = SMALL) -> None:
         """Refresh index.md: at once while the scope is small, else now and then. It is made from the notes, so where that
@@ -153,7 +167,7 @@ class Sync:
             return
         try:
             if now or self._index.listing_due(folder, small, pause):
-                with Lock(self._shelf.home, "index.md+" + folder.replace("/", "+"), self._lock_seconds):
+                with self._shelf.alone("index.md+" + folder.replace("/", "+")):
                     if now or self._index.listing_due(folder, small, pause):  # nobody did while we waited
                         self._list(place)
         except (Lost, Busy, DiskTrouble):
@@ -183,7 +197,7 @@ class Sync:
     # --- looking -------------------------------------------------------------------------------------------------
 
     def _look_at(self, scope: str, part: str, known: Known | None) -> str:
-        if not (known and known[1]) and not os.path.isdir(self._path(scope, part)):
+        if not (known and known[1]) and not self._shelf.has(scope, part):
             return ""  # nothing there, nothing known
         if known and part == "notes" and ahead.counting(scope):
             self._deferred.append(scope)
@@ -198,7 +212,7 @@ class Sync:
         return ""
 
     def _fingerprint(self, scope: str, part: str) -> int:
-        if not os.path.isdir(self._path(scope, part)):
+        if not self._shelf.has(scope, part):
             return 0
         if part == "notes":
             counted = ahead.fingerprint(scope)
@@ -214,7 +228,7 @@ class Sync:
         if len(changed) <= _MANY:
             self._apply(scope, part, changed, gone)
             return ""
-        lock = Lock(self._shelf.home, "catalogue", self._lock_seconds)
+        lock = self._shelf.alone("catalogue")
         if not lock.acquire(self._lock_seconds):
             return "the index is being rebuilt by another process"
         try:
@@ -243,23 +257,25 @@ class Sync:
                 self._progress.step()
             for start in range(0, 0 if part == "transcripts" else len(changed), _BATCH):
                 batch = changed[start : start + _BATCH]
-                docs = [doc for entry in batch if (doc := self._describe(scope, part, entry))]
+                sheets = self._shelf.read_ahead([(scope, part, one.name) for one in batch if one.stamp[2] <= _LIGHT])
+                found = [self._describe(scope, part, entry, sheets.get((scope, part, entry.name))) for entry in batch]
+                docs = [doc for doc in found if doc]
                 self._index.put([(doc, None) for doc in docs], self._still_there(scope, part, docs))
                 self._progress.step(len(batch))
         finally:
             self._progress.end()
 
-    def _describe(self, scope: str, part: str, entry: Entry) -> Doc | None:
-        """What a changed file says now; None if it went away meanwhile."""
+    def _describe(self, scope: str, part: str, entry: Entry, sheet: Sheet | None = None) -> Doc | None:
+        """What a changed file says now, unless it was read already; None if it went away meanwhile."""
         if part == "notes" and not entry.name.endswith(".md"):
             return unread_doc(scope, part, entry.name, entry.stamp, "not a markdown file")
         if not entry.regular:
             return unread_doc(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
         try:
             if part == "notes":
-                sheet = self._shelf.read_name(scope, part, entry.name)
+                sheet = sheet or self._shelf.read_name(scope, part, entry.name)
             else:
-                sheet = self._tree(scope).read(tuple(entry.name.split("/")))
+                sheet = sheet or self._tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
             return unread_doc(scope, part, entry.name, entry.stamp, error.message)
         if sheet is None:
@@ -297,19 +313,25 @@ class Sync:
         return stamp is not None and stamp[0] == doc.stamp[0] and stamp[2] >= doc.stamp[2]
 
     def _still_there(self, scope: str, part: str, docs: list[Doc]) -> Callable[[Doc], bool]:
-        """Whether a file is still the one described; looked up once, when the catalogue asks within its transaction."""
-        stamps: dict[str, Stamp | None] = {}
+        """Whether a file is still the one described."""
+        stamps = self._stamps(scope, part, [one.name for one in docs])
+        return lambda doc: stamps(doc.name) == doc.stamp
 
-        def still(doc: Doc) -> bool:
-            if not stamps:
-                names = [one.name for one in docs]
-                if part == "notes":
-                    stamps.update(self._shelf.stamps(scope, part, names))
-                else:
-                    stamps.update({name: self._stamp(scope, part, name) for name in names})
-            return stamps[doc.name] == doc.stamp
+    def _stamps(self, scope: str, part: str, names: list[str]) -> Callable[[str], Stamp | None]:
+        """What the shelf says of these files now: looked up once, when the catalogue asks within its transaction."""
+        known: dict[str, Stamp | None] = {}
 
-        return still
+        def stamp(name: str) -> Stamp | None:
+            if not known:
+                known.update(self._stamped(scope, part, names))
+            return known[name]
+
+        return stamp
+
+    def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+        if part == "notes":
+            return self._shelf.stamps(scope, part, names)
+        return {name: self._stamp(scope, part, name) for name in names}
 
     def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
         if part == "notes":
@@ -324,10 +346,10 @@ class Sync:
         return list(self._shelf.census(scope, part) if part == "notes" else self._tree(scope).census())
 
     def _rolls(self, scope: str) -> Rolls:
-        return Rolls(self._shelf.home, scope, self._lock_seconds)
+        return self._shelf.rolls(scope)
 
     def _tree(self, scope: str) -> Tree:
-        return Tree(self._shelf.home, scope, self._lock_seconds)
+        return self._shelf.tree(scope)
 
     # --- listening -----------------------------------------------------------------------------------------------
 
@@ -339,9 +361,7 @@ class Sync:
             self.close()  # a fork's events would be its parent's
             self._clean.clear()
         if self._watch is None:
-            from holdfast.shelf.disk import Watch
-
-            self._watch = Watch.open()
+            self._watch = self._shelf.watch()
             return
         for path, names in self._watch.changes().items():
             scope, part, below = self._place(path)

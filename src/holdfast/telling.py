@@ -6,7 +6,6 @@ from __future__ import annotations
 from holdfast import briefing, dates, guard
 from holdfast.desk import nameless_id
 from holdfast.errors import Busy, HoldfastError
-from holdfast.house import exists
 from holdfast.index.sqlite import note_of_row
 
 TYPE_CHECKING = False
@@ -83,7 +82,7 @@ def _part(desk: Desk, place: Scope, entries: int, now: str) -> Part:
     count = len(notes)
     if count == entries:
         count = desk.ask(lambda: desk.index.count((place.folder,), now, _TRUSTED))
-    path, text = overview(desk.config.home, place)
+    path, text = overview(desk.shelf, place)
     if text and _may_be_purged(desk, text):
         path, text = "", ""  # it brings back what was purged
     text = guard.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]
@@ -220,7 +219,7 @@ def _remember(desk: Desk, told: list[Told], anew: bool = False) -> set[str]:
     """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
     told twice than never."""
     every = {one.id for one in told}
-    if not desk.session or not exists(desk.config.home):
+    if not desk.session or not desk.shelf.there():
         return every
     try:
         shown = [(one.id, one.version) for one in told]
@@ -233,7 +232,7 @@ def heard_prompt(desk: Desk, prompt: str) -> int:
     """Count a prompt of this session: how many it has had with this one, 0 if this one was counted already or nobody can."""
     from holdfast.note import digest
 
-    if not desk.session or not desk.config.enabled or not exists(desk.config.home):
+    if not desk.session or not desk.config.enabled or not desk.shelf.there():
         return 0
     try:
         return desk.ledger.prompted(desk.session, digest(prompt.encode("utf-8", "replace")), int(dates.clock()))
@@ -243,5 +242,5 @@ def heard_prompt(desk: Desk, prompt: str) -> int:
 
 def begin_anew(desk: Desk) -> None:
     """A context that nothing was told to yet, of a client that can only be told with a prompt."""
-    if desk.session and desk.config.enabled and exists(desk.config.home):
+    if desk.session and desk.config.enabled and desk.shelf.there():
         desk.ledger.begin(desk.session, int(dates.clock()))

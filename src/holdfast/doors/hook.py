@@ -89,7 +89,7 @@ def _text(client: Client, heard: Heard, home: str | None) -> str:
     from holdfast import config
 
     settings = config.load(home)
-    if not settings.enabled or not os.path.isdir(settings.home):
+    if not settings.enabled or not (settings.store or os.path.isdir(settings.home)):
         return ""
     settings = settings.replace(lock_seconds=min(settings.lock_seconds, _LOCK_SECONDS))
     return _told_by(client, heard, settings)
@@ -184,7 +184,7 @@ _STEPS = {"start": _start, "begin": _begin, "prompt": _prompt, "capture": _captu
 
 def _of_resident(desk: Desk, prompt: str) -> Answer | None:
     """What a process that stays and has the models finds; None where there is none, or it has no models either."""
-    if not _somebody_stays(desk.config.home):
+    if desk.config.store or not _somebody_stays(desk.config.home):  # who stays has a home, and no store
         return None
     from holdfast import resident
 
@@ -208,7 +208,7 @@ def _desk(client: Client, heard: Heard, settings: Config) -> Desk:
 
             raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
         folder = "."
-    if heard.event != "prompt" or not _somebody_stays(settings.home):  # who stays has counted
+    if not settings.store and (heard.event != "prompt" or not _somebody_stays(settings.home)):  # who stays has counted
         _count_ahead(settings, folder)
     from holdfast.desk import Desk
     from holdfast.note import Progress, digest, is_name

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast import dates, guard, house, reviewing
+from holdfast import dates, guard, reviewing
 from holdfast.errors import NotFound, UsageError
-from holdfast.house import Lock
 from holdfast.note import Receipt, Scope
 
 TYPE_CHECKING = False
@@ -30,10 +29,10 @@ def purge(
     if text is not None:
         reviewing.must_be_person(desk, "purge a text wherever it stands")
     wanted = everywhere.purgeable(text) if text is not None else ""
-    if not house.exists(desk.config.home) or (name and not places):
+    if not desk.shelf.there() or (name and not places):
         return _nothing(desk, name)
     finishing.finish(desk)
-    with Lock(desk.config.home, finishing.LOCK, desk.config.lock_seconds):
+    with desk.sync.of_primary(), desk.shelf.alone(finishing.LOCK):
         if name:
             return notes.purge(desk, places, name, transcripts, told_of)
         if session is not None:
@@ -43,7 +42,7 @@ def purge(
 
 def _nothing(desk: Desk, key: str) -> Receipt:
     """There was nothing to remove; what a file that was deleted by hand left behind goes all the same."""
-    if house.exists(desk.config.home):
+    if desk.shelf.there():
         desk.look(desk.folders(None))
         desk.ask(desk.index.scrub)
     return Receipt(key, None, False, (), 0, 0, (), (), dates.now())
@@ -51,7 +50,7 @@ def _nothing(desk: Desk, key: str) -> Receipt:
 
 def receipts(desk: Desk, id: str | None) -> list[Receipt]:
     """What was purged in the scopes of this caller's, newest first, or the one receipt of that id; a person sees all."""
-    if not desk.config.enabled or not house.exists(desk.config.home):
+    if not desk.config.enabled or not desk.shelf.there():
         return []
     found = [_receipt(told) for told in desk.ledger.purges.receipts(id)]
     if found and desk.origin != "user":
@@ -74,7 +73,7 @@ def finish(desk: Desk) -> None:
     """Do what is left of purges that were held up."""
     from holdfast.erasing import finishing
 
-    if house.exists(desk.config.home):
+    if desk.shelf.there():
         finishing.finish(desk)
 
 

@@ -8,7 +8,6 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.leaf import opened, versions_of
 from holdfast.note import Forgotten, Logged, Scope
 from holdfast.shelf.folder import Changed
-from holdfast.shelf.roll import Rolls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +35,23 @@ def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple
     raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
 
 
+def forget(desk: Desk, places: list[Scope], key: str, expected: str | None) -> list[Scope]:
+    """Put a note in the trash; the places that had it. Where a caller says which version it saw, only that one."""
+    if expected is None:
+        return [place for place in places if desk.bin(place, [key], "trash")]
+    for place in places:
+        sheet = desk.shelf.read(place, key)
+        as_seen = sheet is not None and opened(sheet.data, sheet.modified).digest == expected
+        if sheet and as_seen and desk.bin(place, [key], "trash", {key: sheet.stamp}):
+            return [place]
+    raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
+
+
 def forget_session(desk: Desk, session: str, client: str | None) -> Forgotten:
     """Put the transcript of a session of this caller's in the trash."""
     time = dates.now().replace("-", "").replace(":", "")
     for folder in desk.folders(None):
-        rolls = Rolls(desk.config.home, folder, desk.config.lock_seconds)
+        rolls = desk.shelf.rolls(folder)
         moved = [roll for entry in rolls.census() if _is_of(roll := rolls.roll(entry.name), session, client) and roll.bin(time)]
         if moved:
             desk.catalogue(lambda folder=folder: desk.sync.refresh(folder, "transcripts"))  # type: ignore[misc]
@@ -52,7 +63,7 @@ def forget_session(desk: Desk, session: str, client: str | None) -> Forgotten:
 def restore_session(desk: Desk, session: str, client: str | None) -> Logged:
     """Bring it back from the trash, unless the session has gone on since."""
     for folder in desk.folders(None):
-        rolls = Rolls(desk.config.home, folder, desk.config.lock_seconds)
+        rolls = desk.shelf.rolls(folder)
         for one in rolls.trashed():
             who, _, name = one.name.partition("/")
             roll = rolls.roll(f"{who}/{name.rpartition('--')[0]}.jsonl")

@@ -14,7 +14,6 @@ from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
 from holdfast.note import Scope, key_of
 from holdfast.shelf.disk import FILE_BYTES
 from holdfast.shelf.folder import Changed
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _names(work: Work, scopes: tuple[str, ...], wanted: str) -> None:
     slug = key_of(wanted)
     for folder in scopes:
         here = [f"{folder}/{part}/{one.name}" for part in _PARTS for one in work.desk.shelf.census(folder, part)]
-        tree = Tree(work.desk.config.home, folder, 0)
+        tree = work.desk.shelf.tree(folder, 0)
         for path in [*here, *[f"{folder}/files/{one.name}" for one in tree.census()]]:
             name = folded(path[len(folder) :])
             if wanted in name or (len(slug) >= LEAST and slug in name):
@@ -130,7 +129,7 @@ def _note(work: Work, place: Scope, part: str, name: str, wanted: str) -> None:
 def _files(work: Work, place: Scope, text: str) -> None:
     """Out of the tree of a scope: where it stands word for word, a mark takes its place."""
     desk = work.desk
-    tree = Tree(desk.config.home, place.folder, desk.config.lock_seconds)
+    tree = desk.shelf.tree(place.folder)
     data = text.encode()
     for entry in list(tree.census()):
         if not entry.regular or entry.stamp[2] > FILE_BYTES:

@@ -7,11 +7,9 @@ import os
 from holdfast import dates
 from holdfast.erasing import reading
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.house import Lock
 from holdfast.index import erased
 from holdfast.leaf import opened, versions_of
-from holdfast.ledger.purges import SIGN
-from holdfast.mending import Mending
+from holdfast.mending import mending as mending_of
 from holdfast.note import Problem, Scope
 
 TYPE_CHECKING = False
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.desk import Desk
+    from holdfast.mending import Mending
 
 LOCK = "purge"
 _SCRUBBED = ("index.db", "index.db-wal", "ledger.db", "ledger.db-wal")
@@ -28,16 +27,17 @@ _SECONDS = 1.0  # that somebody who only looks waits for a reader
 def finish(desk: Desk) -> list[dict[str, Any]]:
     """Do what is left of purges that were held up or cut short; the receipts of those that must wait on. Whoever purges now
     looks after their own."""
-    if not os.path.exists(os.path.join(desk.config.home, SIGN)):
+    if not desk.ledger.purges.any():
         return []
     left = desk.ledger.purges.unfinished()
     if not left:
         return []
-    lock = Lock(desk.config.home, LOCK, 0)
+    lock = desk.shelf.alone(LOCK, 0)
     if not lock.acquire(0):
         return []
     try:
-        return [told for told in desk.ledger.purges.unfinished() if not _finished(desk, told)]
+        with desk.sync.of_primary():
+            return [told for told in desk.ledger.purges.unfinished() if not _finished(desk, told)]
     finally:
         lock.release()
 
@@ -48,7 +48,7 @@ def _finished(desk: Desk, told: dict[str, Any]) -> bool:
     kind = told.get("kind")
     if told["state"] == "begun" and (kind != "note" or still_there(desk, told)):
         return False
-    if not all(_is_gone(desk, path) for path, _ in told.get("left", [("", "")])):
+    if not all(_is_gone(desk, told["id"], path) for path, _ in told.get("left", [("", "")])):
         return False
     try:
         desk.look(tuple(desk.shelf.scopes()))
@@ -66,11 +66,15 @@ def _finished(desk: Desk, told: dict[str, Any]) -> bool:
     return True
 
 
-def _is_gone(desk: Desk, path: str) -> bool:
+def _is_gone(desk: Desk, receipt: str, path: str) -> bool:
     """Whether nothing is left to do about a file but to empty logs and to make lists anew. What people and agents keep is
     looked at by a purge only."""
     if path in _SCRUBBED or _is_listing(path):
         return True
+    if path.startswith(reading.TABLE):
+        from holdfast.erasing.tables import strings
+
+        return not any(desk.ledger.purges.is_of(receipt, text) for text in strings(desk, path))
     ours = reading.kind_of(path) in ("ours", "temp")
     return ours and not os.path.lexists(os.path.join(desk.config.home, path))
 
@@ -97,9 +101,9 @@ def still_there(desk: Desk, told: dict[str, Any]) -> list[tuple[Scope, str]]:
 
 def problems(desk: Desk) -> list[Problem]:
     """Purges that are not over, each with what to do."""
-    if not desk.config.enabled or not os.path.isdir(desk.config.home):
+    if not desk.config.enabled or not desk.shelf.there():
         return []
-    mending, found = Mending(desk.config.home), []
+    mending, found = mending_of(desk.config), []
     try:
         if desk.ledger.purges.receipts():
             desk.ledger.purges.show_sign()  # somebody may have taken it for a leftover

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.erasing.reading import TRUTH
+from holdfast.erasing.reading import TABLE, TRUTH
 from holdfast.ledger.purges import folded
 from holdfast.pattern import pattern
 
@@ -47,7 +47,7 @@ class Mask:
     def _changed(self, path: str) -> str:
         parts = path.split("/")
         below = next((place + 1 for place, part in enumerate(parts) if part in TRUTH and place < len(parts) - 1), 0)
-        if (not below and parts[0] in ("shelf", "run")) or parts[0].startswith(("index.db", "ledger.db")):
+        if (not below and parts[0] in ("shelf", "run")) or parts[0].startswith(("index.db", "ledger.db", TABLE)):
             return path  # ours: no name in it is made from a text
         if self._kind == "session" and path.endswith(".jsonl"):
             return path  # a session is named by whoever ran it

@@ -1,4 +1,4 @@
-"""Reading back the bytes of everything in a home, to see what still stands where."""
+"""Reading back the bytes of everything, to see what still stands where: here of a home, in `tables` of a store."""
 
 from __future__ import annotations
 
@@ -15,13 +15,76 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.desk import Desk
+    from holdfast.erasing.tables import Tables
     from holdfast.erasing.traces import Traces
     from holdfast.note import Progress
+
+    Found = tuple[dict[str, set[int]], list[str]]  # which traces stand in which files, and those that could not be read
 
 _CHUNK = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TRUTH = ("notes", "trash", "archive", "files", "transcripts")
-_OURS = ("index.db", "ledger.db", "rendered.json", "run")
+TABLE = "table "  # what stands before the name of one, where a home has a database
+_OURS = ("index.db", "ledger.db", "rendered.json", "run", TABLE)
+BEYOND = (
+    "backups and copies of the home, also on other machines",
+    "blocks a disk has not yet overwritten",
+    "what a model was already told",
+)
+
+
+def whole(desk: Desk) -> Home | Tables:
+    """All that is ours, wherever it is kept."""
+    if not desk.config.store:
+        return Home(desk)
+    from holdfast.erasing.tables import Tables
+
+    return Tables(desk)
+
+
+class Home:
+    """Every byte of a home."""
+
+    beyond: tuple[str, ...] = BEYOND
+
+    def __init__(self, desk: Desk) -> None:
+        self._home, self._progress = desk.config.home, desk.progress
+
+    def files(self, under: str = "") -> list[str]:
+        """Every file, or those of the shelf."""
+        return files_of(self._home, under)
+
+    def scan(self, paths: Iterable[str], traces: Traces) -> Found:
+        """Which of the traces stand in which of these files; and the files that could not be read."""
+        return scan(self._home, paths, traces, self._progress)
+
+    def texts(self, paths: Iterable[str]) -> Iterator[str]:
+        """What these files say, one text after the other."""
+        for path in paths:
+            yield from texts_of(self._home, path)
+
+    def traced(self, texts: Iterable[str], vectors: list[bytes]) -> Traces:
+        """What is looked for: the numbers of vectors stand in the bytes too."""
+        from holdfast.erasing.traces import Traces
+
+        return Traces(texts, vectors)
+
+    def looked_in(self, files: int) -> str:
+        return f"every byte of {files} files of the home"
+
+    def told_of_vectors(self, vectors: list[bytes]) -> str:
+        return f"the numbers of its {len(vectors)} vectors looked for in the same bytes: none found"
+
+    def swept(self) -> list[str]:
+        """What is left to be said when the databases have emptied their own logs."""
+        return []
+
+    def held_elsewhere(self, paths: Iterable[str], traces: Traces) -> list[str]:
+        """What git keeps of it."""
+        from holdfast.erasing import git
+
+        return git.still_held(self._home, paths, traces)
 
 
 def kind_of(path: str) -> str:
@@ -58,7 +121,7 @@ def _is_regular(home: str, path: str) -> bool:
         return False  # it went away
 
 
-def scan(home: str, paths: Iterable[str], traces: Traces, progress: Progress) -> tuple[dict[str, set[int]], list[str]]:
+def scan(home: str, paths: Iterable[str], traces: Traces, progress: Progress) -> Found:
     """Which of the traces stand in which of these files; and the files that could not be read."""
     found, unread = {}, []
     some = list(paths)
@@ -119,6 +182,11 @@ def texts_of(home: str, path: str) -> list[str]:
         data = b"".join(_pieces(home, path))
     except OSError:
         return []
+    return said_in(path, data)
+
+
+def said_in(path: str, data: bytes) -> list[str]:
+    """What these bytes of a file say."""
     inside = path.split("/")[2:] if path.startswith("shelf/global/") else path.split("/")[3:]
     if len(inside) == 2 and inside[0] in ("notes", "trash", "archive") and path.endswith(".md"):
         return [version.text for version in versions_of(opened(data, 0))]

@@ -7,7 +7,6 @@ from holdfast.erasing.work import Work
 from holdfast.index import erased
 from holdfast.ledger.purges import LINE_LEAST, TEXT_LEAST, folded, lines_of
 from holdfast.note import Scope
-from holdfast.shelf.roll import Roll, Rolls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.desk import Desk
     from holdfast.note import Receipt
-    from holdfast.shelf.roll import Line
+    from holdfast.shelf.roll import Line, Roll
     from holdfast.turns import Said
 
 _LOOKED_FOR = 2000  # turns of a session, and vectors, that are looked for in bytes afterwards
@@ -110,7 +109,7 @@ def _stem(roll: Roll) -> str:
 
 def _rolls(desk: Desk, folder: str) -> list[Roll]:
     """Every session's file of a scope, and those in its trash."""
-    rolls = Rolls(desk.config.home, folder, desk.config.lock_seconds)
+    rolls = desk.shelf.rolls(folder)
     return [*[rolls.roll(entry.name) for entry in rolls.census() if entry.regular], *rolls.trashed()]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from holdfast import dates, rendering, words
-from holdfast.erasing import git, masking, reading
+from holdfast.erasing import masking, reading
 from holdfast.erasing.traces import LEAST, Traces
-from holdfast.errors import Busy
+from holdfast.errors import Busy, HoldfastError
 from holdfast.index import erased
 from holdfast.ledger.purges import LINE_LEAST, folded, lines_of
 from holdfast.note import Receipt, new_id
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.desk import Desk
+    from holdfast.erasing.traces import Traces
     from holdfast.note import Scope
 
-BEYOND = (
-    "backups and copies of the home, also on other machines",
-    "blocks a disk has not yet overwritten",
-    "what a model was already told",
-)
 WAYS = "UTF-8, UTF-16, base64, hexadecimal and JSON"
 _MOST_NAMED = 20
 _TOLD_SESSIONS = 10
@@ -35,6 +31,7 @@ class Work:
 
     def __init__(self, desk: Desk, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = "") -> None:
         self.desk, self.what, self.key, self.scope = desk, what, key, scope
+        self._whole = reading.whole(desk)  # all that is read back
         self.kind = kind  # note, turns (a note with what sessions said of it), session, text
         self.retry = retry  # the words that purge it again, where that can be said without it
         self.marks: list[str] = []  # digests that tell one purge of a thing from the next
@@ -61,16 +58,16 @@ class Work:
 
     def spare(self, mine: Iterable[str]) -> None:
         """Find out which lines other notes and files say too, before anybody is refused for them."""
-        traces, own = Traces(self.texts), set(mine)
-        paths = [path for path in reading.files_of(self.desk.config.home, "shelf") if path not in own and _is_prose(path)]
-        found, _ = reading.scan(self.desk.config.home, paths, traces, self.desk.progress)
+        traces, own = self._whole.traced(self.texts, []), set(mine)
+        paths = [path for path in self._whole.files("shelf") if path not in own and _is_prose(path)]
+        found, _ = self._whole.scan(paths, traces)
         self._spared |= self._lines_in(found)
 
     def _lines_in(self, paths: Iterable[str]) -> set[str]:
         """Those of our lines, and whole texts, that these files say."""
         wanted = {folded(text) for text in self.texts} | {line for text in self.texts for line in _lines(text)}
         said: set[str] = set()
-        for text in [text for path in paths for text in reading.texts_of(self.desk.config.home, path)]:
+        for text in self._whole.texts(paths):
             whole = folded(text)
             said |= {one for one in wanted if one in whole} if self.anywhere else wanted & {*_lines(text), whole}
         return said
@@ -78,10 +75,9 @@ class Work:
     def spare_said(self, turns: Iterable[str]) -> None:
         """Find out which of these turns a note or a file says too, as a whole or as a line."""
         wanted = {folded(text) for text in turns}
-        for path in reading.files_of(self.desk.config.home, "shelf") if wanted else ():
-            if _is_prose(path):
-                for text in reading.texts_of(self.desk.config.home, path):
-                    self._spared |= wanted & {folded(text), *lines_of(text)}
+        prose = [path for path in self._whole.files("shelf") if _is_prose(path)] if wanted else []
+        for text in self._whole.texts(prose):
+            self._spared |= wanted & {folded(text), *lines_of(text)}
 
     def refuse(self, texts: Iterable[str], lines: Iterable[str] = (), more: Iterable[str] = ()) -> None:
         """From now on nobody can write these; on disk when this returns. `more` are digests made already."""
@@ -104,6 +100,7 @@ class Work:
             more = f" and {len(sessions) - _TOLD_SESSIONS} more" if len(sessions) > _TOLD_SESSIONS else ""
             self.told.append(f"told {count} times, to the sessions {', '.join(sessions[:_TOLD_SESSIONS])}{more}")
         self.usage_rows += desk.ledger.forget(self.ids)
+        self._unsay_deeds()
         for place in places:
             desk.sync.listing(place, now=True)
         if rendering.anywhere(desk.config.home):
@@ -111,6 +108,15 @@ class Work:
             self.checks += [f"rendered anew: {path}" for path in written]
             self.beyond += [f"the block in {one}" for one in failed]
         self._empty_logs(rewrite=True)
+        self.beyond += self._whole.swept()
+
+    def _unsay_deeds(self) -> None:
+        """What agents have done stays done, but by no name that says this."""
+        traces = Traces(self.texts)
+        try:
+            self.usage_rows += self.desk.ledger.done.unsay(lambda said: traces.within(said.encode("utf-8", "surrogatepass")))
+        except HoldfastError as error:
+            self.pending.append(("ledger.db", error.message))
 
     def _empty_logs(self, rewrite: bool = False) -> None:
         try:
@@ -126,7 +132,7 @@ class Work:
 
     def check(self) -> None:
         """Look for every trace in every byte that is ours; again for as long as a writer may be under way."""
-        traces, pause = Traces(self.texts, self.vectors), 0.02
+        traces, pause = self._whole.traced(self.texts, self.vectors), 0.02
         self._check_words()
         while True:
             left = self._left(traces)
@@ -151,12 +157,11 @@ class Work:
             self.checks.append("the index's dictionaries asked for each of its words: none is there that nothing else says")
 
     def _left(self, traces: Traces) -> list[tuple[str, str]]:
-        desk, home = self.desk, self.desk.config.home
-        shown = rendering.paths(home)
+        shown = rendering.paths(self.desk.config.home)
         self.desk.index.close()
         self.desk.ledger.close()
-        every = reading.files_of(home)
-        found, unread = reading.scan(home, [*every, *shown], traces, desk.progress)
+        every = self._whole.files()
+        found, unread = self._whole.scan([*every, *shown], traces)
         prose = {path: numbers for path, numbers in found.items() if path in shown or reading.kind_of(path) == "truth"}
         elsewhere = set().union(*prose.values())
         left, self._beside, self._unread = [], [], unread
@@ -184,13 +189,13 @@ class Work:
         """What was looked for and where it legitimately stands."""
         pieces = len(traces.pieces) - len([number for number in elsewhere if number < len(traces.pieces)])
         if traces.pieces:
-            what = f"{pieces} pieces of its lines looked for in every byte of {files} files of the home, as {WAYS}: none found"
-            self.checks.append(what)
+            where = self._whole.looked_in(files)
+            self.checks.append(f"{pieces} pieces of its lines looked for in {where}, as {WAYS}: none found")
         if len(traces.pieces) > pieces:
             shared = len(traces.pieces) - pieces
             self.checks.append(f"{shared} pieces that other texts have too: not looked for in what is made from those")
-        if traces.vectors:
-            self.checks.append(f"the numbers of its {len(self.vectors)} vectors looked for in the same bytes: none found")
+        if self.vectors:
+            self.checks.append(self._whole.told_of_vectors(self.vectors))
 
     def _let_pass(self, lines: set[str]) -> None:
         """What others say too may be said again."""
@@ -202,15 +207,16 @@ class Work:
 
     def receipt(self, state: str) -> Receipt:
         pending = dict.fromkeys([f"{path}: {why}" if path else why for path, why in self.pending])
+        beyond = dict.fromkeys([*self._whole.beyond, *self.beyond])
         return Receipt(
             self.key, self.scope, bool(self.removed or self.turns), tuple(self.removed), self.index_rows, self.usage_rows,
-            tuple(self.checks), tuple(dict.fromkeys([*BEYOND, *self.beyond])), dates.now(), self.id, self.what, state,
+            tuple(self.checks), tuple(beyond), dates.now(), self.id, self.what, state,
             tuple(pending), self.turns, tuple(self.also), tuple(self.told),
         )  # fmt: skip
 
     def done(self, tracked: Iterable[str]) -> Receipt:
         """Keep the receipt, without a word of what was purged: a key may be made of its first words."""
-        self.beyond += git.still_held(self.desk.config.home, tracked, Traces(self.texts))
+        self.beyond += self._whole.held_elsewhere(tracked, self._whole.traced(self.texts, []))
         receipt, purges = self.receipt("pending" if self.pending else "done"), self.desk.ledger.purges
         purges.put(self.id, self._kept(receipt))
         for told in [told for id in sorted(self._earlier) for told in purges.receipts(id) if told["state"] != "done"]:

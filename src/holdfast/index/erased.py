@@ -27,14 +27,7 @@ def has_vector(index: Index, vector: bytes) -> bool:
 def lingering(index: Index, words: Iterable[str]) -> list[str]:
     """Those of these words that the dictionaries still have though nothing that is catalogued says them."""
     wanted = list(dict.fromkeys(words))
-    _rows(index, "past_words")
-    left = []
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = listed(wanted[start : start + _AT_ONCE])
-        for dictionary, match in (("frequency", "match_now"), ("past_frequency", "match_past")):
-            known = [row[0] for row in _rows(index, dictionary, terms=some)]
-            left += [word for word in known if not _rows(index, match, query=f'"{word}"', pool=1)]
-    return left
+    return [word for start in range(0, len(wanted), _AT_ONCE) for word in index.unsaid(wanted[start : start + _AT_ONCE])]
 
 
 def texts(index: Index, turns: bool) -> Iterator[str]:

@@ -15,6 +15,7 @@ from holdfast.note import Fact, Note, Record, Scope, Source
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
     from typing import Any
 
     Known = tuple[int, int, int]  # a folder's id, its fingerprint, and whether its index.md is stale
@@ -92,11 +93,11 @@ class Index(Catalogued):
         rows: list[Any] = self._all("known_folders", scopes=listed(scopes))
         return {(row[0], row[1]): row[2:] for row in rows}
 
-    def having(self, term: str, asked: Asked, most: int) -> str:
-        """The newest passages of the places asked about that have this word, their numbers with commas between. Numbers as one
-        text, because there may be thousands, and rating each costs ten times as much as naming it."""
-        match = self._match([term], asked)
-        return str(self._one("having", query=match, most=most)[0] or "") if match else ""
+    def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
+        """For each of these words the newest passages of the places asked about that have it, their numbers with commas
+        between. Numbers as one text, because there may be thousands, and rating each costs ten times as much as naming it."""
+        matches = [self._match([term], asked) for term in terms]
+        return [str(self._one("having", query=match, most=most)[0] or "") if match else "" for match in matches]
 
     def lengths(self, ids: list[int]) -> list[tuple[int, int]]:
         """How many words each of these passages has: id, words."""
@@ -170,6 +171,21 @@ class Index(Catalogued):
             held=self._held, only=only,
         )  # fmt: skip
 
+    def notes_after(
+        self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
+        only: int | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """The same, from behind one of them on."""
+        return self._all(
+            "notes_after", scopes=listed(scopes), type=type, tags=listed(folded_tags(tags)), most=most, pinned=int(last.pinned),
+            updated=last.updated, id=last.id, scope=last.scope.folder, key=last.key, held=self._held,
+            only=only,
+        )  # fmt: skip
+
+    def notes_by_key(self, scope: str, after: str, most: int) -> list[tuple[Any, ...]]:
+        """The notes of one scope by their files' names, from behind one on: whatever changes meanwhile, each is met once."""
+        return self._all("notes_by_key", scope=scope, after=after, most=most, held=self._held)
+
     def notes_of(self, ids: list[int]) -> list[tuple[Any, ...]]:
         """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it."""
         return self._all("notes_of", ids=_numbers(ids), held=self._held)
@@ -237,6 +253,27 @@ class Index(Catalogued):
     def has_note(self, scope: str, name: str) -> bool:
         row = self._one("rows_of_note", scope=scope, name=name)
         return bool(row and row[0])
+
+    def unsaid(self, words: list[str]) -> list[str]:
+        """Those of these words that the dictionaries still have though nothing that is catalogued says them."""
+        self._all("past_words")
+        left = []
+        for dictionary, match in (("frequency", "match_now"), ("past_frequency", "match_past")):
+            known = [row[0] for row in self._all(dictionary, terms=listed(words))]
+            left += [word for word in known if not self._all(match, query=f'"{word}"', pool=1)]
+        return left
+
+    def asking(self, asked: Asked) -> AbstractContextManager[object]:
+        """Around one question: what it asks twice need not be asked twice."""
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+    def reading(self, replica: bool = False) -> AbstractContextManager[object]:
+        """Around what is only read: one transaction, where beginning one costs time; of a replica, where there is one."""
+        from contextlib import nullcontext
+
+        return nullcontext()
 
     def asked(self, statement: str, **values: Any) -> list[Any]:
         """The rows of a statement by its name."""

@@ -531,6 +531,29 @@ WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_
 -- name: years
 SELECT min(substr(recorded, 1, 4)), max(substr(recorded, 1, 4)) FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
 
+-- name: notes_after
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
+WHERE d.id IN (                            -- as in `notes`, and behind the one that a page ended with
+  SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
+  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
+    AND (:type IS NULL OR d.type = :type)
+    AND (:tags = '[]'
+      OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+    AND (d.pinned < :pinned OR (d.pinned = :pinned AND (d.updated < :updated OR (d.updated = :updated AND (d.note_id < :id
+      OR (d.note_id = :id AND (f.scope, d.key) > (:scope, :key)))))))
+    AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
+  ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
+
+-- name: notes_by_key
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id AND p.past = 0
+WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND d.name > :after
+ORDER BY d.name LIMIT :most;
+
 -- name: vectors_of
 SELECT substr(b.numbers, v.slot * m.dim + 1, m.dim)
 FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id JOIN place v ON v.passage = p.id

@@ -197,7 +197,7 @@ class Reader:
         ids = self._ids[:slots]
         if self._numbers is not None and self._numbers.dtype == np.float32:
             scores = np.vecdot(self._numbers[:slots], query)  # unlike `@`, it never waits for another core
-            best = _enough(np.where(ids > 0, scores, -2), ids // PIECES, most)
+            best = enough(np.where(ids > 0, scores, -2), ids // PIECES, most)
         else:
             near = _fewest(self._distances(query, ids), _POOL if self._numbers is not None else _POOL_AFAR)
             best = near[np.argsort(-np.vecdot(self._vectors(near, fetch), query), kind="stable")]
@@ -223,10 +223,7 @@ class Reader:
             order = np.argsort(ids, kind="stable")
             self._sorted = ids[order], order
         ids, order = self._sorted
-        first, last = np.searchsorted(ids, passages * PIECES), np.searchsorted(ids, passages * PIECES + PIECES)
-        counts = last - first
-        owners = np.repeat(np.arange(len(passages)), counts)
-        found = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(owners))
+        owners, found = runs(ids, passages)
         return owners, ids[found] % PIECES, self._vectors(order[found], fetch)
 
     def _vectors(self, slots: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
@@ -239,6 +236,16 @@ class Reader:
             return unpacked(fetch(list(zip(blocks.tolist(), (slots % SLOTS).tolist(), strict=True))))
         numbers = self._numbers[slots]
         return numbers if numbers.dtype == np.float32 else unpacked(numbers)
+
+
+def runs(owners: NDArray[Any], passages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Among sorted owners those of these passages: for each the place of its passage, and its own."""
+    import numpy as np
+
+    first, last = np.searchsorted(owners, passages * PIECES), np.searchsorted(owners, passages * PIECES + PIECES)
+    counts = last - first
+    places = np.repeat(np.arange(len(passages)), counts)
+    return places, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(places))
 
 
 def _longer(rows: NDArray[Any], length: int) -> NDArray[Any]:
@@ -259,7 +266,7 @@ def _as_words(signs: NDArray[Any]) -> NDArray[Any]:
     return wide.view(np.uint64)
 
 
-def _enough(scores: NDArray[Any], passages: NDArray[Any], most: int) -> NDArray[Any]:
+def enough(scores: NDArray[Any], passages: NDArray[Any], most: int) -> NDArray[Any]:
     """The places of the highest, as many as it takes to name `most` passages: a long one has many pieces."""
     import numpy as np
 
@@ -313,12 +320,15 @@ class Shelved:
                 return model
             if (model.name, model.role) == (name, role):  # the same name for another model: its vectors mean nothing any more
                 self.forget(model)
-        with self._database.transaction() as db:
-            db.execute(self._sql["add_model"], {"name": name, "dim": dim, "role": role, "setting": setting})
+        self._add_model({"name": name, "dim": dim, "role": role, "setting": setting})
         for model in self.models():
             if (model.name, model.role) == (name, role):
                 return model
         raise Renewed("the catalogue went away while it was asked")  # as one does that is kept in memory
+
+    def _add_model(self, fields: dict[str, Any]) -> None:
+        with self._database.transaction() as db:
+            db.execute(self._sql["add_model"], fields)
 
     def asked_for(self, model: Model, newest: int) -> None:
         """Note that somebody still has this model set, though a newer one came."""
@@ -343,12 +353,13 @@ class Shelved:
         return [row[0] for row in self._database.rows("speakers", doc=doc)]
 
     def keep(
-        self, model: Model, done: int, rows: Iterable[tuple[int, int, NDArray[Any]]], pieces: list[dict[str, object]]
+        self, model: Model, done: list[Waiting], rows: Iterable[tuple[int, int, NDArray[Any]]], pieces: list[dict[str, object]]
     ) -> Model:
-        """Put vectors for everything up to the passage `done`; nothing, if another process was faster."""
+        """Put vectors for the passages that were waiting; nothing, if another process was faster."""
+        last = done[-1].passage
         with self._database.transaction() as db:
-            there: set[Any] = {row[0] for row in db.execute(self._sql["still"], {"after": model.done, "last": done})}
-            db.execute(self._sql["model_done"], {"model": model.id, "before": model.done, "done": done})
+            there: set[Any] = {row[0] for row in db.execute(self._sql["still"], {"after": model.done, "last": last})}
+            db.execute(self._sql["model_done"], {"model": model.id, "before": model.done, "done": last})
             if db.changes():
                 db.executemany(self._sql["add_piece"], [piece for piece in pieces if piece["passage"] in there])
                 Writer(db, self._sql).put(model, [row for row in rows if row[1] // PIECES in there])

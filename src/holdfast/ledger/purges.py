@@ -87,6 +87,10 @@ class Purges:
         self._sql, self._rows, self._write = sql, rows, write
         self._key, self._of = b"", 0  # and the file that it was read from: another one has another key
 
+    def any(self) -> bool:
+        """Whether anything was ever purged here."""
+        return os.path.exists(self._sign)
+
     # --- digests ----------------------------------------------------------------------------------------------------
 
     def digests(self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = ()) -> list[str]:
@@ -172,12 +176,17 @@ class Purges:
     def turns(self, said: list[tuple[str, str, str]], standing: bool) -> set[int]:
         """Which of these turns (session, id, text) were purged, by their places. Of those that are `standing` in a transcript
         only the very same: one that says what a purged note said stays where nobody asked to take it out."""
+        return set(self.turn_receipts(said, standing))
+
+    def turn_receipts(self, said: list[tuple[str, str, str]], standing: bool) -> dict[int, str]:
+        """The same, each with the receipt of its purge."""
         owners: dict[str, set[int]] = {}
         for place, (session, id, text) in enumerate(said):
             says = [] if standing else self.digests([text], lines_of(text), words_of(text))
             for digest in [*says, self.of_turn(session, id, text)]:
                 owners.setdefault(digest, set()).add(place)
-        return {place for digest in self._known(list(owners), standing) for place in owners[digest]}
+        known = self._known(list(owners), standing)
+        return {place: receipt for digest, receipt in known.items() for place in owners[digest]}
 
     def _known(self, digests: list[str], ended: bool) -> dict[str, str]:
         import json
@@ -239,7 +248,7 @@ class Purges:
 
     def unfinished(self) -> list[dict[str, Any]]:
         """Those of purges that have something left to do."""
-        every = self.receipts() if os.path.exists(self._sign) else []
+        every = self.receipts() if self.any() else []
         return [one for one in every if one.get("state") != "done" and not one.get("again")]
 
     def show_sign(self) -> None:

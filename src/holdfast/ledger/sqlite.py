@@ -17,19 +17,24 @@ from holdfast.house import Database, Lock, Renewed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
     import apsw
 
+    from holdfast.ledger.agents import Agents
+    from holdfast.ledger.audit import Audit
+    from holdfast.ledger.done import Done, Reviews
     from holdfast.ledger.purges import Purges
+    from holdfast.ledger.repeats import Repeats
 
     T = TypeVar("T")
 
 _READ = sql.statements(__file__)
-_STEPS = ("from_version_1", "from_version_2")  # what an older one is given, a new one has
+_STEPS = ("from_version_1", "from_version_2", "from_version_3")  # what an older one is given, a new one has
 SQL = {**_READ, "schema": "".join([_READ[name] for name in ("schema", *_STEPS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_STEPS)
-_STANDINS = ("as_version_2", "as_version_3")  # for an older one that cannot be written
+_STANDINS = ("as_version_2", "as_version_3", "as_version_4")  # for an older one that cannot be written
 _TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
 _BRIEFED_SECONDS = 400 * 86400  # and to whom a note was told
 _MINUTE = 60
@@ -39,16 +44,25 @@ _MEMO_MOST = 10_000
 class Ledger:
     """Durable records that are not prose. Making one touches nothing; the file is opened when needed."""
 
+    _sql = SQL
+
     def __init__(self, home: str, lock_seconds: float = 30) -> None:
         self._home = home
         self._path = os.path.join(home, "ledger.db")
         self._file = _File(home, "ledger.db", SQL, _APPLICATION, _VERSION, lock_seconds)
         self._counted: dict[str, int] = {}
         self._unreadable: str | None = None
+        self._audit: Audit | None = None
         self._purges: Purges | None = None
 
     def close(self) -> None:
+        if self._audit is not None:
+            self._audit.added(0)
         self._file.close()
+
+    def alone(self, name: str, seconds: float) -> AbstractContextManager[object]:
+        """One at a time, between processes."""
+        return Lock(self._home, name, seconds)
 
     # --- whose memory it is: what marker.Registry asks for ----------------------------------------------------------
 
@@ -61,11 +75,11 @@ class Ledger:
         """Let an id lead to a project. The first writer wins, unless the link still says `instead`."""
 
         def work(db: apsw.Connection) -> None:
-            beyond = db.execute(SQL["canonical"], {"alias": project}).fetchall()
+            beyond = db.execute(self._sql["canonical"], {"alias": project}).fetchall()
             target = beyond[0][0] if beyond else project
             if target != alias:
-                db.execute(SQL["link"], {"alias": alias, "project": target, "instead": instead})
-                db.execute(SQL["lead_on"], {"alias": alias})
+                db.execute(self._sql["link"], {"alias": alias, "project": target, "instead": instead})
+                db.execute(self._sql["lead_on"], {"alias": alias})
 
         self._write(work, durable=True)
 
@@ -76,7 +90,7 @@ class Ledger:
 
     def put_place(self, id: str, nonce: str, path: str) -> None:
         row = {"id": id, "nonce": nonce, "path": os.fsencode(path)}
-        self._write(lambda db: db.execute(SQL["put_place"], row), durable=True)
+        self._write(lambda db: db.execute(self._sql["put_place"], row), durable=True)
 
     # --- usage ------------------------------------------------------------------------------------------------------
 
@@ -86,11 +100,13 @@ class Ledger:
             due = [id for id in dict.fromkeys(ids) if abs(now - self._counted.get(id, -_MINUTE)) >= _MINUTE]
             if not due:
                 return
-            rows = [{"id": id, "now": now} for id in due]
-            counted = self._write(lambda db: db.executemany(SQL["count"], rows).fetchall(), durable=False)
+            counted = self._write(lambda db: self._one_more(db, due, now), durable=False)
             if len(self._counted) + len(counted) > _MEMO_MOST:
                 self._counted.clear()
             self._counted.update((str(row[0]), now) for row in counted)
+
+    def _one_more(self, db: apsw.Connection, ids: list[str], now: int) -> list[Any]:
+        return db.executemany(self._sql["count"], [{"id": id, "now": now} for id in ids]).fetchall()
 
     def usage(self, ids: Iterable[str]) -> dict[str, int]:
         """How often each was used; those never used are left out."""
@@ -106,10 +122,10 @@ class Ledger:
 
             def work(db: apsw.Connection) -> int:
                 before = db.total_changes()
-                db.executemany(SQL["forget"], [{"id": id} for id in ids]).fetchall()
+                db.executemany(self._sql["forget"], [{"id": id} for id in ids]).fetchall()
                 counted = db.total_changes() - before
                 for statement in ("untell", "unbrief", "undecide"):
-                    db.executemany(SQL[statement], [{"id": id} for id in ids]).fetchall()
+                    db.executemany(self._sql[statement], [{"id": id} for id in ids]).fetchall()
                 return counted
 
             return self._write(work, durable=True)
@@ -120,7 +136,7 @@ class Ledger:
         if self._purges is None:
             from holdfast.ledger.purges import Purges
 
-            self._purges = Purges(self._home, SQL, self._strict_rows, self._write)
+            self._purges = Purges(self._home, self._sql, self._strict_rows, self._write)
         return self._purges
 
     def briefed_to(self, ids: Sequence[str]) -> tuple[int, list[str]]:
@@ -163,11 +179,11 @@ class Ledger:
         def work(db: apsw.Connection) -> list[str]:
             if anew:
                 before = now - _TOLD_SECONDS
-                db.execute(SQL["new_context"], {"session": session, "before": before}).fetchall()
-                db.execute(SQL["old_prompts"], {"before": before}).fetchall()
-                db.execute(SQL["old_briefed"], {"before": now - _BRIEFED_SECONDS}).fetchall()
-            db.executemany(SQL["add_briefed"], rows).fetchall()
-            return [str(row[0]) for row in db.executemany(SQL["tell"], rows).fetchall()]
+                db.execute(self._sql["new_context"], {"session": session, "before": before}).fetchall()
+                db.execute(self._sql["old_prompts"], {"before": before}).fetchall()
+                db.execute(self._sql["old_briefed"], {"before": now - _BRIEFED_SECONDS}).fetchall()
+            db.executemany(self._sql["add_briefed"], rows).fetchall()
+            return [str(row[0]) for row in db.executemany(self._sql["tell"], rows).fetchall()]
 
         return self._write(work, durable=False)
 
@@ -178,13 +194,53 @@ class Ledger:
     def begin(self, session: str, now: int) -> None:
         """A session starts over: nothing was shown to it, and it had no prompt."""
         self.tell(session, [], now, anew=True)
-        self._write(lambda db: db.execute(SQL["no_prompts"], {"session": session}).fetchall(), durable=False)
+        self._write(lambda db: db.execute(self._sql["no_prompts"], {"session": session}).fetchall(), durable=False)
 
     def prompted(self, session: str, digest: str, now: int) -> int:
         """How many prompts a session has had with this one; 0 if this one was counted already."""
         row = {"session": session, "last": digest, "time": now}
-        counted: list[Any] = self._write(lambda db: db.execute(SQL["prompted"], row).fetchall(), durable=False)
+        counted: list[Any] = self._write(lambda db: db.execute(self._sql["prompted"], row).fetchall(), durable=False)
         return int(counted[0][0]) if counted else 0
+
+    # --- the gateway's records: rooms of their own, in the same file ---------------------------------------------------
+
+    @property
+    def agents(self) -> Agents:
+        """Who may come in, and with which tokens."""
+        from holdfast.ledger.agents import Agents
+
+        return Agents(self._file, self._path, self.audit)
+
+    @property
+    def audit(self) -> Audit:
+        """Every decision; one for all threads, because they write together."""
+        with self._file.lock:
+            if self._audit is None:
+                from holdfast.ledger.audit import Audit
+
+                self._audit = Audit(self._file, self._path)
+            return self._audit
+
+    @property
+    def done(self) -> Done:
+        """What agents have done and need not do again."""
+        from holdfast.ledger.done import Done
+
+        return Done(self._file, self._path)
+
+    @property
+    def reviews(self) -> Reviews:
+        """Which pull requests were reviewed, and which one somebody is at."""
+        from holdfast.ledger.done import Reviews
+
+        return Reviews(self._file, self._path)
+
+    @property
+    def repeats(self) -> Repeats:
+        """Requests that may come twice and are done once."""
+        from holdfast.ledger.repeats import Repeats
+
+        return Repeats(self._file, self._path)
 
     # --- what people decided ----------------------------------------------------------------------------------------
 
@@ -193,7 +249,7 @@ class Ledger:
         import json
 
         row = {"action": action, "subject": subject, "detail": json.dumps(detail, ensure_ascii=False), "time": time}
-        self._write(lambda db: db.execute(SQL["decide"], row).fetchall(), durable=True)
+        self._write(lambda db: db.execute(self._sql["decide"], row).fetchall(), durable=True)
 
     def decisions(self, subject: str) -> list[tuple[str, dict[str, str], int]]:
         """What was decided about a note, the last first: action, detail, when."""

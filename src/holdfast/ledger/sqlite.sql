@@ -65,6 +65,73 @@ CREATE TABLE keys (                        -- what those digests are made with
   value   BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- name: from_version_3
+CREATE TABLE agents (                      -- who may come in through the gateway
+  name    TEXT PRIMARY KEY,
+  role    TEXT NOT NULL,
+  tenant  TEXT NOT NULL,
+  created INTEGER NOT NULL                 -- seconds since 1970, as all times of these tables but the audit's
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tokens (
+  number  INTEGER PRIMARY KEY,
+  id      TEXT NOT NULL UNIQUE,            -- its public part
+  agent   TEXT NOT NULL REFERENCES agents (name),
+  digest  BLOB NOT NULL,                   -- SHA-256 of all of it; the token itself is nowhere
+  created INTEGER NOT NULL,
+  expires INTEGER,
+  revoked INTEGER
+) STRICT;
+CREATE INDEX tokens_by_agent ON tokens (agent);
+CREATE TABLE audit (                       -- every decision, each row chained to the one before
+  number   INTEGER PRIMARY KEY,
+  time     TEXT NOT NULL,
+  tenant   TEXT NOT NULL,
+  agent    TEXT NOT NULL,
+  action   TEXT NOT NULL,
+  outcome  TEXT NOT NULL CHECK (outcome IN ('allowed', 'denied')),
+  metadata TEXT NOT NULL,                  -- JSON: the role, and names and ids; never a text
+  hash     TEXT NOT NULL
+) STRICT;
+CREATE TABLE audit_head (                  -- where the chain ends, so that a row cut off there is missed
+  one    INTEGER PRIMARY KEY CHECK (one = 1),
+  count  INTEGER NOT NULL,
+  hash   TEXT NOT NULL,
+  marked INTEGER NOT NULL                  -- how many there were when the file beside the ledger was last written
+) STRICT;
+INSERT INTO audit_head (one, count, hash, marked) VALUES (1, 0, '', 0);
+CREATE TABLE done (                        -- what an agent has done and need not do again
+  agent   TEXT NOT NULL,
+  kind    TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  time    INTEGER NOT NULL,
+  number  INTEGER PRIMARY KEY,
+  UNIQUE (agent, kind, subject)
+) STRICT;
+CREATE TABLE reviewed_prs (
+  agent       TEXT NOT NULL,
+  owner       TEXT NOT NULL,
+  repo        TEXT NOT NULL,
+  pr_number   INTEGER NOT NULL,
+  reviewed_at INTEGER NOT NULL,
+  number      INTEGER PRIMARY KEY,
+  UNIQUE (agent, owner, repo, pr_number)
+) STRICT;
+CREATE TABLE claims (                      -- who is at it now; one that is old was left by somebody who died
+  subject TEXT PRIMARY KEY,
+  holder  TEXT NOT NULL,
+  time    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE idempotency (                 -- requests that may come twice and are done once
+  agent  TEXT NOT NULL,
+  key    TEXT NOT NULL,
+  digest TEXT NOT NULL,                    -- of the request: another one under the same key is a mistake
+  status INTEGER,                          -- of the answer; none while somebody is at it
+  answer TEXT NOT NULL,                    -- JSON: ids to make the answer from again, never a text
+  time   INTEGER NOT NULL,
+  PRIMARY KEY (agent, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_by_time ON idempotency (time);
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
 
@@ -74,6 +141,16 @@ CREATE TEMP TABLE IF NOT EXISTS decisions (id, time, action, subject, detail);
 CREATE TEMP TABLE IF NOT EXISTS receipts (id, time, receipt);
 CREATE TEMP TABLE IF NOT EXISTS purged (digest, receipt);
 CREATE TEMP TABLE IF NOT EXISTS keys (name, value);
+
+-- name: as_version_4
+CREATE TEMP TABLE IF NOT EXISTS agents (name, role, tenant, created);
+CREATE TEMP TABLE IF NOT EXISTS tokens (number, id, agent, digest, created, expires, revoked);
+CREATE TEMP TABLE IF NOT EXISTS audit (number, time, tenant, agent, action, outcome, metadata, hash);
+CREATE TEMP TABLE IF NOT EXISTS audit_head (one, count, hash, marked);
+CREATE TEMP TABLE IF NOT EXISTS done (agent, kind, subject, time, number);
+CREATE TEMP TABLE IF NOT EXISTS reviewed_prs (agent, owner, repo, pr_number, reviewed_at, number);
+CREATE TEMP TABLE IF NOT EXISTS claims (subject, holder, time);
+CREATE TEMP TABLE IF NOT EXISTS idempotency (agent, key, digest, status, answer, time);
 
 -- name: move_to_main_file
 PRAGMA wal_checkpoint(PASSIVE);

@@ -33,15 +33,16 @@ class Row(Record):
 
 
 class Source:
-    """An open transcript; use it in a `with`. `broken` counts what could not be read."""
+    """An open transcript; use it in a `with`. `broken` counts what could not be read. What came as an upload is a file that is
+    open already and has no path."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, fd: int | None = None) -> None:
         self.path = path
         self.name = os.path.basename(path)
         self.stem = self.name.rsplit(".", 1)[0] or self.name
         self.broken = 0
         self.progress = Progress()
-        self._fd = _opened(path)
+        self._fd = _opened(path) if fd is None else fd
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,6 @@ import os
 
 from holdfast.errors import UsageError
 from holdfast.note import Record, Scope
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def place_of(desk: Desk, kind: str | None) -> Scope:
 
 def make(desk: Desk, name: str, place: Scope) -> Scaffolded:
     """Put what is missing into the scope's tree. What stands there stays, whoever put it there and however late."""
-    tree = Tree(desk.config.home, place.folder, desk.config.lock_seconds)
+    tree = desk.shelf.tree(place.folder)
     made: dict[str, bool] = {}
     for path, file in _templates(os.path.join(_HERE, _known(name))):
         parts = tuple(path.removesuffix("/").split("/"))

@@ -12,7 +12,6 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.note import Record
 from holdfast.pattern import pattern
 from holdfast.scaffold.inbox import unread
-from holdfast.shelf.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.desk import Desk
     from holdfast.note import Scope
+    from holdfast.shelf.tree import Tree
 
 CHARS = 6000  # unless somebody asks for more or less
 LEAST = 1500
@@ -100,7 +100,7 @@ class _Said(Record):
 
 def boot(desk: Desk, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None) -> Boot:
     """The steps of `Memory.boot`. What a client or the agent declares is made first, as far as it is missing."""
-    chars, wanted = _chars(cap), scaffold.declared(desk.config.scaffolds, scaffolds)
+    most, wanted = chars(cap), scaffold.declared(desk.config.scaffolds, scaffolds)
     if not desk.config.enabled:
         return Boot("", disabled=True)
     for name in wanted:
@@ -109,11 +109,11 @@ def boot(desk: Desk, kind: str | None, cap: int | None, scaffolds: str | Iterabl
     if not found:
         return Boot("")
     place, said = next((one for one in found if any(part.date for part in one[1])), found[0])
-    return _composed(said, place, _further(_tree(desk, place)), chars)
+    return _composed(said, place, _further(_tree(desk, place)), most)
 
 
 def _tree(desk: Desk, place: Scope) -> Tree:
-    return Tree(desk.config.home, place.folder, desk.config.lock_seconds)
+    return desk.shelf.tree(place.folder)
 
 
 def _all_said(desk: Desk, place: Scope) -> list[_Said]:
@@ -121,7 +121,7 @@ def _all_said(desk: Desk, place: Scope) -> list[_Said]:
     return [said for name, path in _ORDER if (said := _said(tree, place, name, path))]
 
 
-def _chars(cap: int | None) -> int:
+def chars(cap: int | None) -> int:
     if cap is None:
         return CHARS
     if not isinstance(cap, int) or isinstance(cap, bool) or cap < LEAST:

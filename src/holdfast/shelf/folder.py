@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast import house
 from holdfast.dates import stamp as utc
 from holdfast.errors import from_os
 from holdfast.house import Lock
@@ -20,10 +21,24 @@ from holdfast.shelf.disk import Folder, Sheet, Stamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Protocol
 
     from holdfast.note import Scope
+    from holdfast.shelf.carrying import Brought
+    from holdfast.shelf.disk import Watch
+    from holdfast.shelf.roll import Rolls
+    from holdfast.shelf.tree import Tree
 
     May = Callable[[], None]
+    Named = tuple[str, str, str]  # scope, part and name
+
+    class Right(Protocol):
+        """What only one has at a time."""
+
+        def __enter__(self) -> object: ...
+        def __exit__(self, *_: object) -> None: ...
+        def acquire(self, seconds: float) -> bool: ...
+        def release(self) -> None: ...
 
 _BINNED = pattern(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-(?P<number>[0-9a-f]{8})\.md\Z")
 KINDS = ("global", "projects", "agents", "sessions")
@@ -52,6 +67,64 @@ class Shelf:
         self.home = home
         self._lock_seconds = lock_seconds
 
+    # --- what stands beside the notes ------------------------------------------------------------------------------
+
+    def tree(self, scope_folder: str, seconds: float | None = None) -> Tree:
+        """The agent's own files of a scope; writers wait so long for each other."""
+        from holdfast.shelf.tree import Tree
+
+        return Tree(self.home, scope_folder, self._lock_seconds if seconds is None else seconds)
+
+    def rolls(self, scope_folder: str, seconds: float | None = None) -> Rolls:
+        """What was said in the sessions of a scope."""
+        from holdfast.shelf.roll import Rolls
+
+        return Rolls(self.home, scope_folder, self._lock_seconds if seconds is None else seconds)
+
+    def alone(self, name: str, seconds: float | None = None) -> Right:
+        """A right that only one has at a time, whichever process asks."""
+        return Lock(self.home, name, self._lock_seconds if seconds is None else seconds)
+
+    def there(self) -> bool:
+        """Whether there is anything to look into."""
+        return house.exists(self.home)
+
+    def must_be_ours(self) -> None:
+        """Refuse what is somebody else's."""
+        house.must_be_ours(self.home)
+
+    def has(self, scope_folder: str, part: str = "") -> bool:
+        """Whether a scope, or a part of it, has a folder."""
+        return os.path.isdir(os.path.join(self.home, "shelf", scope_folder, part))
+
+    def watch(self) -> Watch | None:
+        """What tells of changes from now on, where anything can."""
+        return disk.Watch.open()
+
+    # --- for a copy: what carrying says ------------------------------------------------------------------------------
+
+    def digests(self, scope_folder: str, part: str) -> Iterator[tuple[str, str]]:
+        from holdfast.shelf import carrying
+
+        return carrying.digests(self, scope_folder, part)
+
+    def carried(self, scope_folder: str, part: str, name: str) -> Sheet | None:
+        from holdfast.shelf import carrying
+
+        return carrying.read(self, scope_folder, part, name)
+
+    def bring(self, scope_folder: str, part: str, brought: list[Brought]) -> None:
+        from holdfast.shelf import carrying
+
+        carrying.bring(self, scope_folder, part, brought)
+
+    def bare_folders(self, scope_folder: str) -> list[str]:
+        from holdfast.shelf import carrying
+
+        return carrying.folders(self, scope_folder)
+
+    # --- notes -----------------------------------------------------------------------------------------------------
+
     def path(self, scope: Scope, key: str, part: str = "notes") -> str:
         """Where a note stands, from the home's shelf."""
         return f"{scope.folder}/{part}/{key}.md"
@@ -79,6 +152,17 @@ class Shelf:
         with folder:
             here = set(os.listdir(folder.fd))
             return [disk.read(folder, f"{key}.md") if f"{key}.md" in here else None for key in keys]
+
+    def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, Sheet]]:
+        """The notes of that key in these scopes, in their order."""
+        for scope in scopes:
+            sheet = self.read(scope, key)
+            if sheet is not None:
+                yield scope, sheet
+
+    def read_ahead(self, wanted: list[Named]) -> dict[Named, Sheet]:
+        """Those of these documents that are cheaper read together: here none is."""
+        return {}
 
     def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
         """What the file system says of a file now."""
@@ -271,6 +355,10 @@ class Shelf:
                 total ^= hash(stamp) if stamp else 0
         return total
 
+    def fingerprints(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], int]:
+        """The same for every part of these scopes that has one to tell; here each part is asked by itself."""
+        return {}
+
     def scopes(self) -> list[str]:
         """The folder of every scope that has one."""
         return [path for path, good in self._scope_entries() if good]
@@ -323,7 +411,7 @@ class Shelf:
             except OSError as error:
                 raise from_os(error, f"cannot write {folder.name}/index.md") from error
 
-    def lock(self, scope: Scope) -> Lock:
+    def lock(self, scope: Scope) -> Right:
         """The right to change this scope's files."""
         return Lock(self.home, scope.folder.replace("/", "+"), self._lock_seconds)
 
@@ -341,6 +429,12 @@ class Shelf:
                 disk.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot flush {folder.name}") from error
+
+
+def binned_number(name: str) -> int:
+    """Which one it was to go to the trash or the archive, by its name there."""
+    match = _BINNED.match(name)
+    return int(match["number"], 16) if match else 0
 
 
 def _stamp(compact: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PART = "transcripts"
 LINE_BYTES = 8 * 1024 * 1024  # of one of our lines; a longer one is nobody's turn
-_SUFFIX = ".jsonl"
+SUFFIX = ".jsonl"
 _CHUNK = 256 * 1024
 _STRIPES = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that locks do not pile up
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -57,7 +57,7 @@ class Roll:
     def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float, part: str = PART) -> None:
         self.name, self.part = name, part  # client/session.jsonl, and whether it lies in the trash
         self.path = f"{scope_folder}/{part}/{name}"
-        client, self._file = _parts(name)
+        client, self._file = parts_of(name)
         self._home = home
         self._folder = ("shelf", *scope_folder.split("/"), part, client)
         self._lock_seconds = lock_seconds
@@ -100,6 +100,23 @@ class Roll:
         finally:
             os.close(fd)
         return len(data) == offset - start and data.endswith(b"\n") and test(data[:-1])
+
+    def tail(self, offset: int) -> bytes:
+        """What stands behind the last whole line, which ends at this byte, if it is a line that only lacks its newline."""
+        from holdfast import turns
+
+        folder = disk.open_folder(self._home, self._folder)
+        fd = None
+        if folder is not None:
+            with folder:
+                fd = self._opened(folder, _READ)
+        if fd is None:
+            return b""
+        try:
+            data = os.pread(fd, LINE_BYTES + 1, offset)
+        finally:
+            os.close(fd)
+        return data if len(data) <= LINE_BYTES and turns.is_whole(data) else b""
 
     def append(self, compose: Compose, since: Place = Place()) -> Place:
         """Add lines, durably and together. `compose` is told whether the file is empty and shown the lines after `since`
@@ -194,7 +211,7 @@ class Roll:
 
     def bin(self, time: str) -> bool:
         """Move the file to the trash; whether there was one."""
-        return self._moved(f"{self._file[: -len(_SUFFIX)]}--{time}{_SUFFIX}", away=True)
+        return self._moved(f"{self._file[: -len(SUFFIX)]}--{time}{SUFFIX}", away=True)
 
     def unbin(self, name: str) -> bool:
         """Bring a file back from the trash; not in the place of another."""
@@ -246,9 +263,9 @@ class Rolls:
         self._scope_folder = scope_folder
         self._lock_seconds = lock_seconds
 
-    def roll(self, name: str) -> Roll:
-        """The file `client/session.jsonl`, whether it is there or not."""
-        return Roll(self._home, self._scope_folder, name, self._lock_seconds)
+    def roll(self, name: str, part: str = PART) -> Roll:
+        """The file `client/session.jsonl`, whether it is there or not; or one in the trash."""
+        return Roll(self._home, self._scope_folder, name, self._lock_seconds, part)
 
     def census(self) -> Iterator[Entry]:
         """Every session's file, as `client/session.jsonl`, in the order of the names."""
@@ -293,7 +310,7 @@ class Rolls:
 def _entries(folder: Folder, client: str) -> Iterator[Entry]:
     with os.scandir(folder.fd) as entries:
         for entry in entries:
-            if not disk.is_plain(folder, entry.name) or not entry.name.endswith(_SUFFIX):
+            if not disk.is_plain(folder, entry.name) or not entry.name.endswith(SUFFIX):
                 continue
             try:
                 info = entry.stat(follow_symlinks=False)
@@ -302,9 +319,10 @@ def _entries(folder: Folder, client: str) -> Iterator[Entry]:
             yield Entry(f"{client}/{entry.name}", disk.stamp_of(info), stat.S_ISREG(info.st_mode))
 
 
-def _parts(name: str) -> tuple[str, str]:
+def parts_of(name: str) -> tuple[str, str]:
+    """The client and the file of a transcript's name."""
     client, _, file = name.partition("/")
-    good = client and file.endswith(_SUFFIX) and "/" not in file and "\0" not in name
+    good = client and file.endswith(SUFFIX) and "/" not in file and "\0" not in name
     if not good or client.startswith(".") or file.startswith("."):
         raise InvalidPath(f"not the name of a transcript: {name[:80]!r}", "It is <client>/<session>.jsonl")
     return client, file

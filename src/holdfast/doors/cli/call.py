@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_OF_STORE = {"store": "store.url", "read_store": "store.read_url", "tenant": "store.tenant"}
+
 
 class Call:
     """What was asked, the memory it is asked of, and where the answer goes."""
@@ -29,6 +31,7 @@ class Call:
         self.words = words
         self.screen = screen
         self._memory: Memory | None = None
+        self.is_remote = False  # whether it is a gateway's
 
     def __getitem__(self, name: str) -> Any:
         """What was given for that option or argument; None if nothing was."""
@@ -38,11 +41,14 @@ class Call:
     def memory(self) -> Memory:
         """The memory of whoever types; opened once."""
         if self._memory is None:
-            from holdfast import config
             from holdfast.doors import cli
 
-            settings = config.load(self["home"])
-            if cli.alone and self.words.command and self.words.command.reads:
+            settings = self.settings()
+            if settings.url or self["url"] or self["token_file"]:
+                self._memory = self._at_gateway(settings)
+            if self._memory is not None:
+                return self._memory
+            if cli.alone and self.words.command and self.words.command.reads and not settings.store:
                 self._count_ahead(settings)
             from holdfast.doors.cli.progress import Bar
             from holdfast.memory import Memory
@@ -53,6 +59,35 @@ class Call:
             )  # fmt: skip
             self.screen.disabled = not self._memory.config.enabled
         return self._memory
+
+    def settings(self) -> Config:
+        """The settings, and over them what the command line says of the store."""
+        from holdfast import config
+
+        settings, given = config.load(self["home"]), self.store_settings()
+        if self["store"] is not None:
+            if self["url"] is not None:
+                raise UsageError("--store and --url contradict each other", "Give one of them")
+            given["url"] = None  # one that the settings name is not meant
+        return settings.replace(**given) if given else settings
+
+    def store_settings(self) -> dict[str, Any]:
+        """What the command line says of the store, as settings."""
+        given = self.given(*_OF_STORE)
+        if not given:
+            return {}
+        from holdfast import config
+
+        settings = {name: config.named(_OF_STORE[name]) for name in given}
+        return {one.field: config.from_text(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()}
+
+    def _at_gateway(self, settings: Config) -> Memory | None:
+        """The memory at the address that is meant; None where that is this machine after all."""
+        from holdfast.doors.cli import remote
+
+        url = remote.url_of(self, settings)
+        self.is_remote = url is not None
+        return remote.memory(self, settings, url) if url else None
 
     def _origin(self) -> str:
         """Who types: a person, unless a coding agent says that it runs this. An agent cannot speak as a person."""
@@ -162,6 +197,10 @@ def _run(typed: list[str], screen: Screen) -> int:
         from holdfast.doors.cli.help import show
 
         return show(words, screen)
+    if words.values.get("url") is not None:
+        from holdfast.doors.cli.remote import must_be_offered
+
+        must_be_offered(words.command, given=True)
     call = Call(words, screen)
     try:
         return _function(words.command.target)(call)

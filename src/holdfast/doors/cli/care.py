@@ -19,10 +19,14 @@ def status(call: Call) -> int:
 
 
 def doctor(call: Call) -> int:
-    problems = [*call.memory.check(), *_of_clients(call)]
+    from holdfast.config import without_password
+
+    problems = [*call.memory.check(), *_of_clients(call), *_of_gateway(call)]
     disabled = not call.memory.config.enabled
     held = _held(call)
-    report = {"quarantined": held, "ok": not problems, "home": call.memory.home, "disabled": disabled, "problems": problems}
+    store = call.memory.config.store
+    where = without_password(store) if store else call.memory.home
+    report = {"quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems}
     return call.answer(report, _tell_report, 1 if problems else 0)
 
 
@@ -48,6 +52,18 @@ def _of_clients(call: Call) -> list[Problem]:
     return health.problems(clients.place(call.memory.config))
 
 
+def _of_gateway(call: Call) -> list[Problem]:
+    """What is wrong with roles, agents and the audit; nothing is looked at where there is no home."""
+    import os
+
+    settings = call.memory.config
+    if not settings.enabled or not (settings.store or os.path.isdir(settings.home)):
+        return []
+    from holdfast.porter import health
+
+    return health.problems(call.memory.config)
+
+
 def reindex(call: Call) -> int:
     return call.answer(call.memory.reindex(), _tell_reindexed)
 
@@ -62,7 +78,7 @@ def embed(call: Call) -> int:
     from holdfast.config import without_password
 
     left = call.memory.embed()
-    setting = without_password(call.memory.config.embedder)
+    setting = call.memory.status().embedder if call.is_remote else without_password(call.memory.config.embedder)
     return call.answer({"embedder": setting, "left": left, "failed": left.failed}, _tell_embedded, 1 if left.failed else 0)
 
 
@@ -70,11 +86,14 @@ def resident(call: Call) -> int:
     """Until it is stopped."""
     from holdfast import config
     from holdfast.embed import presence
+    from holdfast.errors import UsageError
     from holdfast.memory import Memory
     from holdfast.resident import Resident
 
     now = call.memory.config
     call.memory.close()
+    if now.store:
+        raise UsageError("a process that stays answers for a home, not for a store", "Run `holdfast serve`")
 
     def open_memory(**who: Any) -> Memory:
         return Memory(config=config.load(now.home).replace(project=None, session=None, agent=None), **who)
@@ -96,12 +115,15 @@ def bench(call: Call) -> int:
 
 
 def _tell_status(screen: Screen, status: Status) -> None:
+    hosted = "://" in status.shelf  # in a store, which has no files to tell the size of
+    made = f"{plural(status.passages, 'passage')}, {plural(status.facts, 'fact')}"
     rows = [
-        ("home", status.home), ("project", status.project or "not looked up while memory is disabled"),
+        ("home", status.home), *([("store", status.shelf)] if hosted else []),
+        ("project", status.project or "not looked up while memory is disabled"),
         ("session", status.session or "none"), ("agent", status.agent or "none"),
         ("enabled", "yes" if status.enabled else "no: memory is disabled"),
-        ("index", f"{size(status.index_bytes)}, {plural(status.passages, 'passage')}, {plural(status.facts, 'fact')}"),
-        ("ledger", size(status.ledger_bytes)),
+        ("index", made if hosted else f"{size(status.index_bytes)}, {made}"),
+        *([] if hosted else [("ledger", size(status.ledger_bytes))]),
         ("history", f"{plural(status.sessions, 'session')}, {plural(status.turns, 'turn')}"),
         ("embedder", _embedder(status)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),

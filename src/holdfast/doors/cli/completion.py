@@ -101,7 +101,7 @@ def _commands(family: str) -> list[tuple[str, str]]:
         inner = [(name.partition(" ")[2], one) for name, one in COMMANDS.items() if name.startswith(f"{family} ")]
         return [(name, command.summary) for name, command in inner]
     single = [(name, command.summary) for name, command in COMMANDS.items() if " " not in name]
-    return [*single, *[(name, "an agent's own files") for name in FAMILIES]]
+    return [*single, *FAMILIES.items()]
 
 
 def _asked(words: Words) -> Call:
@@ -152,6 +152,17 @@ def _scaffolds(_: Words) -> list[tuple[str, str]]:
     return [(name, "template files") for name in names()]
 
 
+def _agents(words: Words) -> list[tuple[str, str]]:
+    from holdfast.config import find_home
+    from holdfast.ledger import Ledger
+
+    ledger = Ledger(find_home(words.values.get("home")))
+    try:
+        return [(agent.name, agent.role) for agent in ledger.agents.list()]
+    finally:
+        ledger.close()
+
+
 _ARGUMENTS: dict[str, Callable[[Words], list[tuple[str, str]]]] = {
     "keys": _keys,
     "trash": _trash,
@@ -160,5 +171,6 @@ _ARGUMENTS: dict[str, Callable[[Words], list[tuple[str, str]]]] = {
     "clients": _clients,
     "shells": lambda _: [(shell, "completion script") for shell in SCRIPTS],
     "scaffolds": _scaffolds,
+    "agents": _agents,
     "commands": lambda _: _commands(""),
 }

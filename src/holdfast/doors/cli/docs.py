@@ -1,4 +1,4 @@
-"""docs/cli.md, clients.md, errors.md and settings.md, from the code they describe: they cannot say anything else.
+"""docs/cli.md, api.md, clients.md, errors.md and settings.md, from the code they describe: they cannot say anything else.
 
 `python -m holdfast.doors.cli.docs docs` writes them; with no argument the first is printed.
 """
@@ -13,11 +13,12 @@ from holdfast.clients import describing
 from holdfast.config import SETTINGS, Config
 from holdfast.doors.cli.help import explained, sentence
 from holdfast.doors.cli.table import EVERYWHERE, EXIT_CODES, GROUPS
+from holdfast.doors.http import pages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.config import Setting
-    from holdfast.doors.cli.table import Command, Option
+    from holdfast.doors.cli.command import Command, Option
 
 
 def render() -> str:
@@ -67,7 +68,10 @@ def render_settings() -> str:
     ])  # fmt: skip
 
 
-PAGES = {"cli.md": render, "clients.md": describing.page, "errors.md": render_errors, "settings.md": render_settings}
+PAGES = {
+    "cli.md": render, "api.md": pages.render, "clients.md": describing.page, "errors.md": render_errors,
+    "settings.md": render_settings,
+}  # fmt: skip
 
 
 def main(folder: str | None) -> None:
@@ -99,7 +103,8 @@ def _setting(setting: Setting) -> str:
 
 
 def _kinds(kind: type[errors.HoldfastError]) -> list[type[errors.HoldfastError]]:
-    return [kind, *[below for child in kind.__subclasses__() for below in _kinds(child)]]
+    known = [child for child in kind.__subclasses__() if child.__module__ == errors.__name__]
+    return [kind, *[below for child in known for below in _kinds(child)]]
 
 
 def _made(source: str) -> str:

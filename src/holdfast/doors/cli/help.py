@@ -8,8 +8,8 @@ from holdfast.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.command import Command, Option
     from holdfast.doors.cli.screen import Screen
-    from holdfast.doors.cli.table import Command, Option
     from holdfast.doors.cli.words import Words
 
 
@@ -45,10 +45,10 @@ def overview() -> str:
     lines += ["Durable memory for AI agents: plain markdown that people own.", ""]
     for title, group in GROUPS:
         rows = [(command.name, command.summary) for command in group if " " not in command.name]
-        for family in FAMILIES:
+        for family, about in FAMILIES.items():
             inner = [command.name.partition(" ")[2] for command in group if command.name.startswith(f"{family} ")]
             if inner:
-                rows.append((family, f"an agent's own files: {', '.join(inner)}"))
+                rows.append((family, f"{about}: {', '.join(inner)}"))
         lines += [title, *_rows(rows), ""]
     everywhere = [(_spelled(option), option.help) for option in EVERYWHERE]
     lines += ["Options, before or after the command", *_rows(everywhere), ""]

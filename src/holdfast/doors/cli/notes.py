@@ -38,7 +38,7 @@ def recall(call: Call) -> int:
 def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
     memory, mode = call.memory, call["mode"] or "hybrid"
-    if mode not in ("hybrid", "semantic") or not memory.config.enabled:
+    if mode not in ("hybrid", "semantic") or not memory.config.enabled or call.is_remote or memory.config.store:
         return None
     from holdfast import resident
 
@@ -53,7 +53,7 @@ def _mode(call: Call) -> str:
     if call["mode"] is not None:
         mode: str = call["mode"]
         return mode
-    return "hybrid" if call["explain"] or call["now"] else "keyword"
+    return "hybrid" if call["explain"] or call["now"] or call.is_remote else "keyword"
 
 
 def get(call: Call) -> int:

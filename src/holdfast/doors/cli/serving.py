@@ -20,6 +20,8 @@ def mcp(call: Call) -> int:
     """Until the client hangs up, or somebody stops it."""
     gc.enable()  # a process that stays needs what one command does without
     if call["http"]:
+        if call["url"] is not None:
+            raise UsageError("a gateway serves MCP over HTTP itself, at /mcp", "Leave --http out, or --url")
         return _http(call)
     for name in ("port", "no_token"):
         if call[name] is not None:
@@ -62,4 +64,10 @@ def _http(call: Call) -> int:
 def _started(call: Call) -> Started:
     from holdfast.doors.mcp.caller import Started
 
-    return Started(call["home"], call["project"], call["session"], call["agent"], call["client"])
+    started = Started(call["home"], call["project"], call["session"], call["agent"], call["client"])
+    started = started.replace(settings=tuple(call.store_settings().items()))
+    if call["url"] is None and call["token_file"] is None:
+        return started
+    from holdfast.doors.cli import remote
+
+    return started.replace(url=call["url"], token=remote.token(call))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.doors.cli.screen import Screen
 
 _FILE = "config.toml"
-_SECRET = ("search.key",)  # told to the endpoint and to nobody else
+_SECRET = ("search.key", "github.token", "dispatch.key", "gateway.token")  # told to whom they are for and to nobody else
 _PERSONS = ("trust.", "guard.", "audit.", "memory.enabled")
 _LOCK_SECONDS = 30
 
@@ -55,7 +55,7 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
 
 def _shown(setting: Setting, value: object) -> object:
     """The value, or for a secret only whether there is one."""
-    if isinstance(value, str) and setting.name == "search.embedder":
+    if isinstance(value, str) and setting.field in configuration.ADDRESSES:
         return configuration.without_password(value)
     return configuration.MASK if value and setting.name in _SECRET else value
 

@@ -22,7 +22,7 @@ def init(call: Call) -> int:
     memory = call.memory
     if not memory.config.enabled:
         raise Disabled
-    shelf = open_folder(memory.home, ("shelf",), create=True)
+    shelf = open_folder(memory.home, () if memory.config.store else ("shelf",), create=True)
     assert shelf is not None  # it was to be made
     with shelf:
         marker = _mark(call) if call["marker"] else None
@@ -64,9 +64,11 @@ def _here() -> str:
 
 
 def _where(call: Call, what: str) -> str:
-    from holdfast.errors import NotFound
+    from holdfast.errors import NotFound, UsageError
 
     memory = call.memory
+    if memory.config.store and what not in ("home", "config"):
+        raise UsageError("memory in a store has no files", "`holdfast get KEY` and `holdfast read PATH` show what is there")
     if what in PLACES:
         return os.path.join(memory.home, PLACES[what]).rstrip("/")
     if what in PARTS:

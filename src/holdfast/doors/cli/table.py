@@ -1,88 +1,13 @@
 """Every command in one table: what it is called, what it takes, and which function does it.
 
-Help, parsing, shell completion and docs/cli.md are all made from it. Plain objects and no imports, because every
-command pays for loading this.
+Help, parsing, shell completion and docs/cli.md are all made from it. Plain objects, because every command pays for
+loading this.
 """
 
 from __future__ import annotations
 
+from holdfast.doors.cli.command import Arg, Command, Option
 
-class Option:
-    """A word that starts with `--`. With no `value` it is a switch. `choices` are the words it may be given, or the name of
-    where they stand in holdfast.note."""
-
-    __slots__ = ("choices", "help", "many", "name", "number", "value")
-
-    def __init__(
-        self, name: str, value: str, help: str, *, choices: str | tuple[str, ...] = "", many: bool = False,
-        number: bool = False,
-    ) -> None:  # fmt: skip
-        self.name = name
-        self.value = value
-        self.help = help
-        self.choices = choices
-        self.many = many
-        self.number = number
-
-    @property
-    def field(self) -> str:
-        return self.name.lstrip("-").replace("-", "_")
-
-
-class Arg:
-    """A word in its place. `words` takes all that are left, as one text, and `many` as a list; `offers` is what completion
-    proposes."""
-
-    __slots__ = ("help", "many", "name", "needed", "offers", "words")
-
-    def __init__(
-        self, name: str, help: str, *, needed: bool = True, words: bool = False, many: bool = False, offers: str = ""
-    ) -> None:
-        self.name = name
-        self.help = help
-        self.needed = needed
-        self.words = words
-        self.many = many
-        self.offers = offers
-
-    @property
-    def field(self) -> str:
-        return self.name.lower()
-
-    def __str__(self) -> str:
-        shown = f"{self.name}..." if self.words or self.many else self.name
-        return shown if self.needed else f"[{shown}]"
-
-
-class Command:
-    """One thing that can be asked for. `raw` commands read their own words."""
-
-    __slots__ = ("args", "example", "name", "options", "raw", "summary", "target")
-
-    def __init__(
-        self, name: str, target: str, summary: str, *, args: tuple[Arg, ...] = (), options: tuple[Option, ...] = (),
-        example: str = "", raw: bool = False,
-    ) -> None:  # fmt: skip
-        self.name = name
-        self.target = target
-        self.summary = summary
-        self.args = args
-        self.options = options
-        self.example = example
-        self.raw = raw
-
-    @property
-    def reads(self) -> bool:
-        """Whether it looks through whole scopes."""
-        return self.name in _READERS
-
-    @property
-    def usage(self) -> str:
-        words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
-        return " ".join([*words, "[options]"] if self.options else words)
-
-
-_READERS = ("recall", "list", "facts", "graph", "search", "brief", "status")
 _SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
 _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
@@ -97,6 +22,7 @@ _YES = Option("--yes", "", "do not ask")
 _REDACT = Option("--redact", "", "keep it with [REDACTED:rule] in place of a secret; otherwise it is refused")
 _ALLOW_SECRET = Option("--allow-secret", "WHY", "keep a secret as it is; that you did and why is recorded")
 _KEY = Arg("KEY", "the note's key", offers="keys")
+_AGENT = Arg("NAME", "which agent", offers="agents")
 _OF_SESSION = Option("--session", "ID", "without a key: the transcript of this session")
 _OF_CLIENT = Option("--client", "NAME", "with --session: only of this program")
 
@@ -106,6 +32,11 @@ EVERYWHERE = (
     Option("--session", "ID", "the session (HOLDFAST_SESSION)"),
     Option("--agent", "NAME", "the agent (HOLDFAST_AGENT)"),
     Option("--client", "NAME", "the program that asks, kept with what is written (HOLDFAST_CLIENT)"),
+    Option("--url", "URL", "a gateway to ask, not the home; token: HOLDFAST_TOKEN (HOLDFAST_URL)"),
+    Option("--token-file", "FILE", "with --url: a file with the token, and nothing else in it"),
+    Option("--store", "URL", "a postgresql:// address where memory is kept, not the home (HOLDFAST_STORE)"),
+    Option("--read-store", "URL", "with --store: a replica of it to search in (HOLDFAST_STORE_READ)"),
+    Option("--tenant", "NAME", "with --store: whose memory there (HOLDFAST_TENANT; default)"),
     Option("--json", "", "answer with one JSON document on stdout, also for errors"),
     Option("--no-color", "", "no colour (as do NO_COLOR and TERM=dumb)"),
     Option("--debug", "", "show the traceback of an error"),
@@ -378,6 +309,18 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast mcp --http --port 0",
         ),
         Command(
+            "serve", "serve:serve", "the gateway: an HTTP API and MCP for many agents, each with a token and a role",
+            options=(
+                Option("--host", "ADDRESS", "where to listen, if not on 127.0.0.1"),
+                Option("--port", "N", "the port, if not 8710; 0 for any that is free", number=True),
+                Option("--allow-host", "NAME", "a name it goes by besides loopback's; give it again for several", many=True),
+                Option("--allow-origin", "ORIGIN", "pages that may ask, such as https://a.example", many=True),
+                Option("--workers", "N", "so many processes on one port; limits and counts are each one's", number=True),
+                Option("--json-logs", "", "the log as JSON also on a terminal"),
+            ),
+            example="holdfast serve --port 0",
+        ),
+        Command(
             "prove", "proving:prove", "run a client's real program in a private home, and show what reached the model",
             args=(Arg("CLIENT", "which program", offers="clients"),),
             options=(
@@ -393,6 +336,55 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast hook CLIENT start",
         ),
     )),
+    ("The gateway", (
+        Command(
+            "agent add", "agents:add", "let an agent in; its token is shown this once",
+            args=(Arg("NAME", "what it is called; its memory is kept under this name"),),
+            options=(
+                Option("--role", "ROLE", "what it may do: code-review-engineer, secretary, operator, or one of your own"),
+                Option("--days", "N", "the token ends after so many; otherwise it does not", number=True),
+            ),
+            example="holdfast agent add reviewer --role code-review-engineer --days 90",
+        ),
+        Command("agent list", "agents:list_", "who may come in, in which role", example="holdfast agent list"),
+        Command(
+            "agent rotate", "agents:rotate", "a new token for an agent; the old one ends", args=(_AGENT,),
+            options=(
+                Option("--days", "N", "the new one ends after so many; otherwise it lasts as long as the old", number=True),
+                Option("--grace", "HOURS", "how long the old one still works; otherwise not at all", number=True),
+            ),
+            example="holdfast agent rotate reviewer --grace 24",
+        ),
+        Command(
+            "agent revoke", "agents:revoke", "end every token of an agent, at once; what it has kept stays", args=(_AGENT,),
+            options=(_YES,), example="holdfast agent revoke reviewer",
+        ),
+        Command("role list", "agents:roles", "what each role may do", example="holdfast role list"),
+        Command(
+            "role check", "agents:check", "whether files of roles are right; each mistake with its line",
+            args=(Arg("FILE", "only this one, wherever it stands", needed=False, offers="files"),),
+            example="holdfast role check",
+        ),
+        Command(
+            "audit list", "audit:list_", "what was decided, the newest first",
+            options=(
+                Option("--agent", "NAME", "only of this agent"), Option("--action", "ACTION", "only this action"),
+                Option("--outcome", "OUTCOME", "only such", choices=("allowed", "denied")),
+                Option("--since", "DATE", "from then on"), Option("--until", "DATE", "before then"),
+                Option("--before", "N", "only rows before this number: the next page", number=True),
+                Option("--limit", "N", "at most so many, 1 to 1000; otherwise 50", number=True),
+            ),
+            example="holdfast audit list --outcome denied",
+        ),
+        Command(
+            "audit verify", "audit:verify", "whether any row was changed, put in or taken out; exit 1 if so",
+            options=(Option("--known", "HEAD", "a head that was printed before: all up to it must still be the same"),),
+            example="holdfast audit verify",
+        ),
+        Command(
+            "audit export", "audit:export", "every row, oldest first, as a line of JSON", example="holdfast audit export",
+        ),
+    )),
     ("Look after it", (
         Command(
             "brief", "briefs:brief", "print what an agent is told when it starts, or with a prompt",
@@ -404,10 +396,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
             example="holdfast brief --explain",
         ),
-        Command(
-            "status", "care:status", "where memory for this folder lives and how much there is",
-            example="holdfast status",
-        ),
+        Command("status", "care:status", "where memory for this folder lives and how much there is", example="holdfast status"),
         Command(
             "review", "reviewing:review", "what waits for a person before it is told: approve, reject or edit it",
             options=(Option("--approve", "KEY", "let it be told"), Option("--reject", "KEY", "forget it"), _SCOPED),
@@ -421,6 +410,15 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "doctor", "care:doctor", "what is wrong, each with the command that mends it; exit 1 on a problem",
             example="holdfast doctor",
         ),
+        Command(
+            "migrate", "migrating:migrate", "bring the PostgreSQL of --store up to this version; many may at once",
+            example="holdfast migrate --store postgresql://localhost/memory",
+        ),
+        Command(
+            "copy", "copying:copy", "bring all memory from one place to another, byte for byte; run it again to go on",
+            args=(Arg("SRC", "a home's folder or postgresql:// URL", offers="files"), Arg("DST", "likewise", offers="files")),
+            example="holdfast copy ~/.holdfast postgresql://localhost/memory",
+        ),
         Command("reindex", "care:reindex", "build the index anew from the files", example="holdfast reindex"),
         Command(
             "embed", "care:embed", "give everything its vectors now, not a few with each hybrid recall",
@@ -431,7 +429,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast resident",
         ),
         Command(
-            "bench", "care:bench", "measure: `bench speed` or `bench retrieval FILE...`; --help says more", raw=True,
+            "bench", "care:bench", "measure: `bench speed`, `load` or `retrieval FILE...`; --help says more", raw=True,
             example="holdfast bench speed --quick",
         ),
     )),
@@ -477,7 +475,12 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 HIDDEN = (Command("_complete", "completion:complete", "what could come next; asked by the shell", raw=True),)
 
 COMMANDS: dict[str, Command] = {command.name: command for _, group in GROUPS for command in group}
-FAMILIES = tuple(dict.fromkeys([name.partition(" ")[0] for name in COMMANDS if " " in name]))
+FAMILIES = {
+    "file": "an agent's own files",
+    "agent": "who may come in by the gateway",
+    "role": "what they may do",
+    "audit": "what was decided",
+}  # of commands of two words
 
 EXIT_CODES = (
     (0, "done"),

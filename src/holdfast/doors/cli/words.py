@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from holdfast.doors.cli.table import Arg, Command, Option
+    from holdfast.doors.cli.command import Arg, Command, Option
 
 _EVERYWHERE = {option.name: option for option in EVERYWHERE}
 _SHORT = {"-h": "--help"}

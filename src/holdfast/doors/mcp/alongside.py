@@ -33,9 +33,9 @@ class Alongside:
             settings = self._memories.config()
         except HoldfastError:
             return  # the first call says what is wrong with them
-        if settings.enabled and house.exists(settings.home):
-            self._begun = True
-            for work in (self._retain, self._stay):
+        if settings.enabled and not settings.url and (settings.store or house.exists(settings.home)):
+            self._begun = True  # a gateway that is asked over HTTP looks after its own
+            for work in (self._retain,) if settings.store else (self._retain, self._stay):
                 self._threads.append(threading.Thread(target=self._quietly, args=(work,), daemon=True))
                 self._threads[-1].start()
 
@@ -47,7 +47,7 @@ class Alongside:
             thread.join(_PARTING_SECONDS)
 
     def _retain(self) -> None:
-        with Memory(config=self._memories.config(), project="retention") as memory:
+        with Memory(config=self._memories.config(), project="retention", origin="user") as memory:
             memory.retain()
 
     def _stay(self) -> None:

@@ -15,12 +15,14 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast import clients, config, identity
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.note import Record, is_name
+from holdfast.note import SCOPES, Record, is_name
 
 if TYPE_CHECKING:
     from holdfast.clients.shape import Client
 
 FIX = "Pass `folder` with the absolute path of the project's directory, or use scope global"
+FIX_AFAR = "Pass `project` with the project's id, or use another scope"  # a folder means nothing to a gateway
+AFAR = "argument or header"  # how a gateway finds it
 _NAME_CHARS = 60
 
 
@@ -33,10 +35,17 @@ class Caller(Record):
     session: str | None = None
     agent: str | None = None
     client: str | None = None
+    sees: tuple[str, ...] = SCOPES
+    tenant: str | None = None  # as a gateway's token says
 
     @property
     def is_lost(self) -> bool:
         return self.project is None and self.folder is None
+
+    @property
+    def fix(self) -> str:
+        """How one that is lost says which project it means."""
+        return FIX_AFAR if self.found_by == AFAR else FIX
 
     def program(self) -> Client | None:
         """What we know of the client, if we know it."""
@@ -53,6 +62,9 @@ class Started(Record):
     agent: str | None = None
     client: str | None = None
     surroundings: bool = True
+    url: str | None = None  # of a gateway that is asked in place of the home, and
+    token: str | None = None  # what lets us in there
+    settings: tuple[tuple[str, Any], ...] = ()  # that the command line says, over those of the home
 
 
 def client_name(started: Started, told: str | None) -> str | None:

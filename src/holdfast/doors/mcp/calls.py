@@ -23,12 +23,23 @@ from holdfast.doors.mcp.caller import Caller, Started
 from holdfast.doors.mcp.inputs import checked
 from holdfast.doors.mcp.memories import Memories
 from holdfast.doors.mcp.tools import Tool
-from holdfast.doors.mcp.verbs import scope_of, sound
+from holdfast.doors.mcp.verbs import scope_of, sound, writes
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.memory import Memory
+from holdfast.note import Record
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
+Admit = Callable[[Context, str, bool, str | None, dict[str, Any]], Caller]  # tool, whether it writes, scope, arguments
+
+
+class Gate(Record):
+    """Where callers have tokens: who calls and whether they may, what of a message they are shown, who hears of failures."""
+
+    admit: Admit
+    shown: Callable[[str], str]
+    failed: Callable[[Exception], object]
+
 
 _AT_ONCE = 16  # calls that run at a time; the others wait, and reading on never does
 _ROOTS_SECONDS = 5.0  # a client that says it has roots and does not tell them holds up one call, once
@@ -38,11 +49,13 @@ _OPENING = re.compile(r"[<\ufe64\uff1c](?=[^\s=\d]|\s*/)|`{3,}|~{3,}")
 
 
 class Calls:
-    """Runs verbs for whoever is connected."""
+    """Runs verbs for whoever is connected; where callers have tokens, the gate says who that is and whether they may."""
 
-    def __init__(self, started: Started) -> None:
+    def __init__(self, started: Started, gate: Gate | None = None) -> None:
         self.started = started
-        self.memories = Memories(started.home, started.surroundings)
+        self._gate = gate
+        self._admit = gate.admit if gate else None
+        self.memories = Memories(started.home, started.surroundings, started.url, started.token, started.settings)
         self._roots: OrderedDict[int, tuple[object, str]] = OrderedDict()
         self._changes = 0  # how often any client has said that its roots have changed
         self._limit: anyio.CapacityLimiter | None = None
@@ -52,14 +65,35 @@ class Calls:
         caller = None
         try:
             arguments = checked(tool.input_schema, given)
-            caller = await self.caller(ctx, *await self._aside(lambda: who.named(arguments)))
+            caller = await self._of_tool(tool, arguments, ctx)
             _must_have_project(caller, scope_of(tool.name, arguments))
             answer = await self.run(caller, lambda memory: _answered(caller, memory, tool.verb(memory, arguments)))
         except HoldfastError as error:
-            return _failed(str(error), caller)
+            return _failed(self.shown(error), caller)
         except Exception as error:
-            return _failed(_unforeseen(error), caller)
-        return {"content": [{"type": "text", "text": _contained(answer)}], "structuredContent": answer}
+            return _failed(self._unforeseen(error), caller)
+        return {"content": [{"type": "text", "text": contained(answer)}], "structuredContent": answer}
+
+    def shown(self, error: HoldfastError) -> str:
+        """What went wrong, as whoever calls may read it."""
+        return self._gate.shown(str(error)) if self._gate else str(error)
+
+    def _unforeseen(self, error: Exception) -> str:
+        """Said in one line to the agent; where the user's own machine runs this, in full to whoever reads our stderr."""
+        said = f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user"
+        if self._gate:
+            self._gate.failed(error)
+            return said
+        import traceback
+
+        sys.stderr.write(sound("".join(traceback.format_exception(error))))  # a terminal may be behind it
+        return f"{said} to run `holdfast doctor`"
+
+    async def _of_tool(self, tool: Tool, arguments: dict[str, Any], ctx: Context) -> Caller:
+        admit, scope = self._admit, scope_of(tool.name, arguments)
+        if admit is None:
+            return await self.caller(ctx, *await self._aside(lambda: who.named(arguments)))
+        return await self._aside(lambda: admit(ctx, tool.name, writes(tool.name, arguments), scope, arguments))
 
     async def run(self, caller: Caller, verb: Callable[[Memory], T]) -> T:
         """Do it in a thread of its own, on the caller's memory."""
@@ -78,6 +112,8 @@ class Calls:
 
     async def caller(self, ctx: Context, found_by: str = "", project: str | None = None, folder: str | None = None) -> Caller:
         """Who calls; a project or folder that the call names itself comes first."""
+        if (admit := self._admit) is not None:
+            return await self._aside(lambda: admit(ctx, ctx.method, False, None, {}))
         params = ctx.session.client_params
         client = who.client_name(self.started, params.client_info.name if params else None)
         meta = (ctx.params or {}).get("_meta")
@@ -139,13 +175,13 @@ class Calls:
 def project_of(caller: Caller, memory: Memory) -> dict[str, Any]:
     """Which project was used, and how it was found."""
     if caller.is_lost:
-        return {"found_by": "nothing tells which project this is", "fix": who.FIX}
+        return {"found_by": "nothing tells which project this is", "fix": caller.fix}
     id = memory.project if memory.config.enabled else caller.project  # switched off, nothing is looked up
     known = {"id": id, "folder": caller.folder}
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
 
 
-def _contained(answer: dict[str, Any]) -> str:
+def contained(answer: dict[str, Any]) -> str:
     """The answer as one line of JSON in which no stored text can read as a tag, a fence or a line of its own."""
     text = json.dumps(answer, ensure_ascii=False)
     return _OPENING.sub(lambda match: "".join([f"\\u{ord(sign):04x}" for sign in match.group()]), text)
@@ -159,7 +195,7 @@ def _answered(caller: Caller, memory: Memory, answer: dict[str, Any]) -> dict[st
 
 def _must_have_project(caller: Caller, scope: str | None) -> None:
     if scope == "project" and caller.is_lost:
-        raise NoScope("no project is known, and nothing falls into another scope", who.FIX)
+        raise NoScope("no project is known, and nothing falls into another scope", caller.fix)
 
 
 def _failed(message: str, caller: Caller | None) -> dict[str, Any]:
@@ -168,11 +204,3 @@ def _failed(message: str, caller: Caller | None) -> dict[str, Any]:
         used = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
     told = briefing.safe(sound(" ".join(f"{message.rstrip('.')}.{used}".split("\n"))))  # it may quote what somebody wrote
     return {"content": [{"type": "text", "text": told}], "isError": True}
-
-
-def _unforeseen(error: Exception) -> str:
-    """Said in one line to the agent; in full to whoever reads our stderr."""
-    import traceback
-
-    sys.stderr.write(sound("".join(traceback.format_exception(error))))  # a terminal may be behind it
-    return f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user to run `holdfast doctor`"

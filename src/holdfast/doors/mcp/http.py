@@ -16,6 +16,8 @@ from holdfast.errors import Busy
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from holdfast.doors.mcp.calls import Gate
+
 HOST = "127.0.0.1"
 PORT = 8711
 PATH = "/mcp"
@@ -24,19 +26,28 @@ _BODY_BYTES = 16 * 1024 * 1024  # a file may have 10 MiB, and JSON may spell it 
 _PARTING_SECONDS = 2
 
 
-def app(started: Started, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH) -> Starlette:
+def app(
+    started: Started, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH,
+    gate: Gate | None = None,
+) -> Starlette:  # fmt: skip
     """An ASGI app that answers at `path`. Hosts and origins other than loopback's are refused unless they are named here, so
     that no web page reaches it by a name of its own. Whoever mounts it says who may come in, since it asks for no token, and
-    runs its lifespan (`app.router.lifespan_context`)."""
-    return app_of(build(started.replace(surroundings=False)), hosts, origins, path)
+    runs its lifespan (`app.router.lifespan_context`). Where a gate looks at each call, no session is kept between calls:
+    nobody can come in by another's."""
+    server = build(started.replace(surroundings=False), gate)
+    return app_of(server, hosts, origins, path, stateless=gate is not None)
 
 
-def app_of(server: Server[Any], hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH) -> Starlette:
+def app_of(
+    server: Server[Any], hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH, stateless: bool = False,
+) -> Starlette:  # fmt: skip
     """The same for a server that is there already."""
     named = [*[f"{host}:*" for host in _LOOPBACK], *_LOOPBACK, *hosts]
     pages = [*[f"{scheme}://{host}" for scheme in ("http", "https") for host in named], *origins]
     security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=named, allowed_origins=pages)
-    return server.streamable_http_app(streamable_http_path=path, transport_security=security, max_request_body_size=_BODY_BYTES)
+    return server.streamable_http_app(
+        streamable_http_path=path, transport_security=security, max_request_body_size=_BODY_BYTES, stateless_http=stateless,
+    )  # fmt: skip
 
 
 def serve(started: Started, port: int, token: str | None, ready: Callable[[str], object]) -> None:

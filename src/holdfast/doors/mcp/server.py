@@ -15,7 +15,7 @@ from holdfast.briefing import safe
 from holdfast.doors.mcp import resources
 from holdfast.doors.mcp.alongside import Alongside
 from holdfast.doors.mcp.caller import Caller, Started
-from holdfast.doors.mcp.calls import Calls, Context, project_of
+from holdfast.doors.mcp.calls import Calls, Context, Gate, project_of
 from holdfast.doors.mcp.greeting import SERVER, STATIC
 from holdfast.doors.mcp.guidance import instructions
 from holdfast.doors.mcp.tools import BY_NAME
@@ -32,9 +32,9 @@ _LISTS: dict[str, type[types.Result]] = {
 }
 
 
-def build(started: Started) -> Server[Any]:
-    """A server that answers for one home."""
-    rooms = _Rooms(Calls(started))
+def build(started: Started, gate: Gate | None = None) -> Server[Any]:
+    """A server that answers for one home; the gate lets callers in, where they have tokens."""
+    rooms = _Rooms(Calls(started, gate))
     server: Server[Any] = Server(
         SERVER["name"], version=SERVER["version"], title=SERVER["title"], instructions=instructions(), lifespan=rooms.life
     )
@@ -105,5 +105,5 @@ class _Rooms:
             caller = await self._calls.caller(ctx)
             answer, project = await self._calls.run(caller, lambda memory: (verb(memory, caller), project_of(caller, memory)))
         except HoldfastError as error:
-            raise MCPError(code=types.INTERNAL_ERROR, message=safe(str(error))) from None
+            raise MCPError(code=types.INTERNAL_ERROR, message=safe(self._calls.shown(error))) from None
         return shape.model_validate({**answer, "_meta": {_PROJECT: sound(project)}})

@@ -31,6 +31,13 @@ def scope_of(tool: str, given: Arguments) -> str | None:
     return scope
 
 
+def writes(tool: str, given: Arguments) -> bool:
+    """Whether a call changes anything."""
+    if tool == "memory_file":
+        return given.get("command") != "view"
+    return tool in ("memory_store", "memory_forget") or (tool == "memory_fact" and "value" in given)
+
+
 def store(memory: Memory, given: Arguments) -> Arguments:
     return slim(memory.store(given.pop("text"), **given))
 

@@ -1,0 +1,102 @@
+"""audit: what was decided, whether it is what was written, and all of it for keeping elsewhere."""
+
+from __future__ import annotations
+
+from holdfast import dates
+from holdfast.doors.cli.screen import one_line, plural
+from holdfast.errors import UsageError
+from holdfast.ledger.opening import opened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.doors.cli.call import Call
+    from holdfast.doors.cli.screen import Screen
+    from holdfast.ledger import Ledger
+    from holdfast.ledger.verify import Verdict
+
+_MOST = 1000
+
+
+def list_(call: Call) -> int:
+    limit = call["limit"] if call["limit"] is not None else 50
+    if not 1 <= limit <= _MOST:
+        raise UsageError(f"--limit is 1 to {_MOST}, not {limit}", "`holdfast audit export` gives all of them")
+    if call["outcome"] not in (None, "allowed", "denied"):
+        raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
+    wanted = call.given("before", "agent", "action", "outcome")
+    wanted |= {name: dates.moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
+    ledger = _ledger(call)
+    try:
+        entries, cursor = ledger.audit.list(limit=limit, **wanted)
+    finally:
+        ledger.close()
+    return call.answer({"entries": entries, "next": cursor}, _tell_entries)
+
+
+def verify(call: Call) -> int:
+    from holdfast.ledger import mark
+    from holdfast.ledger.verify import verify as verified
+
+    known = mark.parsed(call["known"]) if call["known"] else None
+    if call["known"] and known is None:
+        raise UsageError("--known is not a head of an audit", "Give one as `holdfast audit verify` prints it: 12:ab34...")
+    ledger = _ledger(call)
+    try:
+        verdict = verified(ledger.audit, known)
+    finally:
+        ledger.close()
+    return call.answer(verdict, _tell_verdict, 0 if verdict.ok else 1)
+
+
+def export(call: Call) -> int:
+    """A line each, as they come; with --json all of them in one document."""
+    ledger = _ledger(call)
+    try:
+        if call.screen.json:
+            call.screen.document([entry.as_dict() for entry in ledger.audit.walk()])
+            return 0
+        import json
+
+        for entry in ledger.audit.walk():
+            call.screen.say(json.dumps(entry.as_dict(), separators=(",", ":")))
+    finally:
+        ledger.close()
+    return 0
+
+
+def _ledger(call: Call) -> Ledger:
+    from holdfast.doors.cli.remote import say_where
+
+    settings = call.settings()
+    say_where(call, settings)
+    return opened(settings)
+
+
+def _tell_entries(screen: Screen, told: dict[str, Any]) -> None:
+    entries = told["entries"]
+    if not entries:
+        screen.nothing("nothing was decided yet, or nothing of that kind")
+        return
+    rows = [(str(one.number), one.time, one.agent, one.action, one.outcome, _about(one.metadata)) for one in entries]
+    screen.table(("ROW", "TIME", "AGENT", "ACTION", "OUTCOME", "ABOUT"), rows, ("dim", "dim", "bold", "", "", "dim"))
+    if told["next"]:
+        screen.aside(f"more: --before {told['next']}")
+
+
+def _about(metadata: dict[str, Any]) -> str:
+    return ", ".join([f"{name} {value}" for name, value in metadata.items()])
+
+
+def _tell_verdict(screen: Screen, verdict: Verdict) -> None:
+    if verdict.ok:
+        screen.say(f"{screen.paint('sound', 'green')}: {plural(verdict.rows, 'row')}, each as it was written")
+    else:
+        screen.say(f"{screen.paint('broken', 'red')} in {plural(verdict.broken, 'place')} of {plural(verdict.rows, 'row')}")
+        for problem in verdict.problems:
+            screen.say(f"  {one_line(problem)}")
+    if verdict.head:
+        screen.say(f"head {verdict.head}")
+    if verdict.head and verdict.ok:
+        screen.aside("keep this line elsewhere and give it to --known later: then nothing before it changes unnoticed")

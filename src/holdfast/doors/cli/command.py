@@ -1,0 +1,80 @@
+"""What a command is made of: its words, its options, and the function that does it. Plain objects and no imports."""
+
+from __future__ import annotations
+
+_READERS = ("recall", "list", "facts", "graph", "search", "brief", "status")
+
+
+class Option:
+    """A word that starts with `--`. With no `value` it is a switch. `choices` are the words it may be given, or the name of
+    where they stand in holdfast.note."""
+
+    __slots__ = ("choices", "help", "many", "name", "number", "value")
+
+    def __init__(
+        self, name: str, value: str, help: str, *, choices: str | tuple[str, ...] = "", many: bool = False,
+        number: bool = False,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.value = value
+        self.help = help
+        self.choices = choices
+        self.many = many
+        self.number = number
+
+    @property
+    def field(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+class Arg:
+    """A word in its place. `words` takes all that are left, as one text, and `many` as a list; `offers` is what completion
+    proposes."""
+
+    __slots__ = ("help", "many", "name", "needed", "offers", "words")
+
+    def __init__(
+        self, name: str, help: str, *, needed: bool = True, words: bool = False, many: bool = False, offers: str = ""
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.needed = needed
+        self.words = words
+        self.many = many
+        self.offers = offers
+
+    @property
+    def field(self) -> str:
+        return self.name.lower()
+
+    def __str__(self) -> str:
+        shown = f"{self.name}..." if self.words or self.many else self.name
+        return shown if self.needed else f"[{shown}]"
+
+
+class Command:
+    """One thing that can be asked for. `raw` commands read their own words."""
+
+    __slots__ = ("args", "example", "name", "options", "raw", "summary", "target")
+
+    def __init__(
+        self, name: str, target: str, summary: str, *, args: tuple[Arg, ...] = (), options: tuple[Option, ...] = (),
+        example: str = "", raw: bool = False,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.target = target
+        self.summary = summary
+        self.args = args
+        self.options = options
+        self.example = example
+        self.raw = raw
+
+    @property
+    def reads(self) -> bool:
+        """Whether it looks through whole scopes."""
+        return self.name in _READERS
+
+    @property
+    def usage(self) -> str:
+        words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
+        return " ".join([*words, "[options]"] if self.options else words)

@@ -1,0 +1,60 @@
+"""The log: one line a request, as JSON where a program reads it; never a body, a token, a key or a text."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import IO, TYPE_CHECKING, Any
+
+from holdfast import dates
+
+if TYPE_CHECKING:
+    from holdfast.doors.http.request import Request
+
+
+class Logs:
+    """Writes to a stream; to nobody if there is none."""
+
+    def __init__(self, stream: IO[str] | None, as_json: bool = True) -> None:
+        self._stream, self.as_json = stream, as_json
+
+    def request(self, request: Request, status: int, sent: int, seconds: float) -> None:
+        if self._stream is None:
+            return
+        caller = request.caller
+        told: dict[str, Any] = {
+            "event": "request", "request_id": request.id, "method": request.scope["method"], "route": request.route or None,
+            "status": status, "ms": round(seconds * 1000, 1), "bytes": sent, "agent": caller.agent if caller else None,
+            "role": caller.role if caller else None, "tenant": request.tenant or None, "outcome": request.outcome or None,
+        }  # fmt: skip
+        self.say("error" if request.trouble else "info", **told, **({"trouble": request.trouble} if request.trouble else {}))
+
+    def say(self, level: str, **told: Any) -> None:
+        """One line; a stream that is gone is no reason to fail."""
+        if self._stream is None:
+            return
+        known = {name: value for name, value in told.items() if value is not None}
+        if self.as_json:
+            line = json.dumps({"time": dates.now(), "level": level, **known})
+        else:
+            line = f"{dates.now()[11:19]} " + " ".join([str(value) for value in known.values()])
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._stream = None
+
+
+class Servers(logging.Handler):
+    """What the server below us and the libraries have to say, in the same form. Only the kind of an error, and of others than
+    the server no words at all, since those may be anybody's."""
+
+    def __init__(self, logs: Logs) -> None:
+        super().__init__()
+        self._logs = logs
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0] if record.exc_info else None
+        words = {"message": record.getMessage()[:200]} if record.name.startswith("uvicorn") else {"logger": record.name}
+        told = {"trouble": kind.__name__} if kind else words
+        self._logs.say(record.levelname.lower(), event="server", **told)

@@ -1,0 +1,89 @@
+"""Purging, and its receipts. Never without a row in the audit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.doors.http.notes import IN
+from holdfast.doors.http.once import Again
+from holdfast.doors.http.route import EVERYWHERE, Asked, Route
+from holdfast.doors.http.schema import answer, fields, flag, ref, rows, text
+from holdfast.errors import NotFound, Refused
+from holdfast.note import Receipt
+
+_PURGE = "memory.purge"
+_SHOWN = {
+    "key": "testing", "scope": {"kind": "agent", "id": "reviewer"}, "deleted": True,
+    "removed": ["agents/reviewer/notes/testing.md"], "index_rows": 1, "usage_rows": 0, "checks": [], "beyond_reach": [],
+    "time": "2026-05-02T09:00:00Z", "id": "01KPAXEB201VA8X6", "what": "the note testing in agent:reviewer", "state": "done",
+    "pending": [], "turns": 0, "also_said_by": [], "told": [], "taken_back": "",
+}  # fmt: skip
+
+
+def note(asked: Asked) -> dict[str, Any]:
+    return asked.memory.purge(asked["key"], scope=asked["scope"], **asked.only("transcripts")).as_dict()
+
+
+def anything(asked: Asked) -> dict[str, Any]:
+    if "text" in asked.given and not asked.caller.is_person:
+        fix = "The operator does it; you may purge a note or a session of yours"
+        raise Refused("only a person may purge a text wherever it stands, since that reaches every scope", fix)
+    return asked.memory.purge(**asked.only("session", "client", "text", "files")).as_dict()
+
+
+def list_(asked: Asked) -> dict[str, Any]:
+    return {"receipts": [one.as_dict() for one in asked.memory.receipts() if _is_theirs(asked, one)]}
+
+
+def get(asked: Asked) -> dict[str, Any]:
+    found = asked.memory.receipts(asked["id"])[:1]
+    if not found or not _is_theirs(asked, found[0]):
+        raise NotFound("no such receipt", "GET /v1/receipts lists those you may see")
+    return found[0].as_dict()
+
+
+def _kept(body: dict[str, Any]) -> dict[str, Any]:
+    """The receipt's id; where nothing was there to purge there is no receipt to look up, nor a word in the answer."""
+    return {"id": body["id"]} if body["id"] else body
+
+
+def _told_again(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
+    return kept if len(kept) > 1 else asked.memory.receipts(kept["id"])[0].as_dict()
+
+
+_AGAIN = Again(_kept, _told_again)
+
+
+def _is_theirs(asked: Asked, receipt: Receipt) -> bool:
+    """A person sees every receipt; any other caller those of scopes that are theirs."""
+    return asked.caller.is_person or receipt.scope in asked.memory._desk.places(None)
+
+
+ROUTES = (
+    Route(
+        "POST", "/v1/notes/{scope}/{key}/purge", _PURGE, note, "remove a note for good, everywhere, with a receipt", "project",
+        IN, takes=fields({"transcripts": flag("Also the turns of sessions that say it.")}), answers=ref(Receipt), example={},
+        shows=_SHOWN, others=True, again=_AGAIN, does=("purge",),
+    ),
+    Route(
+        "POST", "/v1/purge", _PURGE, anything, "remove a session's transcript for good, or a text wherever it stands",
+        EVERYWHERE,
+        takes=fields({
+            "session": text("The session whose transcript is to go.", minLength=1, maxLength=500),
+            "client": text("Only as kept from this program.", minLength=1, maxLength=100),
+            "text": text("The text, 12 characters or more, in every scope; the operator's alone.", minLength=1),
+            "files": flag("With a text: also in files of agents, where a mark takes its place."),
+        }),
+        answers=ref(Receipt), example={"text": "The harbour office moves in May.", "files": True}, shows=_SHOWN, others=True,
+        again=_AGAIN, does=("purge",),
+    ),
+    Route(
+        "GET", "/v1/receipts", _PURGE, list_, "what was purged, newest first, and not a word of it", EVERYWHERE,
+        answers=answer(receipts=rows(ref(Receipt))), others=True, does=("receipts",),
+    ),
+    Route(
+        "GET", "/v1/receipts/{id}", _PURGE, get, "one receipt", EVERYWHERE,
+        {"id": text("Its id.", pattern="^[0-9A-Za-z]{1,40}$")}, answers=ref(Receipt), shows=_SHOWN, others=True,
+        does=("receipts",),
+    ),
+)  # fmt: skip

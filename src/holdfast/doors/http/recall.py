@@ -1,0 +1,91 @@
+"""Asking: recall, search, read, facts, the graph, briefings, and how much there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.briefing import Brief
+from holdfast.browsing import SEARCHED, Piece, Snippet, snippet
+from holdfast.doors.http.notes import AS_OF, KNOWN_AT, TAGS
+from holdfast.doors.http.route import EVERYWHERE, READ, SCOPED, Asked, Route
+from holdfast.doors.http.schema import Schema, answer, fields, flag, number, ref, rows, text
+from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer
+
+_LIMIT = number("At most so many; otherwise 10.", 1, 100)
+_EVERYBODYS = ("index_bytes", "ledger_bytes", "passages", "facts", "turns", "waiting")  # counted over the whole home
+_STRING: Schema = {"type": "string"}
+_FILTERS = ("scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
+
+
+def recall(asked: Asked) -> dict[str, Any]:
+    return asked.memory.recall(asked.given.get("query", ""), **asked.only(*_FILTERS)).as_dict()
+
+
+def search(asked: Asked) -> dict[str, Any]:
+    found = asked.memory.recall(asked["query"], mode="keyword", kind=SEARCHED, **asked.only("limit"))
+    return {"results": [snippet(hit).as_dict() for hit in found], "degraded": found.degraded, "reason": found.reason}
+
+
+def read(asked: Asked) -> dict[str, Any]:
+    return asked.memory.read(asked["path"], asked.given.get("from", 1), asked.given.get("lines")).as_dict()
+
+
+def brief(asked: Asked) -> dict[str, Any]:
+    return asked.memory.brief(**asked.only("prompt", "again", "cap", "explain", "mode", "remember")).as_dict()
+
+
+def status(asked: Asked) -> dict[str, Any]:
+    """How much there is of what the caller may see; whose else memory is there, how much and where, is nobody's business."""
+    told = asked.memory.status()
+    if not asked.caller.is_person:
+        seen = tuple([one for one in told.scopes if one.visible])
+        told = told.replace(**dict.fromkeys(_EVERYBODYS, 0), scopes=seen, sessions=sum([one.sessions for one in seen]))
+    return {name: value for name, value in told.as_dict().items() if name not in ("home", "shelf", "project")}
+
+
+ROUTES = (
+    Route(
+        "POST", "/v1/recall", READ, recall, "find what is known about something", EVERYWHERE,
+        takes=fields({
+            "query": text("What you want to know, in plain words. May be empty with mode recent.", maxLength=10_000),
+            "scope": SCOPED, "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
+            "known_at": KNOWN_AT, "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *MODES),
+            "sort": text("What comes first. Otherwise relevance.", *SORTS),
+            "kind": text("Only notes, files, or turns of earlier sessions.", *PARTS),
+            "now": text("When it is, for questions such as `last week`."), "explain": flag("Why each hit is where it is."),
+        }),
+        answers=ref(Answer), example={"query": "which test runner", "mode": "keyword"},
+        shows={"hits": [], "mode": "keyword", "degraded": False, "reason": "", "disabled": False}, does=("recall",),
+    ),
+    Route(
+        "POST", "/v1/search", READ, search, "pieces of notes and files that match: path, lines, score, snippet", EVERYWHERE,
+        takes=fields({"query": text("The words to look for.", minLength=1, maxLength=10_000), "limit": _LIMIT}, "query"),
+        answers=answer(results=rows(ref(Snippet)), degraded={"type": "boolean"}, reason=_STRING), example={"query": "pytest"},
+        does=("search",),
+    ),
+    Route(
+        "GET", "/v1/read", READ, read, "a piece of a file by the path that hits show; a missing one is empty text", EVERYWHERE,
+        {
+            "path": text("The path, as hits cite it.", minLength=1), "from": number("First line, from 1.", 1, 10**9),
+            "lines": number("So many lines.", 1, 10**9),
+        },
+        ("path",),
+        answers=ref(Piece), does=("read",),
+    ),
+    Route(
+        "POST", "/v1/brief", READ, brief, "what an agent is told when it starts, or with a prompt", EVERYWHERE,
+        takes=fields({
+            "prompt": text("What bears on this and was not shown to the session yet.", maxLength=100_000),
+            "again": flag("Also what was shown to the session."), "cap": number("At most so many characters.", 750, 9000),
+            "explain": flag("Why each note is in or out; not counted as shown."),
+            "mode": text("With a prompt: how to look.", "keyword", "hybrid"),
+            "remember": flag("Whether to remember what this session was shown; otherwise yes."),
+        }),
+        answers=ref(Brief), example={"cap": 3000}, for_model=True, does=("brief",),
+    ),
+    Route(
+        "GET", "/v1/status", READ, status, "how much there is in the scopes you may see", EVERYWHERE,
+        answers=fields({"enabled": {"type": "boolean"}, "scopes": rows({"type": "object"})}, "enabled", "scopes", closed=False),
+        does=("status",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,72 @@
+"""Several processes that answer on one socket, and the one that looks after them: what dies is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from holdfast.errors import Trouble
+
+_DEATHS, _SECONDS = 10, 10.0  # so many within so long: something is wrong that starting again does not mend
+
+
+class Workers:
+    """Forks before anything is open, so that no process has another's database or thread."""
+
+    def __init__(self, count: int, work: Callable[[], None], died: Callable[[int], object]) -> None:
+        self._count, self._work, self._died = count, work, died
+        self._children: set[int] = set()
+        self._deaths: list[float] = []
+        self._stopping = False
+
+    def run(self) -> None:
+        """Until SIGTERM or Ctrl-C, and until all have finished what they were at."""
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(sign, self._stop)
+        for _ in range(self._count):
+            self._start()
+        while self._children:
+            child, status = os.waitpid(-1, 0)
+            self._children.discard(child)
+            if not self._stopping:
+                self._died(os.waitstatus_to_exitcode(status))
+                self._start_again()
+
+    def _start(self) -> None:
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))  # not between fork and noting it
+        if not self._stopping:  # what came before they were blocked has been heard by now
+            child = os.fork()
+            if child == 0:
+                self._be_one(blocked)
+            self._children.add(child)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def _be_one(self, blocked: set[signal.Signals] | set[int]) -> None:
+        """One of them, from here to its end."""
+        code = 1
+        try:
+            for sign in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(sign, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            self._work()
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _start_again(self) -> None:
+        now = time.monotonic()
+        self._deaths = [one for one in self._deaths if now - one < _SECONDS] + [now]
+        if len(self._deaths) >= _DEATHS:
+            self._stop()
+            raise Trouble("its workers die as soon as they are started", "Look into the log for why")
+        self._start()
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+        for child in self._children:
+            try:
+                os.kill(child, signal.SIGTERM)
+            except ProcessLookupError:
+                pass  # it has ended, and is yet to be waited for

@@ -1,0 +1,30 @@
+-- What a look at some scopes asks: the number of each folder on the shelf, and the one that the catalogue has of it.
+
+-- name: look
+SELECT s.scope, s.part, s.mix, f.fingerprint
+FROM shelf_folder s LEFT JOIN folder f ON f.scope = s.scope AND f.part = s.part
+WHERE s.scope = ANY(:scopes::text[]) AND s.part IN ('notes', 'files', 'transcripts');
+
+-- Which of these are on the shelf, each with its stamp: asked when nobody else can change the folder's catalogue.
+-- name: standing
+SELECT name, stamp, changed, octet_length(data) FROM document
+WHERE scope = :scope::text AND part = :part::text AND name = ANY(:doc_names::text[])
+UNION ALL
+SELECT name, ino, changed, size FROM roll
+WHERE scope = :scope::text AND part = :part::text AND part = 'transcripts' AND name = ANY(:doc_names::text[]);
+
+-- What changed last in a folder, on the shelf and in the catalogue, and by how much the two differ as a whole.
+-- name: suspects
+SELECT s.mix # f.fingerprint, one.name, d.stamp, d.changed, d.size, coalesce(d.mix, 0), i.ino, i.ctime, coalesce(i.mix, 0)
+FROM shelf_folder s
+  JOIN folder f ON f.scope = s.scope AND f.part = s.part
+  CROSS JOIN LATERAL (SELECT DISTINCT name FROM unnest(s.recent) AS name) AS one
+  LEFT JOIN LATERAL (
+    SELECT stamp, changed, octet_length(data) AS size, mix FROM document
+    WHERE scope = s.scope AND part = s.part AND name = one.name
+    UNION ALL
+    SELECT ino, changed, size, mix FROM roll
+    WHERE scope = s.scope AND part = s.part AND name = one.name AND s.part = 'transcripts'
+  ) AS d ON true
+  LEFT JOIN doc i ON i.folder = f.id AND i.name = one.name
+WHERE s.scope = :scope AND s.part = :part;

@@ -1,0 +1,268 @@
+"""The catalogue in PostgreSQL: the same questions in its dialect, and the same answers in the same order.
+
+Which rows anybody sees is row-level security's business. Words are rows with their numbers (see pgtext) and are rated by the
+formula of SQLite's FTS5. What was asked is remembered while one question lasts (`asking`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from zlib import crc32
+
+from holdfast.index import pgvectors, sqlite
+from holdfast.index.changing import Catalogued
+from holdfast.index.pgchanging import Change, Names
+from holdfast.index.pgtext import number_of, plain, shortened, small, tidied
+from holdfast.index.sqlite import listed
+from holdfast.postgres import Database, statements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from holdfast.index.rows import Found
+    from holdfast.index.sqlite import Asked
+    from holdfast.leaf import Doc, Stamp
+    from holdfast.postgres import Session, Store
+
+SQL = {**statements(__file__), **pgvectors.SQL}
+_LISTS = frozenset(("scopes", "ids", "tags", "held", "names", "labels", "terms", "texts", "what"))  # told as JSON
+_BY_NAME = frozenset(("facts", "stating", "declared", "stating_passages"))  # that look for a name which may be too long
+_NAMES = ("about", "named", "names", "labels")
+_REMEMBERED = frozenset(("folders_of", "models", "stock", "who_of", "any_fact"))
+_COMMON = 1000  # mentions from which a word counts as common:
+_REST = 30.0  # seconds for which it is not counted again
+_MOST_COUNTED = 20_000  # words
+_JUST = "counted"
+
+
+class Catalogue(Database):
+    """The tenant's rows: texts are tidied on their way, and lists come as lists."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        super().__init__(store, SQL, seconds)
+        self._here = threading.local()
+
+    @property
+    def seen(self) -> dict[Any, Any] | None:
+        """What this thread's question was told so far; None outside of one."""
+        seen: dict[Any, Any] | None = getattr(self._here, "seen", None)
+        return seen
+
+    def rows(self, statement: str, /, **values: Any) -> list[Any]:
+        seen = self.seen
+        if seen is None or statement not in _REMEMBERED:
+            return super().rows(statement, **_told(statement, values))
+        key = statement, *[tuple(value) if isinstance(value, list) else value for value in values.values()]
+        if key not in seen:
+            seen[key] = super().rows(statement, **_told(statement, values))
+        rows: list[Any] = seen[key]
+        return rows
+
+    def transaction(self, durable: bool = False) -> Session:
+        if self.seen is not None:
+            self._here.seen = {}  # what was told may not be so any more
+        return super().transaction(durable)
+
+    @contextmanager
+    def asking(self) -> Iterator[bool]:
+        """What is asked more than once within this is asked once; whether nobody further out said so already."""
+        first = self.seen is None
+        if first:
+            self._here.seen = {}
+        try:
+            yield first
+        finally:
+            if first:
+                self._here.seen = None
+
+
+def _told(statement: str, values: dict[str, Any]) -> dict[str, Any]:
+    """As the driver takes them."""
+    told = tidied(values)
+    for name in _LISTS.intersection(values):
+        if isinstance(values[name], str):
+            told[name] = [plain(one) if isinstance(one, str) else one for one in json.loads(values[name])]
+    if statement in _BY_NAME:
+        for name in _NAMES:
+            value = told.get(name)
+            if value is not None:
+                told[name] = [shortened(one) for one in value] if isinstance(value, list) else shortened(value)
+    return told
+
+
+class Index(sqlite.Index):
+    """One caller's view of a tenant's catalogue."""
+
+    def __init__(self, store: Store, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
+        self._catalogue = Catalogue(store, busy_seconds)
+        database: Any = self._catalogue
+        Catalogued.__init__(self, database, SQL, listed(quarantine))
+        self.vectors: Any = pgvectors.Shelved(database, SQL)
+        self.standing = ""  # the statement that asks which files are on the shelf, where that is in the same database
+        self._counted: dict[str, tuple[int, float]] = {}  # how common words are, and until when that is good enough
+
+    @contextmanager
+    def asking(self, asked: Asked) -> Iterator[None]:
+        """What one question asks twice is asked once, and what every question asks is asked together."""
+        with self._catalogue.asking() as first:
+            if first:
+                self._prepare(asked)
+            yield
+
+    def _prepare(self, asked: Asked) -> None:
+        """The models, the folders with what vectors they have, whether there are facts, and whether anybody spoke."""
+        scopes = listed(asked.scopes)
+        models, folders, stock, facts, talks = self._one("prepare", scopes=scopes, part=asked.part)
+        seen = self._catalogue.seen
+        assert seen is not None
+        seen["models",] = [tuple(row) for row in models]
+        seen["folders_of", scopes, asked.part] = [tuple(row) for row in folders]
+        seen["stock", tuple([row[0] for row in folders])] = [tuple(row) for row in stock]
+        seen["any_fact",] = [(1,)] if facts else []
+        seen["talks"] = talks
+
+    @contextmanager
+    def reading(self, replica: bool = False) -> Iterator[None]:
+        """What is asked within is asked in one transaction; of a replica if one is given and was wanted."""
+        with self._catalogue.reading(replica):
+            yield
+
+    # --- changing it -------------------------------------------------------------------------------------------------
+
+    def put(self, docs: Iterable[tuple[Doc, Stamp | None]], still: Callable[[Doc], bool]) -> None:
+        """Catalogue files, in one transaction. Where the shelf is in the same database, it is asked when nobody else can
+        change the folder: what was purged meanwhile does not come back. Else `still` is asked before."""
+        meant = [(doc, replaced) for doc, replaced in docs if self.standing or still(doc)]
+        if not meant:
+            return
+
+        def work(db: Session) -> None:
+            change = Change(db, self._sql, Names.of([doc for doc, _ in meant]), self.standing)
+            for doc, replaced in meant:
+                if change.stands(doc):
+                    change.put(doc, replaced)
+            change.save()
+
+        self._catalogue.write(work)
+
+    def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
+        """Take files out that are no longer on the shelf; how many were in."""
+        meant = Names()
+        meant.files = [plain(name) for name in names if gone(name)]
+        if not meant.files:
+            return 0
+
+        def work(db: Session) -> int:
+            change = Change(db, self._sql, {(scope, part): meant})
+            count = sum([change.drop(scope, part, name, lambda _: True) for name in meant.files])
+            change.save()
+            return count
+
+        return self._catalogue.write(work)
+
+    def start_anew(self) -> None:
+        """Throw the catalogue away; the next look at the shelf fills a new one."""
+        with self._catalogue.transaction() as db:
+            for statement in ("lock_all", "lock_everything", "clear_mentions", "clear_vectors", "clear_parts", "clear_docs"):
+                db.execute(self._sql[statement])
+            db.execute(self._sql["clear_folders"])
+            db.execute(self._sql["drop_unsaid"])
+        self._forget()
+
+    def scrub(self, seconds: float | None = None, rewrite: bool = False) -> None:
+        """Take the words out that nothing says any more, and forget what this process remembers."""
+        with self._catalogue.transaction() as db:
+            db.execute(self._sql["lock_all"])
+            db.execute(self._sql["drop_unsaid"])
+        self._forget()
+
+    def _forget(self) -> None:
+        self._counted.clear()
+        number_of.cache_clear()
+        self.vectors.forget_copies()
+
+    # --- asking it ---------------------------------------------------------------------------------------------------
+
+    def search(self, query: str, asked: Asked, limit: int) -> list[Found]:
+        """Keyword search, in one transaction."""
+        with self.reading(), self.asking(asked):
+            return super().search(query, asked, limit)
+
+    def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
+        """The passages of the places asked about that have any of these words, the best with the lowest number."""
+        folders = [id for id, _, _ in self.folders_of(asked)] if terms else []
+        if not folders:
+            return {}
+        common = self.frequencies(terms)
+        scores = self._rated([number_of(term) for term in terms], [common.get(term, 0) for term in terms], folders, most, False)
+        if asked.as_of:
+            past = [number_of(term, True) for term in terms]
+            counts = dict(self._all("frequency", words=past))
+            scores.update(self._rated(past, [counts.get(word, 0) for word in past], folders, most, True))
+        return scores
+
+    def _rated(self, words: list[int], common: list[int], folders: list[int], most: int, past: bool) -> dict[int, float]:
+        return dict(self._all("match", words=words, common=common, folders=folders, pool=most, past=past))
+
+    def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
+        """For each of these words the newest passages of the places asked about that have it, with commas between."""
+        folders = [id for id, _, _ in self.folders_of(asked)]
+        numbers = [number_of(term) for term in terms]
+        named = dict(self._all("having", words=numbers, folders=folders, most=most)) if folders else {}
+        return [named.get(number) or "" for number in numbers]
+
+    def frequencies(self, terms: list[str]) -> dict[str, int]:
+        """In how many passages each of these words stands; one that stands in none is not told. How common a common word
+        is may be half a minute old: it decides next to nothing, and is what takes long to count."""
+        now = time.monotonic()
+        if len(self._counted) > _MOST_COUNTED:
+            self._counted.clear()
+        just: dict[Any, Any] = self._catalogue.seen or {}  # by this very question
+        fresh = [term for term in terms if self._counted.get(term, (0, 0.0))[1] < now and (_JUST, term) not in just]
+        if fresh:
+            counts = dict(self._all("frequency", words=[number_of(term) for term in fresh]))
+            for term in fresh:
+                count = counts.get(number_of(term), 0)
+                self._counted[term] = count, now + _REST if count >= _COMMON else now
+        if self._catalogue.seen is not None:
+            self._catalogue.seen.update(dict.fromkeys([(_JUST, term) for term in fresh]))
+        return {term: self._counted[term][0] for term in terms if self._counted.get(term, (0, 0.0))[0]}
+
+    def beside(self, ids: list[int]) -> list[int]:
+        """The turns just before and after these, and these; nothing need be asked where nobody spoke."""
+        return super().beside(ids) if self._talks() else []
+
+    def who_of(self, names: list[str]) -> list[str]:
+        """Those of these names that somebody who speaks in a session has."""
+        return [row[0] for row in self._all("who_of", spoken=[small(name) for name in names])] if self._talks() else []
+
+    def _talks(self) -> bool:
+        return bool((self._catalogue.seen or {}).get("talks", True))
+
+    def unsaid(self, words: list[str]) -> list[str]:
+        """Those of these words that the dictionary still has though nothing that is catalogued says them."""
+        return [row[0] for row in self._all("lingering", terms=words)]
+
+    def asked(self, statement: str, **values: Any) -> list[Any]:
+        """The rows of a statement by its name; none of vectors where there are none."""
+        if statement in ("vectors_of", "has_vector") and not self.vectors.there():
+            return []
+        return super().asked(statement, **values)
+
+    def verify(self) -> str:
+        """Empty if the whole catalogue is sound, else what is wrong with it."""
+        with self._catalogue.reading():
+            for text, sum_ in self._all("texts"):
+                if crc32(text.encode()) != sum_:
+                    return "a text is not what was written"
+            untrue = self._one("untrue")
+            if untrue:
+                return f"the counts of {untrue[0]} are not those of what it holds"
+            if self._one("mentions_missed")[0]:
+                return "the words of a text are not those that were written"
+        return ""

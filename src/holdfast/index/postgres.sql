@@ -1,0 +1,471 @@
+-- The catalogue of a tenant in PostgreSQL: the statements of sqlite.sql by the same names, and what only PostgreSQL needs.
+-- Whose rows they see is row-level security's business: the tenant is in no statement.
+
+-- name: folder_of
+SELECT id, fingerprint FROM folder WHERE scope = :scope::text AND part = :part::text;
+
+-- name: known_folders
+SELECT scope, part, id, fingerprint, stale FROM folder WHERE scope = ANY(:scopes::text[]);
+
+-- name: add_folder
+INSERT INTO folder (scope, part) VALUES (:scope::text, :part::text) ON CONFLICT DO NOTHING;
+
+-- name: lock_folder
+INSERT INTO folder (scope, part)
+SELECT :scope::text, :part::text
+FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast catalogue ' || tenant(), 0)) AS entered) AS shared
+ON CONFLICT (tenant, scope, part) DO UPDATE SET version = folder.version + 1
+RETURNING id, ARRAY(SELECT nextval('holdfast.doc_id') FROM generate_series(1, :docs::integer)),
+  ARRAY(SELECT nextval('holdfast.passage_id') FROM generate_series(1, :passages::integer));
+
+-- name: lock_folders
+SELECT id FROM folder WHERE id = ANY(:folders::bigint[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: lock_all
+SELECT pg_advisory_xact_lock(hashtextextended('holdfast catalogue ' || tenant(), 0));
+
+-- name: mix_in
+UPDATE folder SET fingerprint = fingerprint # :mix::bigint, stale = true, version = version + 1,
+  passages = passages + :passages::bigint, words = words + :words::bigint, tokens = tokens + :tokens::bigint,
+  old = old + :old::bigint, old_tokens = old_tokens + :old_tokens::bigint
+WHERE id = :folder::bigint;
+
+-- name: listing_state
+SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most::bigint) AS few)
+FROM folder f WHERE f.scope = :scope::text AND f.part = 'notes';
+
+-- name: set_listed
+UPDATE folder SET stale = (fingerprint <> :seen::bigint), listed = :time::double precision
+WHERE scope = :scope::text AND part = 'notes';
+
+-- name: doc_stamp
+SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder::bigint AND name = :name::text;
+
+-- name: doc_rows
+SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions FROM folder f JOIN doc d ON d.folder = f.id
+WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:doc_names::text[]);
+
+-- name: doc_stamps
+SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder::bigint;
+
+-- name: add_docs
+INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed)
+SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, name text, ino bigint, ctime bigint, size bigint,
+  mix bigint, digest text, kind text, key text, note_id text, title text, type text, tags text, created text, updated text,
+  source text, valid_from text, valid_to text, pinned boolean, touched text, first_line bigint, last_line bigint,
+  versions bigint, problem text, trust text, exposed boolean);
+
+-- name: change_doc
+UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint, mix = :mix::bigint, digest = :digest::text,
+  kind = :kind::text, key = :key::text, note_id = :note_id::text, title = :title::text, type = :type::text, tags = :tags::text,
+  created = :created::text, updated = :updated::text, source = :source::text, valid_from = :valid_from::text,
+  valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
+  last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
+  exposed = :exposed::boolean
+WHERE id = :doc::bigint;
+
+-- name: drop_doc
+DELETE FROM doc WHERE id = :doc::bigint;
+
+-- name: add_passages
+WITH added AS (
+  INSERT INTO passage (id, folder, doc, seq, past, names, text, first_line, last_line, type, tags, source, recorded, valid_from,
+    valid_to, closed, replaced, words, length, terms, sum, turn, speaker, spoken, "offset")
+  SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, doc bigint, seq bigint, past boolean, names text,
+    text text, first_line bigint, last_line bigint, type text, tags text, source text, recorded text, valid_from text,
+    valid_to text, closed text, replaced text, words bigint, length bigint, terms bigint[], sum bigint, turn text, speaker text,
+    spoken text, "offset" bigint)
+  RETURNING id, folder, past
+)
+INSERT INTO lacking (model, folder, passage) SELECT m.id, a.folder, a.id FROM model m CROSS JOIN added a WHERE NOT a.past;
+
+-- name: add_mentions
+INSERT INTO mention (word, folder, passage, times, length)
+SELECT t.word, r.folder, r.id, t.times, r.length
+FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, length integer, terms bigint[], times smallint[])
+  CROSS JOIN LATERAL unnest(r.terms, r.times) AS t (word, times);
+
+-- name: add_words
+INSERT INTO word (term, now, past)
+SELECT * FROM unnest(:terms::text[], :now_codes::bigint[], :past_codes::bigint[]) ON CONFLICT DO NOTHING;
+
+-- name: add_facts
+INSERT INTO fact (folder, doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line)
+SELECT * FROM json_to_recordset(:rows::json) AS r (folder bigint, doc bigint, subject text, label text, value text, about text,
+  named text, valid_from text, valid_to text, retired_by text, links text, line bigint);
+
+-- name: add_made
+INSERT INTO made (folder, passage, number, what)
+SELECT r.folder, r.passage, r.number, r.what
+FROM json_to_recordset(:rows::json) AS r (folder bigint, passage bigint, number integer, what text)
+ON CONFLICT DO NOTHING;
+
+-- name: drop_facts
+DELETE FROM fact WHERE doc = :doc::bigint;
+
+-- name: drop_passages
+WITH gone AS (
+  DELETE FROM passage WHERE doc = :doc::bigint AND (NOT :current_only::boolean OR NOT past)
+  RETURNING id, folder, past, words, length, terms
+), unsaid AS (
+  DELETE FROM mention m
+  USING (SELECT g.id, g.folder, t.word FROM gone g CROSS JOIN LATERAL unnest(g.terms) AS t (word) OFFSET 0) AS s
+  WHERE m.word = s.word AND m.folder = s.folder AND m.passage = s.id  -- by the whole key: not through all that a tenant says
+), unmade AS (
+  DELETE FROM made m USING gone g WHERE m.passage = g.id
+), uncut AS (
+  DELETE FROM piece p USING gone g WHERE p.passage = g.id
+), satisfied AS (
+  DELETE FROM lacking l USING gone g WHERE l.passage = g.id
+), fewer AS (
+  SELECT folder, count(*) FILTER (WHERE NOT past) AS passages, coalesce(sum(words) FILTER (WHERE NOT past), 0) AS words,
+    coalesce(sum(length) FILTER (WHERE NOT past), 0) AS tokens, count(*) FILTER (WHERE past) AS old,
+    coalesce(sum(length) FILTER (WHERE past), 0) AS old_tokens
+  FROM gone GROUP BY folder
+)
+UPDATE folder f SET passages = f.passages - l.passages, words = f.words - l.words, tokens = f.tokens - l.tokens,
+  old = f.old - l.old, old_tokens = f.old_tokens - l.old_tokens
+FROM fewer l WHERE f.id = l.folder;
+
+-- name: prepare
+SELECT (
+  SELECT coalesce(json_agg(json_build_array(m.id, m.name, m.dim, 0, m.role, m.setting, m.asked, (
+      SELECT count(*) FROM lacking l JOIN passage p ON p.id = l.passage JOIN folder f ON f.id = p.folder WHERE l.model = m.id
+    )) ORDER BY m.id), '[]') FROM model m
+), (
+  SELECT coalesce(json_agg(json_build_array(f.id, f.passages, f.words) ORDER BY f.id), '[]') FROM folder f
+  WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+), (
+  SELECT coalesce(json_agg(json_build_array(s.model, s.folder, s.narrow, s.wide, s.removed, s.version)), '[]')
+  FROM stock s JOIN folder f ON f.id = s.folder
+  WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+), EXISTS (
+  SELECT 1 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+), EXISTS (
+  SELECT 1 FROM folder WHERE part = 'transcripts' AND passages > 0
+);
+
+-- name: match
+WITH size AS MATERIALIZED (
+  SELECT greatest(sum(CASE WHEN :past::boolean THEN old ELSE passages END), 1)::double precision AS passages,
+    greatest(sum(CASE WHEN :past::boolean THEN old_tokens ELSE tokens END), 1)::double precision AS tokens
+  FROM folder
+), term AS MATERIALIZED (
+  SELECT t.word, CASE WHEN w.worth > 0 THEN w.worth ELSE 0.000001 END AS worth
+  FROM unnest(:words::bigint[], :common::bigint[]) AS t (word, common) CROSS JOIN size s
+    CROSS JOIN LATERAL (SELECT ln((greatest(s.passages - t.common, 0) + 0.5) / (t.common + 0.5)) AS worth) AS w
+)
+SELECT m.passage, -sum(t.worth * m.times * 2.2 / (m.times + 1.2 * (0.25 + 0.75 * m.length * s.passages / s.tokens)))
+FROM term t JOIN mention m ON m.word = t.word AND m.folder = ANY(:folders::bigint[]) CROSS JOIN size s
+GROUP BY m.passage ORDER BY 2, 1 LIMIT :pool::bigint;
+
+-- name: having
+SELECT w.word, (
+  SELECT string_agg(passage::text, ',') FROM (
+    SELECT n.passage FROM unnest(:folders::bigint[]) AS f (id) CROSS JOIN LATERAL (
+      SELECT m.passage FROM mention m WHERE m.word = w.word AND m.folder = f.id ORDER BY m.passage DESC LIMIT :most::bigint
+    ) AS n ORDER BY n.passage DESC LIMIT :most::bigint
+  ) AS newest)
+FROM unnest(:words::bigint[]) AS w (word);
+
+-- name: lengths
+SELECT p.id, p.words FROM passage p JOIN folder f ON f.id = p.folder WHERE p.id = ANY(:ids::bigint[]);
+
+-- name: passages
+SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
+  CASE WHEN p.past THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions, f.scope, f.part,
+  p.turn, p.speaker, p."offset", p.words, d.trust = ANY(:held::text[])
+FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
+  JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
+WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named twice: by this the few are found by their index
+  AND (:type::text IS NULL OR p.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(p.tags, chr(10) || t.tag || chr(10)) = 0)
+  AND (p.valid_to IS NULL OR p.valid_to > :now::text)
+ORDER BY j.place;
+
+-- name: passages_at
+SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
+  CASE WHEN p.replaced <= :known_at::text THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions,
+  f.scope, f.part, p.turn, p.speaker, p."offset", p.words, d.trust = ANY(:held::text[])
+FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
+  JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
+WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named twice: by this the few are found by their index
+  AND (:type::text IS NULL OR p.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(p.tags, chr(10) || t.tag || chr(10)) = 0)
+  AND p.recorded <= :known_at::text
+  AND (p.valid_from IS NULL OR p.valid_from <= :as_of::text)
+  AND coalesce(CASE WHEN p.replaced <= :known_at::text THEN p.closed ELSE p.valid_to END, '9') > :as_of::text
+  AND (d.kind <> 'note' OR NOT EXISTS (
+    SELECT 1 FROM passage n WHERE n.doc = p.doc AND n.seq > p.seq AND n.recorded <= :known_at::text
+      AND (n.valid_from IS NULL OR n.valid_from <= :as_of::text)
+      AND coalesce(CASE WHEN n.replaced <= :known_at::text THEN n.closed ELSE n.valid_to END, '9') > :as_of::text))
+ORDER BY j.place;
+
+-- name: recent
+SELECT n.id FROM folder f CROSS JOIN LATERAL (
+  SELECT p.id, d.updated, d.note_id, d.key, CASE d.kind WHEN 'session' THEN -p.seq ELSE p.seq END AS place
+  FROM doc d JOIN passage p ON p.doc = d.id AND NOT p.past
+  WHERE d.folder = f.id AND (:type::text IS NULL OR d.type = :type::text)
+    AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+    AND (p.valid_to IS NULL OR p.valid_to > :now::text)
+  ORDER BY d.updated DESC, d.note_id DESC, d.key, 5 LIMIT :pool::bigint
+) AS n
+WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+ORDER BY n.updated DESC, n.note_id DESC, f.scope, n.key, n.place LIMIT :pool::bigint;
+
+-- name: recent_at
+SELECT p.id FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
+WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+  AND p.recorded <= :known_at::text
+ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
+
+-- name: notes
+WITH chosen AS MATERIALIZED (              -- the few first, and only then their texts
+  SELECT n.id FROM folder f CROSS JOIN LATERAL (
+    SELECT d.id, d.pinned, d.updated, d.note_id, d.key FROM doc d
+    WHERE d.folder = f.id AND d.kind = 'note'
+      AND (:type::text IS NULL OR d.type = :type::text)
+      AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+      AND (:before::text IS NULL OR d.touched < :before::text)
+      AND (d.valid_to IS NULL OR d.valid_to > :now::text)
+      AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer)
+    ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT nullif(:most::bigint, -1)
+  ) AS n
+  WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes'
+  ORDER BY n.pinned DESC, n.updated DESC, n.note_id DESC, f.scope, n.key LIMIT nullif(:most::bigint, -1)
+)
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+FROM chosen c JOIN doc d ON d.id = c.id JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND NOT p.past
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
+
+-- name: notes_after
+WITH chosen AS MATERIALIZED (              -- as in `notes`, and behind the one that a page ended with
+  SELECT n.id FROM folder f CROSS JOIN LATERAL (
+    SELECT d.id, d.pinned, d.updated, d.note_id, d.key FROM doc d
+    WHERE d.folder = f.id AND d.kind = 'note'
+      AND (:type::text IS NULL OR d.type = :type::text)
+      AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+      AND (d.pinned::integer < :pinned::integer OR (d.pinned::integer = :pinned::integer AND (d.updated < :updated::text
+        OR (d.updated = :updated::text AND (d.note_id < :id::text
+        OR (d.note_id = :id::text AND (f.scope, d.key) > (:scope::text, :key::text)))))))
+      AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer)
+    ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT nullif(:most::bigint, -1)
+  ) AS n
+  WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes'
+  ORDER BY n.pinned DESC, n.updated DESC, n.note_id DESC, f.scope, n.key LIMIT nullif(:most::bigint, -1)
+)
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+FROM chosen c JOIN doc d ON d.id = c.id JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND NOT p.past
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
+
+-- name: notes_by_key
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id AND NOT p.past
+WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' AND d.name > :after::text
+ORDER BY d.name LIMIT nullif(:most::bigint, -1);
+
+-- name: notes_of
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text, p.id, p.names
+FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
+WHERE p.id = ANY(:ids::bigint[]) AND d.kind = 'note' ORDER BY array_position(:ids::bigint[], p.id);
+
+-- name: note_named
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+FROM folder f JOIN doc d ON d.folder = f.id AND d.name = :name::text JOIN passage p ON p.doc = d.id AND NOT p.past
+WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note';
+
+-- name: count_notes
+SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
+WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.kind = 'note'
+  AND (d.valid_to IS NULL OR d.valid_to > :now::text)
+  AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer);
+
+-- name: listing
+SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE WHEN d.exposed THEN p.text ELSE substr(p.text, 1, 200) END,
+  d.trust = ANY(:held::text[]), d.exposed
+FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id AND NOT p.past
+WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
+
+-- name: facts
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[])
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope = ANY(:scopes::text[])
+  AND (:about::text IS NULL OR a.about = :about::text OR a.named = :about::text OR (d.kind = 'note' AND d.key = :key::text))
+  AND (:named::text IS NULL OR a.named = :named::text)
+  AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
+ORDER BY a.about, a.named, a.valid_from, a.line, a.id;
+
+-- name: stating
+SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about::text ORDER BY d.key LIMIT 1;
+
+-- name: note_of_id
+SELECT f.scope, d.name, d.trust FROM folder f JOIN doc d ON d.folder = f.id
+WHERE d.note_id = :id::text AND d.kind = 'note' AND f.scope = ANY(:scopes::text[]) LIMIT 1;
+
+-- name: said_by
+SELECT DISTINCT f.scope, d.name FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
+WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.kind = 'note' AND strpos(p.source, :named::text) > 0
+ORDER BY 1, 2;
+
+-- name: made_from
+SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
+  JOIN folder f ON f.id = d.folder
+WHERE m.what >= :first::text AND m.what < :last::text AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
+
+-- name: made_of_what
+SELECT DISTINCT m.what FROM made m JOIN passage p ON p.id = m.passage JOIN folder f ON f.id = p.folder;
+
+-- name: made_from_any
+SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
+  JOIN folder f ON f.id = d.folder
+WHERE m.what = ANY(:what::text[]) AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
+
+-- name: any_held
+SELECT 1 FROM doc d JOIN folder f ON f.id = d.folder
+WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust = ANY(:held::text[]) LIMIT 1;
+
+-- name: held_saying
+SELECT p.text, d.trust, d.note_id, p.past, p.source
+FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id
+WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust = ANY(:held::text[]) AND d.kind = 'note'
+  AND f.scope = ANY(:scopes::text[]) AND p.text = ANY(:texts::text[]);
+
+-- name: any_fact
+SELECT 1 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder LIMIT 1;
+
+-- name: declared
+SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.named = ANY(:labels::text[]) AND a.valid_to IS NULL AND f.scope = ANY(:scopes::text[]) LIMIT 10000;
+
+-- name: stating_passages
+SELECT p.id, a.subject, a.label
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+  JOIN passage p ON p.doc = d.id AND NOT p.past AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
+WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
+  AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
+  AND f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+ORDER BY a.about = ANY(:names::text[]) DESC, p.id DESC LIMIT :most::bigint;
+
+-- name: counts
+SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0)::bigint, coalesce(max(d.updated), '')
+FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id, f.scope, f.part ORDER BY f.scope, f.part;
+
+-- name: exposed
+SELECT f.scope || '/notes/' || d.name FROM folder f JOIN doc d ON d.folder = f.id
+WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.exposed;
+
+-- name: problems
+SELECT f.scope, f.part, d.name, d.problem FROM folder f JOIN doc d ON d.folder = f.id
+WHERE d.problem <> '' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2, 3;
+
+-- name: totals
+SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE d.kind = 'note'),
+  (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE d.kind = 'file'),
+  (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder),
+  (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder);
+
+-- name: rows_of_note
+SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
+WHERE f.scope = :scope::text AND f.part = 'notes' AND d.name = :name::text;
+
+-- name: texts
+SELECT p.text, p.sum FROM passage p JOIN folder f ON f.id = p.folder;
+
+-- name: texts_kept
+SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE p.turn IS NULL OR :turns::boolean;
+
+-- name: untrue
+SELECT f.scope || '/' || f.part FROM folder f
+  CROSS JOIN LATERAL (SELECT coalesce(bit_xor(d.mix), 0) AS mix FROM doc d WHERE d.folder = f.id) AS docs
+  CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE NOT p.past) AS passages, coalesce(sum(p.words) FILTER (WHERE NOT p.past), 0) AS words,
+      coalesce(sum(p.length) FILTER (WHERE NOT p.past), 0) AS tokens, count(*) FILTER (WHERE p.past) AS old,
+      coalesce(sum(p.length) FILTER (WHERE p.past), 0) AS old_tokens, coalesce(sum(cardinality(p.terms)), 0) AS terms
+    FROM doc d JOIN passage p ON p.doc = d.id WHERE d.folder = f.id) AS said
+WHERE (f.fingerprint, f.passages, f.words, f.tokens, f.old, f.old_tokens)
+  <> (docs.mix, said.passages, said.words, said.tokens, said.old, said.old_tokens);
+
+-- name: mentions_missed
+SELECT (SELECT coalesce(sum(cardinality(p.terms)), 0) FROM passage p JOIN folder f ON f.id = p.folder)
+  - (SELECT count(*) FROM mention m JOIN folder f ON f.id = m.folder);
+
+-- name: folders_of
+SELECT id, passages, words FROM folder
+WHERE scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, part) > 0) ORDER BY id;
+
+-- name: frequency
+SELECT m.word, count(*) FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = ANY(:words::bigint[]) GROUP BY m.word;
+
+-- name: beginning
+SELECT w.term, c.uses FROM word w CROSS JOIN LATERAL (
+  SELECT count(*) AS uses FROM (
+    SELECT 1 FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = w.now LIMIT 1000
+  ) AS few
+) AS c
+WHERE w.term >= :first::text AND w.term < :last::text AND c.uses > 0 ORDER BY 2 DESC, 1 LIMIT 20;
+
+-- name: lingering
+SELECT * FROM unsaid(:terms::text[]);
+
+-- name: drop_unsaid
+SELECT drop_unsaid();
+
+-- name: pieces
+SELECT c.passage, c.marks, c.tokens FROM piece c JOIN passage p ON p.id = c.passage JOIN folder f ON f.id = p.folder
+WHERE c.passage = ANY(:ids::bigint[]) AND p.id = ANY(:ids::bigint[]) ORDER BY c.passage, c.number;
+
+-- name: texts_of
+SELECT p.id, p.names, p.text, p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.id = ANY(:ids::bigint[]);
+
+-- name: beside
+WITH around AS MATERIALIZED (              -- counted first: a sum in a condition would keep its index from being used
+  SELECT DISTINCT p.doc, s.seq FROM passage p JOIN folder f ON f.id = p.folder
+    CROSS JOIN LATERAL (VALUES (p.seq - 1), (p.seq), (p.seq + 1)) AS s (seq)
+  WHERE p.id = ANY(:ids::bigint[]) AND p.turn IS NOT NULL AND p.speaker NOT IN ('user', 'assistant', 'system', 'tool')
+)
+SELECT n.id FROM around a JOIN passage n ON n.doc = a.doc AND n.seq = a.seq WHERE NOT n.past;
+
+-- name: speakers
+SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.doc = :doc::bigint AND p.speaker IS NOT NULL;
+
+-- name: who_of
+SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.spoken = ANY(:spoken::text[]);
+
+-- name: clear_mentions
+DELETE FROM mention WHERE folder IN (SELECT id FROM folder);
+
+-- name: clear_vectors
+DELETE FROM vectors WHERE folder IN (SELECT id FROM folder);
+
+-- name: clear_parts
+WITH gone AS (
+  DELETE FROM passage WHERE folder IN (SELECT id FROM folder) RETURNING id
+), unmade AS (
+  DELETE FROM made m USING gone g WHERE m.passage = g.id
+), uncut AS (
+  DELETE FROM piece p USING gone g WHERE p.passage = g.id
+)
+DELETE FROM lacking l USING gone g WHERE l.passage = g.id;
+
+-- name: clear_docs
+WITH gone AS (
+  DELETE FROM doc WHERE folder IN (SELECT id FROM folder) RETURNING id
+)
+DELETE FROM fact a USING gone g WHERE a.doc = g.id;
+
+-- name: clear_folders
+WITH gone AS (
+  DELETE FROM folder RETURNING id
+)
+DELETE FROM stock s USING gone g WHERE s.folder = g.id;
+
+-- name: lock_everything
+SELECT id FROM folder ORDER BY id FOR UPDATE;

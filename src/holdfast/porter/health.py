@@ -1,0 +1,83 @@
+"""What `doctor` tells of the gateway: roles that mean nothing, agents without one, decisions that are not in the audit."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast import dates, hooklog
+from holdfast.errors import HoldfastError
+from holdfast.ledger import mark
+from holdfast.ledger.verify import glance
+from holdfast.mending import Mending, quoted
+from holdfast.note import Problem
+from holdfast.porter.porter import LOG, Porter
+from holdfast.porter.reading import SUFFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.config import Config
+
+_SECONDS = 7 * 86400
+
+
+def problems(config: Config) -> list[Problem]:
+    """Everything about it that is not as it should be; where there is no gateway, nothing."""
+    porter = Porter(config)
+    try:
+        return _roles(porter) + _unrecorded(config) + _agents(porter) + _chain(porter)
+    except HoldfastError as error:
+        return [Problem("gateway", error.message, error.fix, "" if config.store else "ledger.db")]
+    finally:
+        porter.close()
+
+
+def _roles(porter: Porter) -> list[Problem]:
+    """A file with a mistake is a person's to correct; what is no file of a role goes out of the way."""
+    mending = Mending(porter.config.home)
+    return [
+        Problem(
+            "role", f"{f'the role {fault.role} means' if fault.role else 'every role means'} nothing: {fault.message}",
+            (mending.edited if _is_ours(fault.path) else mending.out_of_the_way)(fault.path), fault.path,
+        )
+        for fault in porter.faults()
+    ]  # fmt: skip
+
+
+def _is_ours(path: str) -> bool:
+    return path.endswith(SUFFIX) and os.path.isfile(path) and not os.path.islink(path)
+
+
+def _agents(porter: Porter) -> list[Problem]:
+    """Those whose role is not there: they can do nothing."""
+    known, broken = [role.name for role in porter.roles()], [fault.role for fault in porter.faults()]
+    mending, now = Mending(porter.config.home), dates.clock()
+    return [
+        Problem(
+            "agent", f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
+            mending.holdfast(f"agent revoke {agent.name}"),
+        )
+        for agent in porter.agents()
+        if agent.role not in known and agent.role not in broken and agent.state(now) == "active"
+    ]  # fmt: skip
+
+
+def _unrecorded(config: Config) -> list[Problem]:
+    """Decisions of this week that could not be written down: how many, the last one, and why."""
+    since = dates.stamp(dates.clock() - _SECONDS)
+    missed = [one for one in hooklog.read(config.home, LOG) if one.time >= since]
+    if not missed:
+        return []
+    last, log = missed[-1], hooklog.path(config.home, LOG)
+    what = f"{len(missed)} decisions are not in the audit, last {last.time} ({last.client}, {last.event}): {last.message}"
+    return [Problem("audit", what, f"{last.fix}; afterwards rm -f {quoted(log)}", log)]
+
+
+def _chain(porter: Porter) -> list[Problem]:
+    """Both ends of the audit against each other; `audit verify` reads all of it."""
+    wrong = glance(porter.ledger.audit)
+    if not wrong:
+        return []
+    aside = "delete the tenant's row of holdfast.audit_mark" if porter.config.store else f"move {mark.NAME} aside"
+    what = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
+    place = "" if porter.config.store else mark.NAME
+    return [Problem("audit_chain", what, Mending(porter.config.home).holdfast("audit verify"), place)]

@@ -1,0 +1,100 @@
+"""A named lock between processes, of one tenant: held by a transaction on a connection of its own, freed when that ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from hashlib import blake2b
+
+from holdfast.errors import Busy
+from holdfast.postgres.named import SQL
+from holdfast.postgres.pool import pool_of
+from holdfast.postgres.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from holdfast.postgres.store import Store
+
+
+class Alone:
+    """The face of a home's file lock."""
+
+    def __init__(self, store: Store, name: str, seconds: float) -> None:
+        self._store = store
+        self._name = name
+        self._seconds = seconds
+        self._number = _number(store.tenant, name)
+        self._session: Session | None = None
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self._seconds):
+            raise Busy(f"another process has held the lock on {self._name} for {self._seconds:g} s", "Try again")
+        return self
+
+    def acquire(self, seconds: float) -> bool:
+        """Whether it was free in time. Threads of this process queue here, so that one connection asks for all of them."""
+        end = time.monotonic() + seconds
+        mine = _lock_of(self._store.url, self._number)
+        if not mine.acquire(timeout=max(seconds, 0)):
+            return False
+        try:
+            pause = 0.002
+            while not self._ask():
+                if time.monotonic() + pause >= end:
+                    mine.release()
+                    return False
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.05)
+        except BaseException:
+            mine.release()
+            raise
+        return True
+
+    def _ask(self) -> bool:
+        session = Session(self._store, self._seconds, idle_seconds=_NEVER, pool=pool_of(self._store, "locks"))
+        got = False
+        try:
+            got = bool(session.execute(SQL["lock"], {"number": self._number}).fetchone()[0])
+            return got
+        finally:
+            if got:
+                self._session = session
+            else:
+                session.undo()
+
+    def release(self) -> None:
+        """Let go; a child of whoever took it has nothing to let go of."""
+        session, self._session = self._session, None
+        if session is not None and session.ours():
+            session.undo()
+            _lock_of(self._store.url, self._number).release()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+_NEVER = 0.0
+_locks: dict[tuple[str, int], threading.Lock] = {}
+_making = threading.Lock()
+
+
+def _lock_of(url: str, number: int) -> threading.Lock:
+    with _making:
+        return _locks.setdefault((url, number), threading.Lock())
+
+
+def _number(tenant: str, name: str) -> int:
+    digest = blake2b(f"{tenant}\0{name}".encode("utf-8", "surrogatepass"), digest_size=8, person=b"holdfast").digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _in_the_child() -> None:
+    global _making
+    _making = threading.Lock()
+    _locks.clear()
+
+
+os.register_at_fork(after_in_child=_in_the_child)

@@ -1,0 +1,71 @@
+-- What the ground itself says to PostgreSQL. Settings hold for one transaction (`true`), never for a session.
+
+-- name: begin
+BEGIN;
+
+-- name: begin_reading
+BEGIN READ ONLY;
+
+-- name: commit
+COMMIT;
+
+-- name: rollback
+ROLLBACK;
+
+-- name: ask
+SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'holdfast, public, pg_temp', true),
+  set_config('holdfast.tenant', :tenant, true), set_config('holdfast.agent', :agent, true),
+  set_config('statement_timeout', :most, true), set_config('lock_timeout', :wait, true),
+  set_config('idle_in_transaction_session_timeout', :idle, true);
+
+-- name: change
+SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'holdfast, public, pg_temp', true),
+  set_config('holdfast.tenant', :tenant, true), set_config('holdfast.agent', :agent, true),
+  set_config('statement_timeout', :most, true), set_config('lock_timeout', :wait, true),
+  set_config('idle_in_transaction_session_timeout', :idle, true), set_config('synchronous_commit', 'off', true);
+
+-- name: keep
+SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'holdfast, public, pg_temp', true),
+  set_config('holdfast.tenant', :tenant, true), set_config('holdfast.agent', :agent, true),
+  set_config('statement_timeout', :most, true), set_config('lock_timeout', :wait, true),
+  set_config('idle_in_transaction_session_timeout', :idle, true),
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END;
+
+-- name: lock
+SELECT pg_try_advisory_xact_lock(:number::bigint);
+
+-- name: version
+SELECT holdfast.version();
+
+-- name: patience
+SELECT set_config('lock_timeout', :wait, true), set_config('statement_timeout', '0', true),
+  set_config('idle_in_transaction_session_timeout', '0', true), set_config('client_min_messages', 'warning', true);
+
+-- name: turn
+SELECT pg_advisory_xact_lock(:number::bigint);
+
+-- name: make_schema
+DO $$
+BEGIN
+  IF to_regnamespace('holdfast') IS NULL THEN  -- IF NOT EXISTS asks for the right to make one even where it is there
+    CREATE SCHEMA holdfast;
+  END IF;
+END
+$$;
+
+-- name: make_migrations
+CREATE TABLE IF NOT EXISTS holdfast.migration (
+  number integer PRIMARY KEY,
+  name   text NOT NULL,
+  digest text NOT NULL,
+  time   timestamptz NOT NULL DEFAULT now()
+);
+
+-- name: search_here
+SELECT set_config('search_path', 'holdfast, public, pg_temp', true);
+
+-- name: applied
+SELECT digest FROM holdfast.migration WHERE number = :number;
+
+-- name: add_applied
+INSERT INTO holdfast.migration (number, name, digest) VALUES (:number, :name, :digest);

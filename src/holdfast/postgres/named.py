@@ -1,0 +1,65 @@
+"""SQL by name, in PostgreSQL's dialect: `:name` stands for a value, `::type` is a cast."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+
+_WORTH = re.compile(
+    r"--[^\n]*"  # a comment
+    r"|'(?:[^']|'')*'"  # a text
+    r'|"[^"]*"'  # a name in quotes
+    r"|\$(\w*)\$.*?\$\1\$"  # a text between dollars
+    r"|::?\w*"  # a cast or a value
+    r"|%",
+    re.DOTALL,
+)
+_VALUE = re.compile(r"%(?:\((\w+)\)s|(s)|(%))")
+
+
+def statements(module_file: str, name: str | None = None) -> dict[str, str]:
+    """The `-- name: x` sections of the .sql file of this name beside a module (by default, of the module's own name)."""
+    beside = os.path.join(os.path.dirname(module_file), f"{name}.sql") if name else os.path.splitext(module_file)[0] + ".sql"
+    with open(beside, encoding="utf-8") as file:
+        sections = ("\n" + file.read()).split("\n-- name: ")
+    named = [section.partition("\n") for section in sections[1:]]
+    return {title.strip(): _for_the_driver(statement.strip()) for title, _, statement in named}
+
+
+def _for_the_driver(statement: str) -> str:
+    """`:name` as %(name)s, any other percent sign doubled, comments left out."""
+
+    def spelled(found: re.Match[str]) -> str:
+        text = found[0]
+        if text.startswith("--"):
+            return ""
+        if text.startswith(":") and not text.startswith("::") and len(text) > 1 and not text[1].isdigit():
+            before = found.string[found.start() - 1 : found.start()]
+            if not (before.isalnum() or before in ("_", "]", ")")):  # part of an array: a[low:high]
+                return f"%({text[1:]})s"
+        return text.replace("%", "%%")
+
+    return _WORTH.sub(spelled, statement).strip()
+
+
+@lru_cache(2048)
+def numbered(statement: str) -> tuple[bytes, tuple[str, ...] | int]:
+    """The same as the server reads it, with $1 for the first value: the values' names in that order, or how many."""
+    names: dict[str, int] = {}
+    count = 0
+
+    def spelled(found: re.Match[str]) -> str:
+        nonlocal count
+        if found[3]:
+            return "%"
+        if found[2]:
+            count += 1
+            return f"${count}"
+        return f"${names.setdefault(found[1], len(names) + 1)}"
+
+    text = _VALUE.sub(spelled, statement).encode()
+    return text, (tuple(names) if names or not count else count)
+
+
+SQL = statements(__file__, "ground")

@@ -1,0 +1,45 @@
+"""Where memory is kept in PostgreSQL, and who asks: what every transaction begins with."""
+
+from __future__ import annotations
+
+from holdfast.config import without_password
+from holdfast.errors import ConfigError
+from holdfast.note import Record, is_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.config import Config
+
+ANYBODY = "*"  # the agent that sees the scopes of all of them
+
+
+class Store(Record):
+    """An address and a caller."""
+
+    url: str
+    read_url: str = ""
+    tenant: str = "default"
+    agent: str = ""
+    connections: int = 10
+    statement_seconds: float = 30
+
+    def __repr__(self) -> str:
+        """Never a password."""
+        shown = self.replace(url=without_password(self.url), read_url=without_password(self.read_url))
+        return repr(shown) if shown != self else super().__repr__()
+
+
+def store_of(config: Config, agent: str | None, all_agents: bool) -> Store:
+    """The store that the settings name, for this caller."""
+    if not (config.store or "").startswith(("postgresql://", "postgres://")):
+        raise ConfigError("store.url is not the address of a PostgreSQL", "Write it as postgresql://user@host:5432/database")
+    if not is_name(config.tenant):
+        raise ConfigError(f"store.tenant cannot be {config.tenant!r}", "Use letters, digits, dots, dashes and underscores")
+    return Store(
+        url=config.store or "",
+        read_url=config.store_read or "",
+        tenant=config.tenant,
+        agent=ANYBODY if all_agents else agent or "",
+        connections=config.store_connections,
+        statement_seconds=config.store_seconds,
+    )

@@ -1,0 +1,97 @@
+"""What PostgreSQL's errors mean to us. A message names the kind of trouble, never a value, a statement or a password."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+
+from holdfast.errors import Busy, ConfigError, Conflict, Damaged, Denied, DiskTrouble, HoldfastError, InvalidText, Trouble
+
+_AWAY = (  # shut down, crashed, starting, tired of waiting for us, full house, no longer the primary
+    "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "25006",
+)  # fmt: skip
+_OUTRUN = {
+    "40001": "another writer was faster",
+    "40P01": "two writers waited for each other",
+}
+_SHUT_OUT = re.compile(  # a failed login has no SQLSTATE, only words: those of a server, of a pooler before it, of the driver
+    r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|not permitted to log in|permission denied)"
+    r"|FATAL:.*no such (user|database)|no password supplied"
+)
+_NO_SCHEMA = ("3F000", "42P01", "42703", "42883")
+
+
+class Again(Busy):
+    """Nothing was done, because the connection was lost or another writer was faster; whoever asks again may be answered."""
+
+
+def gone(error: BaseException) -> bool:
+    """Whether the server went away, or is no longer the one to write to: another connection may find another."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
+        return False
+    state = error.sqlstate
+    return not shut_out(error) if state is None else state.startswith("08") or state in _AWAY
+
+
+def shut_out(error: BaseException) -> bool:
+    """Whether every server that was asked is there and does not let us in: asking again would not help."""
+    if not isinstance(error, psycopg.OperationalError) or error.sqlstate is not None:
+        return False
+    said, _, each = str(error).partition("All failures were:\n- ")
+    by_host: dict[str, bool] = {}
+    for line in each.split("\n- ") if each else [said]:
+        host = line.partition(", hostaddr:")[0] if each else ""  # which may have several addresses, not all of them in use
+        by_host[host] = by_host.get(host, False) or _SHUT_OUT.search(line) is not None
+    return all(by_host.values())
+
+
+def overtaken(error: BaseException) -> bool:
+    """Whether a replica gave up a question because it had to follow its primary: that one may be asked instead."""
+    return getattr(error, "sqlstate", None) in ("40001", "40P01", "57P04")
+
+
+def ours(error: BaseException) -> BaseException:
+    """An error of PostgreSQL as one of Holdfast's; anything else as it is."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidText("this text cannot be kept in PostgreSQL", "Remove what is not valid Unicode")
+    if not isinstance(error, psycopg.Error):
+        return error
+    if shut_out(error):
+        return ConfigError("the database does not let us in", "Correct store.url: its user, password or database")
+    if gone(error):
+        return Again(f"the database is not there ({_said(error)})", "Try again in a moment, or correct store.url")
+    return _by_state(error, error.sqlstate or "")
+
+
+def _said(error: psycopg.Error) -> str:
+    """The kind of it; where no server answered, why: not where it would stand, since agents read this."""
+    if error.sqlstate:
+        return f"{type(error).__name__}, {error.sqlstate}"
+    said = next(iter(str(error).splitlines()), "no answer").rpartition(": ")[2]
+    return re.sub(r'\s*"[^"]*"', "", said).strip()[:200]  # in quotes are names
+
+
+def _by_state(error: psycopg.Error, state: str) -> HoldfastError:
+    kind = f"{type(error).__name__}, {state}"
+    if state in _OUTRUN:
+        return Again(_OUTRUN[state], "Try again in a moment")
+    if state == "55P03":
+        return Busy("another writer has held the same rows for too long", "Try again in a moment")
+    if state == "57014":
+        return Busy("the database took longer than it may", "Ask for less, or set store.statement_seconds higher")
+    if state.startswith("53"):
+        return DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
+    if state.startswith(("58", "XX001", "XX002")):
+        return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
+    if state.startswith("28") or state == "3D000":
+        return ConfigError(f"the database does not let us in ({kind})", "Correct store.url: its user, password or database")
+    if state in _NO_SCHEMA:
+        return Trouble(f"the database is not as this Holdfast expects it ({kind})", "Run `holdfast migrate`")
+    if state == "42501":
+        return Denied("the database does not allow this here", "Grant holdfast_app to the login of store.url")
+    if state == "23505":
+        return Conflict("somebody else wrote the same at the same time", "Try again")
+    if isinstance(error, psycopg.DataError) and state in ("", "22021", "22P05"):
+        return InvalidText("this cannot be kept in PostgreSQL", "Remove NUL characters and what is not valid Unicode")
+    return Trouble(f"the database refused ({kind})", "Look into the server's log")

@@ -1,0 +1,141 @@
+"""Many at once: notes and turns sent some hundreds at a time, notes told line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from holdfast import guard, history, storing
+from holdfast.desk import Desk
+from holdfast.errors import Denied, HoldfastError, NoScope, NotFound, UsageError
+from holdfast.leaf import Draft
+from holdfast.note import Logged, Note, Progress, Record, Stored
+from holdfast.remote import spelling
+from holdfast.remote.records import made
+from holdfast.remote.refusals import error_of
+from holdfast.remote.wire import Wire, encoded
+
+_ROWS, _BYTES = 500, 3 * 1024 * 1024  # what a gateway keeps as one: all of it, or none
+_FEW = 20
+_TURNS, _TURN_BYTES = 1000, 8 * 1024 * 1024
+T = TypeVar("T")
+Noted = Callable[[str, str], Note]
+Listed = Callable[[dict[str, Any]], Iterator[Note]]
+
+
+class Row(Record):
+    """A note on its way: through the gate, and as its line."""
+
+    draft: Draft
+    line: bytes
+
+
+def rows(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, redact: bool) -> list[Row]:
+    """All of them through the gate before the first is sent; an error names the bad one."""
+    given = list(notes)
+    plain = [_without_sources(note) for note in given]  # what a note came from is weighed where that stands
+    found = []
+    for draft, note in zip(storing.gated(desk, plain, origin, redact), given, strict=True):
+        body = {**spelling.of_draft(draft, draft.key), "made_from": spelling.sources(note.get("made_from"))}
+        found.append(Row(draft, encoded({name: value for name, value in body.items() if value is not None}) + b"\n"))
+    return found
+
+
+def _without_sources(note: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(note, Mapping):
+        raise UsageError(f"a note is a mapping, not {type(note).__name__}", 'Such as {"text": "..."}')
+    return {name: value for name, value in note.items() if name != "made_from"}
+
+
+def kept(wire: Wire, whose: dict[str, str], rows: list[Row], kind: str, noted: Noted, listed: Listed) -> list[Stored]:
+    """Send them, a few hundred as one; each with what became of it."""
+    keys = list(dict.fromkeys([row.draft.key for row in rows]))
+    before = _found(keys, kind, noted, listed)
+    for batch in _batches([(len(row.line), row.line) for row in rows], _ROWS, _BYTES):
+        _import(wire, whose, kind, b"".join(batch))
+    after = _found(keys, kind, noted, listed)
+    return [_stored(row.draft, before.get(row.draft.key), after) for row in rows]
+
+
+def exported(wire: Wire, whose: dict[str, str], query: dict[str, Any], progress: Progress) -> Iterator[dict[str, Any]]:
+    """Every note as it comes; the connection is let go when nobody wants more."""
+    progress.start("exporting", 0)
+    try:
+        with wire.lines("GET", "/v1/export", query=query, whose=whose) as lines:
+            for line in lines:
+                progress.step()
+                yield {"redacted": [], **line}
+    finally:
+        progress.end()
+
+
+def logged(
+    desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, kind: str, redact: bool,
+    ask: Callable[..., Any],
+) -> Logged:  # fmt: skip
+    """Turns, each through the gate first."""
+    named = session if session is not None else desk.session
+    if named is None:
+        raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
+    said, redacted = [], 0
+    for turn in history.gated(given, redact):
+        clean = guard.cleaned(turn.text) if redact else turn.text
+        redacted += clean != turn.text
+        fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": clean}
+        said.append((len(clean), {name: value for name, value in fields.items() if value is not None}))
+    told = Logged(named, client or desk.client or "", 0, 0, "")
+    body = {"scope": kind, "session": named, **({"client": client or desk.client} if client or desk.client else {})}
+    for batch in list(_batches(said, _TURNS, _TURN_BYTES)) or [[]]:
+        one = made(Logged, ask("POST", "/v1/history", {**body, "turns": batch}, once=True))
+        told = one.replace(added=told.added + one.added, known=told.known + one.known, redacted=told.redacted + one.redacted)
+    return told.replace(redacted=max(told.redacted, redacted))
+
+
+def _import(wire: Wire, whose: dict[str, str], kind: str, data: bytes) -> None:
+    for line in wire.lines_once("POST", "/v1/import", data, query={"scope": kind, "own": True}, whose=whose):
+        if isinstance(line, dict) and "problem" in line:
+            raise error_of(200, {}, line["problem"])
+
+
+def _batches(sized: list[tuple[int, T]], most: int, most_bytes: int) -> Iterator[list[T]]:
+    batch: list[T] = []
+    room = most_bytes
+    for size, one in sized:
+        if batch and (len(batch) == most or size > room):
+            yield batch
+            batch, room = [], most_bytes
+        batch.append(one)
+        room -= size
+    if batch:
+        yield batch
+
+
+def _found(keys: list[str], kind: str, noted: Noted, listed: Listed) -> dict[str, Note]:
+    """Those of the notes that are there: a few one by one, many out of the list."""
+    found: dict[str, Note] = {}
+    if len(keys) <= _FEW:
+        for key in keys:
+            try:
+                found[key] = noted(kind, key)
+            except (NotFound, Denied):
+                pass
+        return found
+    wanted = set(keys)
+    for note in listed({"scope": kind}):
+        if note.key in wanted:
+            found[note.key] = note
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def _stored(draft: Draft, old: Note | None, after: dict[str, Note]) -> Stored:
+    new = after.get(draft.key)
+    if new is None:
+        raise _gone(draft.key)
+    action = "created" if old is None else "unchanged" if old.version == new.version else "updated"
+    return Stored(action, new, draft.redacted)
+
+
+def _gone(key: str) -> HoldfastError:
+    return NotFound(f"{key!r} was kept, and is gone or out of reach by now", "Somebody else forgot it meanwhile")

@@ -1,0 +1,66 @@
+"""One suite for every store: whatever stands here is asked of a folder and of a PostgreSQL alike.
+
+Where the two differ by design, a test says so by asking `store` and stating what each of them does; none is passed over
+in silence. What only a folder has (a person's editor, `mv`, deleting index.db) is tested in tests/test_sync.py and
+tests/test_index.py, what only PostgreSQL has in tests/test_postgres_*.py.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from holdfast.note import Scope
+
+STORES = ["folder", "postgres"]
+
+
+TENANTS = count(1)
+
+
+@pytest.fixture(scope="session")
+def one_database(postgres_databases):
+    """One for all of these tests: each is a tenant of its own, and sees nothing of the others."""
+    from holdfast.postgres.pool import hang_up
+
+    url = postgres_databases.fresh()
+    yield url
+    hang_up(url)
+    postgres_databases.drop(url)
+
+
+@pytest.fixture(params=STORES)
+def store(request, monkeypatch):
+    """Which store it is; every process the test starts finds the same one."""
+    if request.param == "postgres":
+        monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("one_database"))
+        monkeypatch.setenv("HOLDFAST_TENANT", f"tenant-{next(TENANTS)}")
+    return request.param
+
+
+@pytest.fixture
+def open_any(store, open_memory):
+    """Opens callers of one store, and closes them when the test is over."""
+    return open_memory
+
+
+@pytest.fixture
+def any_memory(open_any):
+    return open_any()
+
+
+@pytest.fixture
+def person(open_any):
+    """The same project, and a person who speaks."""
+    return open_any(origin="user")
+
+
+@pytest.fixture
+def bytes_of():
+    """The document that a note is, byte for byte."""
+
+    def read(memory, key, scope=Scope("project", "demo")):
+        return memory._desk.shelf.read(scope, key).data
+
+    return read

@@ -1,0 +1,162 @@
+"""Two clocks, facts and the graph; of every store."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import NotFound, UsageError
+
+
+def texts(answer):
+    return [hit.text for hit in answer]
+
+
+@pytest.fixture
+def colours(any_memory, clock):
+    """A door that was red from March, as was said in May, and green from June, as was said on the tenth."""
+    any_memory.store("the door is red", key="door", valid_from="2026-03-01")
+    clock.set("2026-06-10T09:00:00Z")
+    any_memory.store("the door is green", key="door", valid_from="2026-06-01")
+    return any_memory
+
+
+@pytest.mark.parametrize(
+    ("as_of", "told"), [("2026-02-28", None), ("2026-03-01", "red"), ("2026-05-31", "red"), ("2026-06-01", "green"),
+                        ("2026-06-01T01:30:00+02:00", "red"), ("2030-01-01", "green")],
+)  # fmt: skip
+def test_as_of_answers_with_what_was_true_then(colours, as_of, told):
+    wanted = [f"the door is {told}"] if told else []
+    assert texts(colours.recall("door", as_of=as_of)) == wanted
+    assert texts(colours.recall(mode="recent", as_of=as_of)) == wanted
+    if told:
+        assert colours.get("door", as_of=as_of).text == wanted[0]
+    else:
+        with pytest.raises(NotFound):
+            colours.get("door", as_of=as_of)
+
+
+@pytest.mark.parametrize(
+    ("known_at", "told"), [("2026-04-30", None), ("2026-05-01", "red"), ("2026-06-09", "red"), ("2026-06-10", "green")]
+)
+def test_known_at_answers_with_what_was_recorded_by_then(colours, known_at, told):
+    wanted = [f"the door is {told}"] if told else []
+    assert texts(colours.recall("door", known_at=known_at)) == wanted
+    assert texts(colours.recall(mode="recent", known_at=known_at)) == wanted
+
+
+def test_both_clocks_together_say_what_was_believed_then_about_another_time(colours):
+    assert texts(colours.recall("door", as_of="2026-06-05", known_at="2026-06-05")) == ["the door is red"]
+    assert texts(colours.recall("door", as_of="2026-06-05", known_at="2026-06-11")) == ["the door is green"]
+    assert texts(colours.recall("door", as_of="2026-04-01", known_at="2026-04-01")) == []
+
+
+def test_an_answer_about_then_carries_its_interval_and_cites_the_history(colours):
+    (hit,) = colours.recall("door", as_of="2026-04-01")
+    assert (hit.kind, hit.valid_from, hit.valid_to) == ("past", "2026-03-01T00:00:00Z", "2026-06-01T00:00:00Z")
+    path, _, lines = hit.citation.rpartition(":")
+    first, last = map(int, lines.split("-"))
+    assert colours.read(path, first, last - first + 1).text.strip() == "the door is red"
+
+
+def test_a_text_with_an_end_is_not_recalled_after_it(any_memory, clock):
+    any_memory.store("the sale is on", key="sale", valid_from="2026-04-01", valid_to="2026-05-15")
+    assert len(any_memory.recall("sale")) == 1
+    clock.set("2026-05-15T00:00:00Z")
+    assert len(any_memory.recall("sale")) == len(any_memory.recall(mode="recent")) == 0
+    assert len(any_memory.recall("sale", as_of="2026-05-14")) == 1
+
+
+def test_the_labels_of_a_version_are_those_it_had_then(any_memory, clock):
+    any_memory.store("the door is red", key="door", tags="paint", type="user")
+    clock.forward(days=10)
+    any_memory.store("the door is green", key="door", tags="metal", type="reference")
+    assert texts(any_memory.recall("door", as_of="2026-05-02", tags="paint", type="user")) == ["the door is red"]
+    assert texts(any_memory.recall("door", as_of="2026-05-02", tags="metal")) == []
+    assert texts(any_memory.recall(mode="recent", as_of="2026-05-02", type="user")) == ["the door is red"]
+
+
+def test_a_date_that_is_none_is_refused_before_any_work(any_memory):
+    for bad in ("soon", "2026-13-01", "", 5):
+        with pytest.raises(UsageError):
+            any_memory.recall("x", as_of=bad)
+        with pytest.raises(UsageError):
+            any_memory.store("x", valid_from=bad)
+
+
+# --- facts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_value_closes_the_old_one_and_names_what_retired_it(any_memory):
+    any_memory.fact("Telegram", "status", "disabled", on="2026-03-20")
+    done = any_memory.fact("Telegram", "status", "enabled", on="2026-03-27")
+    assert [(one.value, one.valid_to) for one in done.retired] == [("disabled", "2026-03-27")]
+    assert "- ~~[2026-03-20] status: disabled~~ superseded 2026-03-27" in any_memory.get("telegram").text
+    was, now = any_memory.facts("telegram", history=True)
+    assert (was.value, was.retired_by, now.value, now.valid_to) == ("disabled", done.retired[0].retired_by, "enabled", None)
+
+
+def test_facts_are_told_as_of_a_day(any_memory):
+    any_memory.fact("Door", "colour", "red", on="2026-01-01")
+    any_memory.fact("Door", "colour", "green", on="2026-03-01")
+    assert [one.value for one in any_memory.facts("Door")] == ["green"]
+    assert [one.value for one in any_memory.facts("door", as_of="2026-02-01")] == ["red"]
+    assert any_memory.facts("Door", as_of="2025-12-31") == []
+
+
+def test_an_earlier_fact_slots_into_history(any_memory):
+    any_memory.fact("Door", "colour", "green", on="2026-03-01")
+    any_memory.fact("Door", "colour", "red", on="2026-01-01")
+    assert [one.value for one in any_memory.facts("Door")] == ["green"]
+    assert [one.value for one in any_memory.facts("Door", as_of="2026-02-01")] == ["red"]
+
+
+def test_several_values_at_once_only_when_asked(any_memory):
+    any_memory.fact("Team", "member", "Ada", on="2026-01-01")
+    any_memory.fact("Team", "member", "Bob", on="2026-01-02", many=True)
+    assert {one.value for one in any_memory.facts("team")} == {"Ada", "Bob"}
+    any_memory.fact("Team", "member", "Cleo", on="2026-01-03")
+    assert "Cleo" in {one.value for one in any_memory.facts("team")}
+
+
+def test_the_same_fact_again_changes_nothing(any_memory, bytes_of):
+    any_memory.fact("Door", "colour", "red", on="2026-01-01")
+    before = bytes_of(any_memory, "door")
+    assert any_memory.fact("Door", "colour", "red", on="2026-01-01").action == "unchanged"
+    assert bytes_of(any_memory, "door") == before
+
+
+@pytest.mark.parametrize("where", ["note", "file"])
+def test_a_dated_line_in_any_note_or_file_is_a_fact(any_memory, where):
+    text = "# Telegram\n\n- [2026-03-27] status: enabled\n- ~~[2026-03-20] status: disabled~~ superseded 2026-03-27\n"
+    if where == "note":
+        any_memory.store(text, key="any")
+    else:
+        any_memory.files.create("deep/any.md", text)
+    (fact,) = any_memory.facts("telegram")
+    assert (fact.label, fact.value, fact.valid_from) == ("status", "enabled", "2026-03-27")
+    assert len(any_memory.facts(label="STATUS", history=True)) == 2
+
+
+def test_facts_follow_the_current_text_and_go_with_their_note(any_memory):
+    any_memory.store("# Door\n\n- [2026-01-01] colour: red", key="k")
+    any_memory.store("# Door\n\n- [2026-01-01] size: big", key="k")
+    assert [one.label for one in any_memory.facts("door")] == ["size"]
+    any_memory.forget("k")
+    assert any_memory.facts() == []
+
+
+def test_links_make_a_graph_under_any_of_their_names(any_memory):
+    any_memory.fact("Telegram", "owner", "[[Ada]]", on="2026-01-01")
+    any_memory.fact("Ada Lovelace", "alias", "Ada", on="2026-01-01")
+    any_memory.fact("Ada Lovelace", "team", "[[Platform]]", on="2026-02-01")
+    graph = any_memory.graph("ada", depth=2)
+    assert graph.start == "Ada Lovelace"
+    assert {entity.name for entity in graph.entities} == {"Ada Lovelace", "Telegram", "Platform"}
+    assert [edge.label for edge in any_memory.path("telegram", "platform")] == ["owner", "team"]
+    assert any_memory.path("telegram", "platform", as_of="2026-01-15") == []
+
+
+def test_a_subject_may_be_called_anything(any_memory):
+    for subject in ("O'Brien; --", "100% %s", "東京", "a: b"):
+        any_memory.fact(subject, "kind", "thing", on="2026-01-01")
+        assert [one.value for one in any_memory.facts(subject)] == ["thing"], subject

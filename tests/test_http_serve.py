@@ -1,0 +1,305 @@
+"""`holdfast serve` as a person starts it: the first token, where it listens, its log, and how it stops."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from holdfast import Memory
+from holdfast.doors.http.timely import Timely
+from holdfast.doors.http.workers import Workers
+from http_gateway import Client
+from mcp_raw import HOLDFAST
+
+
+class Process:
+    """A server of its own: its port, what it printed, and what it logged so far."""
+
+    def __init__(self, home, tmp_path, *words, env=()):
+        self.process = subprocess.Popen(
+            [*HOLDFAST, "serve", "--port", "0", "--home", str(home), *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, **dict(env)},
+        )  # fmt: skip
+        self.log, self.said = [], []
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream, kept))
+            for stream, kept in ((self.process.stderr, self.log), (self.process.stdout, self.said))
+        ]
+        for reader in self._readers:
+            reader.start()
+        self.port = int(re.search(r"http://\S+:(\d+)", self.line("listening")).group(1))
+        self.ask = Client(self.port)
+
+    def _read(self, stream, kept):
+        for line in stream:
+            kept.append(line)
+
+    def line(self, words):
+        """The first line of the log with these words, once it is there."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            for line in list(self.log):
+                if words in line:
+                    return line
+            assert self.process.poll() is None, self.log
+            time.sleep(0.01)
+        raise AssertionError(f"nothing of {words!r} in {self.log}")
+
+    def stop(self, sign=signal.SIGTERM):
+        self.process.send_signal(sign)
+        return self.ended()
+
+    def ended(self):
+        code = self.process.wait(60)
+        for reader in self._readers:
+            reader.join(20)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
+
+    @property
+    def token(self):
+        return re.search(r"hf_\S{8}_[A-Za-z0-9_-]{43}", "".join(self.said)).group()
+
+
+@contextmanager
+def started(home, tmp_path, *words, **given):
+    one = Process(home, tmp_path, *words, **given)
+    try:
+        yield one
+    finally:
+        if one.process.poll() is None:
+            one.stop()
+
+
+@pytest.mark.promise("A1")
+def test_the_first_start_shows_the_operators_token_once_and_no_log_has_it(home, tmp_path):
+    with started(home, tmp_path) as one:
+        deadline = time.monotonic() + 20
+        while not one.said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        token = one.token
+        client = Client(one.port, token)
+        assert client.post("/gateway/memory", {"key": "k", "value": "Harbour words."}).status == 200
+        assert one.stop() == 0
+        assert token not in "".join(one.log) and "Harbour" not in "".join(one.log)
+        rows = [json.loads(line) for line in one.log]
+        assert rows[0]["event"] == "listening" and rows[1]["route"] == "POST /gateway/memory" and rows[1]["status"] == 200
+    assert token not in "".join(path.read_bytes().decode("latin-1") for path in home.rglob("*") if path.is_file())
+    with started(home, tmp_path) as one:
+        assert Client(one.port, token).get("/gateway/memory").json["memory"][0]["value"] == "Harbour words."
+        assert one.stop(signal.SIGINT) == 0
+        assert one.said == []
+
+
+def test_with_json_the_address_and_the_token_come_as_one_document(home, tmp_path):
+    with started(home, tmp_path, "--json") as one:
+        one.stop()
+        told = json.loads("".join(one.said))
+        assert told["agent"] == "operator" and told["token"] == one.token and told["url"].endswith(f":{one.port}")
+
+
+@pytest.mark.promise("promise-6")
+def test_it_listens_on_loopback_and_goes_by_no_other_name(home, tmp_path):
+    with started(home, tmp_path, "--allow-host", "memory.example", "--allow-origin", "https://page.example") as one:
+        listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        mine = [row[1] for row in listening if row[3] == "0A" and int(row[1].split(":")[1], 16) == one.port]
+        assert mine == [f"0100007F:{one.port:04X}"]
+        assert one.ask.get("/healthz", Host="memory.example", Origin="https://page.example").status == 200
+        assert one.ask.get("/healthz", Host="evil.example").status == 421
+
+
+def test_a_port_that_is_taken_or_does_not_exist_is_said(home, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for given, code, says in [(port, 4, "cannot listen"), ("99999", 2, "no port 99999")]:
+            words = [*HOLDFAST, "serve", "--port", given, "--home", str(home)]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+            assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr
+            assert "hf_" not in done.stdout  # the first token is shown by one that listens
+
+
+def test_a_write_under_way_is_finished_before_it_stops(home, tmp_path):
+    with started(home, tmp_path, "--json") as one:
+        deadline = time.monotonic() + 20
+        while not one.said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        token = one.token
+        Client(one.port, token).post("/gateway/memory", {"key": "first", "value": "There is a home."})
+        body = json.dumps({"key": "late", "value": "Kept while it was told to stop."}).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=60)
+        connection.putrequest("POST", "/gateway/memory")
+        for name, value in (("Authorization", f"Bearer {token}"), ("Content-Type", "application/json"),
+                            ("Content-Length", str(len(body)))):  # fmt: skip
+            connection.putheader(name, value)
+        connection.endheaders()
+        connection.send(body[:10])
+        for _ in range(3):  # what came before this is under way when this has been answered
+            one.ask.get("/healthz")
+        one.process.send_signal(signal.SIGTERM)
+        while True:  # until nobody new is let in
+            try:
+                socket.create_connection(("127.0.0.1", one.port), 5).close()
+            except OSError:
+                break
+            assert time.monotonic() < deadline
+        connection.send(body[10:])
+        said = connection.getresponse()
+        assert said.status == 200 and json.loads(said.read())["action"] == "created"
+        connection.close()
+        assert one.ended() == 0
+    with Memory(home, agent="operator", project="demo") as memory:
+        assert memory.get("late", scope="agent").text == "Kept while it was told to stop."
+
+
+@pytest.mark.promise("N11")
+def test_it_archives_what_expired_and_answers_for_commands_that_come_and_go(home, tmp_path, clock):
+    clock.set("2020-01-01T00:00:00Z")
+    with Memory(home, project="demo") as memory:
+        memory.store("Long ago.", key="old")
+    with started(home, tmp_path) as one:
+        deadline = time.monotonic() + 30
+        archive = home / "shelf" / "projects" / "demo" / "archive"
+        while not (archive.is_dir() and list(archive.iterdir()) and (home / "run" / "resident.sock").exists()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        one.stop()
+    assert not (home / "run" / "resident.sock").exists()
+
+
+def children(pid):
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def test_several_workers_answer_on_one_port_and_one_that_dies_is_started_again(home, tmp_path):
+    with started(home, tmp_path, "--json", "--workers", "3") as one:
+        deadline = time.monotonic() + 60
+        while not one.said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        client = Client(one.port, one.token)
+        for number in range(20):
+            assert client.post("/gateway/memory", {"key": f"k{number}", "value": f"Thing {number}."}).status == 200
+        assert len(client.get("/gateway/memory").json["memory"]) == 20
+        first = children(one.process.pid)
+        assert len(first) == 3
+        killed = min(first)
+        os.kill(killed, signal.SIGKILL)
+        one.line("worker died")
+        while len(now := children(one.process.pid)) < 3 or killed in now:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert client.get("/audit/verify").json["ok"] is True
+        assert one.stop() == 0
+        assert not [child for child in now if Path(f"/proc/{child}").exists()]
+
+
+def test_whom_the_server_was_started_for_says_nothing_about_its_callers(home, tmp_path):
+    env = {f"HOLDFAST_{name}": f"the-servers-{name.lower()}" for name in ("PROJECT", "SESSION", "AGENT", "CLIENT")}
+    with started(home, tmp_path, "--json", env=env) as one:
+        deadline = time.monotonic() + 20
+        while not one.said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        client = Client(one.port, one.token)
+        assert client.post("/v1/notes", {"text": "Nowhere."}).code == "no_scope"
+        assert client.post("/v1/notes", {"text": "Nowhere.", "scope": "session"}).code == "no_scope"
+        assert "the-servers" not in client.post("/v1/notes", {"text": "Mine.", "scope": "agent"}).data.decode()
+
+
+def test_what_libraries_say_is_one_line_without_a_word_of_a_request(home, tmp_path):
+    with started(home, tmp_path, "--json") as one:
+        deadline = time.monotonic() + 20
+        while not one.said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        client = Client(one.port, one.token)
+        for body in (b"the combination", b'{"jsonrpc": "2.0", "id": 1, "method": "combination"}', b'{"combination": 1}'):
+            said = client("POST", "/mcp", raw=body, Accept="application/json, text/event-stream")
+            assert 200 <= said.status < 500
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": "memory_recall", "arguments": {"query": "combination"}}}  # fmt: skip
+        data = json.dumps(call).encode()
+        for sent in (data, data[:-1]):  # and hangs up: after the body, and in it
+            with socket.create_connection(("127.0.0.1", one.port), 30) as connection:
+                connection.sendall(
+                    f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {one.token}\r\n"
+                    "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+                    f"Content-Length: {len(data)}\r\n\r\n".encode() + sent
+                )
+        for _ in range(3):
+            client.get("/healthz")
+        assert one.stop() == 0
+        assert "combination" not in "".join(one.log)
+        assert all(json.loads(line)["event"] for line in one.log)  # and no traceback of many lines
+
+
+@contextmanager
+def timely(monkeypatch, seconds):
+    """A server with nothing behind it, on which a head has so long to come."""
+    monkeypatch.setattr("holdfast.doors.http.timely.SECONDS", seconds)
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="off", http=Timely)
+    with config.bind_socket() as listening:
+        listening.listen()
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\nHost:"])
+def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head):
+    with timely(monkeypatch, 0.3) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
+        connection.sendall(head)
+        assert connection.recv(1000) == b""  # and not after the 30 seconds that this waits
+    with timely(monkeypatch, 2) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            said = b""
+            while not said.endswith(b"ok"):
+                said += (piece := connection.recv(1000))
+                assert piece
+        if head:
+            connection.sendall(head)  # after an answer too
+            assert connection.recv(1000) == b""
+
+
+def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_path):
+    born = []
+
+    class Told(Workers):
+        def _start_again(self):
+            os.kill(os.getpid(), signal.SIGTERM)  # after it was seen that nobody had said to stop
+            super()._start_again()
+
+    def work():
+        os._exit(0)
+
+    before = {sign: signal.getsignal(sign) for sign in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        workers = Told(1, work, born.append)
+        workers.run()
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+    assert born == [0]  # one died, and none was started after it was told to stop
