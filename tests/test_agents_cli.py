@@ -279,6 +279,20 @@ def test_two_agents_are_told_apart_by_more_than_case_and_none_is_named_by_a_secr
     assert said.code != 0 and secret not in said.err + said.out
 
 
+@pytest.mark.promise("A1")
+def test_while_an_old_token_is_still_good_the_list_shows_it_too(holdfast, clock):
+    old = holdfast("agent", "add", "reviewer", "--role", "secretary", "--json").json["token_id"]
+    new = holdfast("agent", "rotate", "reviewer", "--grace", "24", "--json").json["token_id"]
+    rows = [line for line in holdfast("agent", "list").out.splitlines() if "reviewer" in line]
+    assert [next(id for id in (old, new) if id in row) for row in rows] == [old, new]
+    assert "2026-05-02" in rows[0] and "never" in rows[1]
+    clock.forward(days=2)
+    said = holdfast("agent", "list").out
+    assert new in said and old not in said
+    holdfast("agent", "revoke", "reviewer")
+    assert [word in holdfast("agent", "list").out for word in (new, "revoked", old)] == [True, True, False]
+
+
 def test_a_command_about_this_home_says_so_where_the_settings_name_a_gateway(holdfast, monkeypatch, home):
     monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
     for words in (["agent", "list"], ["role", "list"], ["audit", "list"]):

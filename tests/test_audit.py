@@ -24,7 +24,7 @@ from holdfast.errors import Busy, Conflict, Damaged, Trouble
 from holdfast.ledger import Ledger, mark
 from holdfast.ledger.audit import Decision
 from holdfast.ledger.done import DOUBTFUL, NEW, REVIEWED, TAKEN
-from holdfast.ledger.verify import glance, verify
+from holdfast.ledger.verify import glance, newest, verify
 
 NOW = 1_800_000_000
 
@@ -127,7 +127,7 @@ def test_asking_an_absent_home_answers_empty_and_makes_nothing(audit, home):
     assert (audit.head(), audit.last(), audit.noted()) == (None, None, None)
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.head) == (True, 0, "")
-    assert glance(audit) == ""
+    assert glance(audit) == newest(audit) == ""
     assert not home.exists()
 
 
@@ -271,6 +271,7 @@ def test_the_verdict_names_the_place(filled, intruder):
     verdict = verify(filled)
     assert verdict.problems == ("rows 4 to 6 are missing", "row 9 is not what was written, or the one before it is not")
     assert glance(filled) == ""  # both ends still agree; only a walk finds it
+    assert newest(filled) == "rows 4 to 6 are missing" and "row 9" in newest(filled, 4) and newest(filled, 3) == ""
 
 
 @pytest.mark.promise("A3")

@@ -48,11 +48,11 @@ class StubMemory:
     def __exit__(self, *error):
         pass
 
-    def log(self, turns, *, session):
+    def log(self, turns, *, session, redact):
         self.logged += [(session, turn) for turn in turns]
         self.texts |= {turn["id"]: turn["text"] for turn in turns}
 
-    def store_many(self, notes):
+    def store_many(self, notes, redact):
         self.stored += notes
         self.texts |= {note["key"]: note["text"] for note in notes}
 

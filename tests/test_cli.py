@@ -839,7 +839,8 @@ def test_doctor_is_content_with_a_good_home(holdfast, home):
     said = holdfast("doctor")
     assert (said.code, said.out) == (0, f"all is well in {home}\n")
     assert holdfast("doctor", "--json").json == {
-        "quarantined": 0, "ok": True, "home": str(home), "disabled": False, "problems": []
+        "quarantined": 0, "ok": True, "home": str(home), "disabled": False, "problems": [],
+        "transcripts": {"bytes": 0, "looked_at": 0},
     }  # fmt: skip
 
 
@@ -955,7 +956,8 @@ def test_config_never_shows_the_key_of_an_endpoint(holdfast, home, monkeypatch):
         ("default,use", "default is a list itself (static,minilm,use)"), ("minilm,none", "none means no embedder at all"),
         ("minilm,", "an empty name"), ("", "names no embedder"), ("onnx:/nowhere", "no model.onnx in the folder"),
         ("minilm,endpoint:m@http://h/v1", "stand alone"), ("endpoint:m@http://h/v1,minilm", "stand alone"),
-        ("endpoint:m@http://user:hunter2@h/v1", "no user"), ("endpoint:m", "endpoint:MODEL@URL"), ("fastembed:", "the name"),
+        ("endpoint:m@http://user:hunter2@h/v1", "without user"), ("endpoint:m", "endpoint:MODEL@URL"),
+        ("fastembed:", "the name"),
     ],
 )  # fmt: skip
 def test_config_refuses_what_cannot_be_an_embedder(holdfast, home, value, said):

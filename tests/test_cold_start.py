@@ -56,6 +56,11 @@ def test_a_plain_command_imports_nothing_heavy(imported, words):
     assert {name for name in HEAVY if any(one == name or one.startswith(f"{name}.") for one in loaded)} == set()
 
 
+def test_a_question_of_plain_words_needs_no_regular_expressions(imported):
+    imported("store", "The harbour tide opens at six.", "--key", "k")
+    assert "re" not in imported("recall", "Harbour tide?", "--mode", "keyword")
+
+
 def test_the_first_store_of_all_imports_nothing_heavy(imported):
     assert imported("store", "some text") & HEAVY == set()
 

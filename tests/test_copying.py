@@ -17,6 +17,7 @@ from holdfast.ledger.sqlite import Ledger
 from holdfast.ledger.verify import verify
 from holdfast.note import Progress
 from holdfast.porter import Porter
+from holdfast.postgres.pool import hang_up
 from mcp_raw import HOLDFAST
 
 WORDS = "zanzibarqvx7 is the word that must be gone for good"
@@ -253,6 +254,27 @@ def test_an_audit_goes_to_its_own_tenant_only_and_memory_without_one_to_any(full
     assert (back.documents, back.records, back.audit_rows) == (1, 0, 0)
 
 
+@pytest.mark.parametrize("may", [True, False], ids=["owner", "clerk"])
+def test_what_was_brought_is_counted_where_the_login_may_so_that_the_first_questions_are_planned_well(
+    full, postgres_url, postgres_databases, settings, may
+):
+    server, name = postgres_databases.server, postgres_url.rpartition("/")[2]
+    counted = "SELECT min(reltuples), max(reltuples) FROM pg_class WHERE relname IN ('document', 'line', 'receipts')"
+    if not may:
+        server.sql("DROP ROLE IF EXISTS copyist")
+        server.sql("CREATE ROLE copyist LOGIN IN ROLE holdfast_app")
+        server.sql("REVOKE MAINTAIN ON ALL TABLES IN SCHEMA holdfast FROM holdfast_app", name)
+    before = server.sql(counted, name)
+    try:
+        copying.copy(str(full), postgres_url if may else server.url(name, "copyist"), settings)
+    finally:
+        if not may:
+            hang_up(server.url(name, "copyist"))
+            server.sql("DROP ROLE copyist")
+    ((least, most),) = after = server.sql(counted, name)
+    assert (least >= 1 and most >= 40) if may else after == before
+
+
 def test_another_note_in_postgres_under_the_same_name_is_refused_too(full, postgres_url, tmp_path, settings):
     with Memory(config=settings.replace(store=postgres_url), project="demo", cwd=tmp_path) as memory:
         memory.store("another harbour", key="harbour")
@@ -268,11 +290,20 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_copied(full, tmp_path, set
         file.truncate(11 * 1024 * 1024)
     os.symlink("/etc/passwd", full / "shelf/projects/demo/notes/link.md")
     (full / "shelf" / "stray").mkdir()
+    (full / "shelf/global/loose.md").write_text("nobody finds this")
+    (full / "shelf/projects/demo/files/deep").mkdir(exist_ok=True, parents=True)
+    os.symlink("/etc", full / "shelf/projects/demo/files/deep/x")
+    os.symlink("/etc/passwd", full / "shelf/projects/demo/transcripts/c/y.jsonl")
     with open(os.fsencode(full) + b"/shelf/global/notes/\xff.md", "w") as file:
         file.write("nobody can ask for this")
     done = copying.copy(str(full), str(tmp_path / "target"), settings)
-    assert [one.rpartition(": ")[2] for one in done.left] == ["no scope", "a name that is not UTF-8", "cannot be read"]
-    assert done.left[0].startswith("stray") and done.left[2].startswith("global/files/huge.bin")
+    assert [one.rpartition(": ")[2] for one in done.left] == [
+        "no scope", "a name that is not UTF-8", "stands where no memory does",
+        *["a link, or something else that is no file"] * 3, "cannot be read",
+    ]  # fmt: skip
+    named = ["stray", "b'", "global/loose.md", "projects/demo/files/deep/x", "projects/demo/notes/link.md"]
+    named += ["projects/demo/transcripts/c/y.jsonl", "global/files/huge.bin"]
+    assert all(one.startswith((name, "'")) for one, name in zip(done.left, named, strict=True))
     assert (tmp_path / "target/shelf/projects/demo/notes/harbour.md").exists()
     assert not (tmp_path / "target/shelf/projects/demo/notes/link.md").exists()
 

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import strategies as some
-from holdfast import facts, guard
-from holdfast.errors import Refused
+from holdfast import Memory, facts, guard
+from holdfast.errors import Refused, SecretFound
 from holdfast.facts import Dated
 from holdfast.note import Scope
 
@@ -334,3 +334,46 @@ def test_a_day_and_its_first_second_are_the_same_date():
     assert values_at(text, "s", "2026-03-01") == ["B"]
     text = said("", ("s", "A", "2026-03-01"), ("s", "B", "2026-03-01T00:00:00Z"))
     assert values_at(text, "s", "2026-03-01") == ["B"]
+
+
+# --- a value that looks like a secret -----------------------------------------------------------------------------------
+
+VALUE = "Xk93!mmQ2zLp"
+
+
+def test_a_fact_whose_value_is_a_secret_is_refused_or_stated_without_it(memory):
+    with pytest.raises(SecretFound, match="--redact"):
+        memory.fact("Harbour", "password", VALUE)
+    stated = memory.fact("Harbour", "password", VALUE, redact=True)
+    assert stated.redacted and stated.fact.value == f"[REDACTED:{stated.redacted[0]}]"
+    assert memory.facts("Harbour")[0].value == stated.fact.value
+    assert memory.fact("Harbour", "password", VALUE, redact=True).action == "unchanged"
+    assert memory.fact("Harbour", "depth", "12 m", redact=True).redacted == ()
+
+
+def test_a_name_that_holds_a_secret_is_refused_all_the_same(memory):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with pytest.raises(SecretFound):
+        memory.fact(f"Account {token}", "state", "open", redact=True)
+
+
+def test_every_door_states_it_without_the_secret(memory, home, gateway, capsys):
+    from holdfast.doors.cli import main
+    from holdfast.doors.mcp import verbs
+
+    said = verbs.fact(memory, {"subject": "Mcp", "label": "password", "value": VALUE, "redact": True})
+    assert said["fact"]["value"] == f"[REDACTED:{said['redacted'][0]}]"
+    command = ["--home", str(home), "--project", "demo", "fact", "Cli", "password", VALUE]
+    assert main(command) == 3
+    assert main([*command, "--redact"]) == 0
+    assert "left out what looks like a secret" in capsys.readouterr().err
+    body = {"subject": "Http", "label": "password", "value": VALUE, "scope": "agent"}
+    agent = gateway.agent("reviewer")
+    assert agent.post("/v1/facts", body).code == "secret"
+    first, again = [agent.post("/v1/facts", {**body, "redact": True}, Idempotency_Key="once") for _ in range(2)]
+    assert first.status == 201 and first.json["redacted"] == said["redacted"]
+    assert again.json["fact"] == first.json["fact"] and again.json["redacted"] == first.json["redacted"]
+    with Memory(f"http://127.0.0.1:{gateway.port}", token=agent.token) as remote:
+        stated = remote.fact("Remote", "password", VALUE, scope="agent", redact=True)
+        assert (stated.redacted, stated.fact.value) == (tuple(said["redacted"]), said["fact"]["value"])
+    assert not any(VALUE.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())

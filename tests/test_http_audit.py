@@ -6,10 +6,15 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import apsw
 import pytest
 
 from http_gateway import served
 
+CHANGES = [
+    ("POST", "/agents", {"name": "new", "role": "secretary"}, "add"),
+    ("POST", "/agents/a/token", {}, "rotate"), ("DELETE", "/agents/a", None, "revoke"),
+]  # fmt: skip
 HOLD = """
 import sqlite3, sys
 ledger = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -66,6 +71,64 @@ def test_purging_exporting_and_changing_tokens_are_never_done_without_a_row(gate
             assert (said.status, said.code) == (503, "unrecorded") and b"Harbour" not in said.data
     assert operator.get("/v1/notes/agent/k").status == 200
     assert [row["name"] for row in operator.get("/agents").json["agents"]] == ["operator"]
+
+
+@contextmanager
+def refusing(home, change, table, when="1"):
+    """The ledger takes no such change of a table."""
+    ledger = apsw.Connection(f"{home}/ledger.db")
+    ledger.execute(f"CREATE TRIGGER refuse BEFORE {change} ON {table} WHEN {when} BEGIN SELECT RAISE(ABORT, 'refused'); END")
+    try:
+        yield
+    finally:
+        ledger.execute("DROP TRIGGER refuse")
+        ledger.close()
+
+
+def changes_of_tokens(gateway, injected, verb, change):
+    """What agents there are and what the audit says of a change, before it and after it was tried and something failed."""
+    before = gateway.operator.get("/agents").json
+    with injected:
+        said = gateway.operator(*change)
+    rows = [row["metadata"] for row in gateway.operator.get("/audit?action=agents.manage&limit=500").json["audit"]]
+    assert gateway.operator.get("/audit/verify").json["ok"] is True
+    assert gateway.operator.get("/agents").json == before, "it was changed"
+    return said, [row for row in rows if row.get("request") == said.headers["x-request-id"]]
+
+
+@pytest.mark.promise("A3")
+@pytest.mark.parametrize(("method", "path", "body", "verb"), CHANGES)
+def test_a_change_of_tokens_and_its_row_are_both_there_or_neither(gateway, method, path, body, verb):
+    gateway.agent("a")
+    change = (method, path, body)
+    says = f"json_extract(new.metadata, '$.verb') = '{verb}'"
+    for table, when in (("audit", says), ("tokens", "1")):
+        where = "UPDATE" if (table, verb) == ("tokens", "revoke") else "INSERT"
+        said, rows = changes_of_tokens(gateway, refusing(gateway.home, where, table, when), verb, change)
+        assert said.status >= 500
+        assert [(row.get("verb"), row["failed"]) for row in rows] == [(None, said.json["code"])], table
+    said, rows = changes_of_tokens(gateway, refusing(gateway.home, "INSERT", "audit"), verb, change)
+    assert (said.status, said.code) == (503, "unrecorded") and rows == []
+    said = gateway.operator(*change)
+    assert said.status in (200, 201)
+    (row,) = [row for row in gateway.operator.get("/audit").json["audit"] if row["metadata"].get("verb") == verb
+              and row["agent"] == "operator"]  # fmt: skip
+    assert row["metadata"]["request"] == said.headers["x-request-id"] and "failed" not in row["metadata"]
+    assert ("new_token" in row["metadata"]) == (verb != "revoke") and row["metadata"]["name"] in ("new", "a")
+
+
+@pytest.mark.promise("A3")
+def test_a_change_that_was_refused_has_a_row_that_says_so(gateway):
+    gateway.agent("a")
+    for method, path, body, code in (
+        ("POST", "/agents", {"name": "a", "role": "secretary"}, "conflict"), ("DELETE", "/agents/nobody", None, "not_found"),
+        ("POST", "/agents", {"name": "b", "role": "nothing"}, "usage"), ("POST", "/agents", {"name": "b"}, "invalid_request"),
+        ("DELETE", "/agents/operator", None, "conflict"),
+    ):  # fmt: skip
+        said = gateway.operator(method, path, body)
+        row = gateway.operator.get("/audit?action=agents.manage&limit=1").json["audit"][0]
+        assert said.code == code and row["metadata"]["request"] == said.headers["x-request-id"]
+        assert (row["outcome"], row["metadata"]["failed"]) == ("allowed", code)
 
 
 @pytest.mark.promise("A3")

@@ -170,6 +170,17 @@ def test_a_body_that_is_too_large_too_deep_or_no_json_is_refused(gateway):
     assert operator("POST", "/gateway/memory", raw=b'{"key": "\\ud800", "value": "v"}').status == 422
 
 
+def test_what_cannot_be_read_is_told_as_that_wherever_it_was_to_go(gateway):
+    reviewer = gateway.agent("reviewer")  # of the scope agent alone, and of no project
+    sent = json.dumps({"text": "x", "scope": "agent"}).encode()
+    for path in ("/v1/notes", "/v1/facts"):
+        assert reviewer("POST", path, raw=sent, Content_Type="text/plain").code == "wrong_type"
+        assert reviewer("POST", path, raw=b"{bad").code == "not_json"
+        assert reviewer("POST", path, raw=b"[]").code == "invalid_request"
+    rows = gateway.operator.get("/audit?agent=reviewer").json["audit"]
+    assert [row["outcome"] for row in rows] == ["allowed"] * 6
+
+
 def small(text, **most):
     try:
         must_be_small(text.encode(), **most)
@@ -431,9 +442,16 @@ def test_the_log_and_the_counts_never_have_a_body_a_token_a_key_or_a_text(home):
     assert 'holdfast_request_seconds_count{route="POST /v1/recall"} 1' in counts.data.decode()
 
 
-def test_counts_are_for_those_who_may_read_the_audit(gateway):
+def test_a_scraper_may_read_the_counts_and_nothing_else(gateway):
     assert gateway.anybody.get("/metrics").status == 401
     assert gateway.agent("reviewer").get("/metrics").code == "denied"
+    gateway.role("scraper", ["metrics.read"], [])
+    scraper = gateway.agent("prometheus", "scraper")
+    assert b"holdfast_requests_total" in scraper.get("/metrics").data
+    for path in ("/audit", "/audit/export", "/agents", "/roles", "/done", "/v1/notes", "/v1/check", "/gateway/memory"):
+        assert scraper.get(path).code == "denied", path
+    gateway.role("auditor", ["audit.read"], [])
+    assert gateway.agent("auditor", "auditor").get("/metrics").code == "denied"
 
 
 def test_health_is_told_to_everybody_and_readiness_is_the_ledgers(gateway):

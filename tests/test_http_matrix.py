@@ -20,6 +20,7 @@ from mcp_sdk import run
 OWN = {
     "reader": (["agent.memory.read", "done.read", "roles.read", "audit.read"], ["agent", "project", "session", "global"]),
     "curator": (["memory.review", "memory.purge", "agent.memory.read"], ["agent"]),
+    "scraper": (["metrics.read"], []),
     "runner": (["dispatch", "agent.memory.write", "done.write", "memory.export", "memory.purge"], ["agent", "project"]),
 }
 ROLES = ("operator", "code-review-engineer", "secretary", *OWN)

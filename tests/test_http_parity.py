@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast import Memory
@@ -344,6 +348,42 @@ def test_the_home_is_the_operators_to_look_after(free):
     (free.home / "shelf" / "stray").mkdir(parents=True)
     said = free.operator.get("/v1/check")
     assert [one["code"] for one in said.json["problems"]] == ["stray"] and str(free.home).encode() not in said.data
+
+
+def test_the_check_tells_of_roles_agents_and_the_audit_with_fixes_that_work_as_printed(free, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_HOME", str(free.home))
+    free.role("broken", ["done.read"])
+    free.role("gone", ["done.read"])
+    free.agent("first", "broken")
+    free.agent("second", "gone")
+    assert free.operator.get("/v1/check").json == {"problems": []}
+    good = (free.home / "roles" / "broken.yaml").read_text()
+    (free.home / "roles" / "broken.yaml").write_text("name: broken\npowers: []\n")
+    (free.home / "roles" / "gone.yaml").unlink()
+    intruder = apsw.Connection(f"{free.home}/ledger.db")
+    intruder.execute("UPDATE audit SET agent = 'nobody' WHERE number = 2").fetchall()
+    said = free.operator.get("/v1/check")
+    role, agent, chain = said.json["problems"]
+    assert str(free.home).encode() not in said.data
+    assert role["code"] == "role" and "broken.yaml:2" in role["message"] and role["path"] == "HOME/roles/broken.yaml"
+    assert agent["code"] == "agent" and "second" in agent["message"] and agent["fix"] == "holdfast agent revoke second"
+    assert chain["code"] == "audit_chain" and "row 2 is not what was written" in chain["message"]
+    with Memory(f"http://127.0.0.1:{free.port}", token=free.operator.token, project="demo") as memory:
+        assert [one.as_dict() for one in memory.check()] == said.json["problems"]
+    (tmp_path / "mended.yaml").write_text(good)
+    monkeypatch.setenv("EDITOR", f"cp {tmp_path}/mended.yaml")  # what a person would write
+    pasted = [role["fix"].replace("HOME/", "$HOLDFAST_HOME/"), agent["fix"], chain["fix"]]
+    ran = [subprocess.run(["sh", "-c", one], capture_output=True, text=True, timeout=60, env=on_path()) for one in pasted]
+    assert [one.returncode for one in ran] == [0, 0, 1] and "row 2 is not what was written" in ran[2].stdout, ran
+    assert [one["code"] for one in free.operator.get("/v1/check").json["problems"]] == ["audit_chain"]
+    intruder.execute("UPDATE audit SET agent = '(local)' WHERE number = 2").fetchall()
+    intruder.close()
+    assert free.operator.get("/v1/check").json == {"problems": []}
+
+
+def on_path():
+    """The environment of a person who has our command."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def test_what_expired_is_told_without_the_words_of_others(free):

@@ -68,6 +68,11 @@ def test_every_code_has_a_status_and_a_title():
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.filterwarnings("ignore")
 def test_whatever_a_role_asks_nothing_fails_and_no_answer_breaks_its_schema(home, role, mode):
+    every_route_asked(home, role, mode)
+
+
+def every_route_asked(home, role, mode, examples=EXAMPLES):
+    """A gateway of that home is asked everything that its document names, as that role."""
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
     with served(home) as gateway:
@@ -78,17 +83,17 @@ def test_whatever_a_role_asks_nothing_fails_and_no_answer_breaks_its_schema(home
         schema = schemathesis.openapi.from_dict(json.loads(json.dumps(openapi.document(ROUTES))))
         counts = {}
         for result in schema.get_all_operations():
-            exercised(result.ok(), gateway.port, client.token, counts, mode)
+            exercised(result.ok(), gateway.port, client.token, counts, mode, examples)
         assert sum(counts.values()) > len(ROUTES)
         assert not [status for status in counts if status >= 500], counts
         assert client.get("/gateway/memory").status in (200, 403)
 
 
-def exercised(operation, port, token, counts, mode):
+def exercised(operation, port, token, counts, mode, examples):
     """A few requests of one route, as its schema says or, where there is anything to get wrong, as it does not."""
 
     @hypothesis.settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck),
+        max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck),
         phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
     )  # fmt: skip
     @hypothesis.given(case=operation.as_strategy(mode))

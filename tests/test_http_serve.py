@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +102,13 @@ def test_the_first_start_shows_the_operators_token_once_and_no_log_has_it(home, 
         assert Client(one.port, token).get("/gateway/memory").json["memory"][0]["value"] == "Harbour words."
         assert one.stop(signal.SIGINT) == 0
         assert one.said == []
+
+
+def test_a_start_where_the_settings_name_a_gateway_says_whose_home_it_answers_for(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
+    with started(home, tmp_path) as one:
+        assert f"on the home {home} of this machine" in one.line("HOLDFAST_URL")
+        assert one.stop() == 0
 
 
 def test_with_json_the_address_and_the_token_come_as_one_document(home, tmp_path):
@@ -282,6 +289,21 @@ def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head
         if head:
             connection.sendall(head)  # after an answer too
             assert connection.recv(1000) == b""
+
+
+@pytest.mark.parametrize("piece", [b"a" * 50_000, b"X-B: b\r\n" * 5000])
+def test_a_head_that_has_no_end_ends_the_connection(monkeypatch, piece):
+    with timely(monkeypatch, 60) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+        sent, said = 0, b""
+        with suppress(OSError):
+            while sent < 50_000_000:
+                connection.sendall(piece)
+                sent += len(piece)
+        with suppress(OSError):
+            said = connection.recv(1000)
+        assert sent < 50_000_000
+        assert not said or said.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
 
 
 def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_path):

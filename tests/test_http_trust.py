@@ -70,13 +70,13 @@ def test_what_came_from_the_web_waits_until_the_operator_approves_the_text_that_
     assert decided["action"] == "approved"
 
 
-def test_a_rejected_note_is_forgotten_and_can_be_restored(gateway):
+def test_a_rejected_note_is_forgotten_and_not_an_agents_to_restore(gateway):
     agent, operator = gateway.agent("a"), gateway.operator
     note = from_the_web(agent).json["note"]
     said = operator.post("/v1/review/agent/api-limit/reject", {"version": note["version"], "agent": "a"})
     assert said.status == 200 and said.json["deleted"] is True
     assert agent.get("/v1/notes/agent/api-limit").status == 404
-    assert agent.post("/v1/notes/agent/api-limit/restore").json["quarantined"] is True
+    assert agent.post("/v1/notes/agent/api-limit/restore").code == "refused"
 
 
 @pytest.mark.promise("A2")
@@ -235,7 +235,10 @@ def test_all_that_a_source_touched_is_found_forgotten_or_taken_back(gateway):
     assert {one["key"] for one in would["forgotten"]} == {"api-limit", "throttle"} and would["dry_run"] is True
     assert agent.get("/v1/notes/agent/throttle").status == 200
     sweep = {"source": "https://blog.example/", "revert": True}
-    assert agent.post("/v1/forget-source", sweep).code == "refused"  # what waits for a person is a person's to take away
+    would = agent.post("/v1/forget-source", {**sweep, "dry_run": True}).json
+    refused = agent.post("/v1/forget-source", sweep)  # what waits for a person is a person's to take away
+    assert refused.code == "refused" and refused.json["detail"] in would["refused"]  # and a dry run says so
+    assert gateway.operator.post("/v1/forget-source", {**sweep, "dry_run": True, "everywhere": True}).json["refused"] == ""
     swept = gateway.operator.post("/v1/forget-source", {**sweep, "everywhere": True}).json
     assert [[one["key"] for one in swept[what]] for what in ("reverted", "forgotten")] == [["throttle"], ["api-limit"]]
     assert agent.get("/v1/notes/agent/throttle").json["text"] == "We call it rarely."

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from holdfast import embedding, house, pool, seeking
+from holdfast import embedding, house, pool, scoring, seeking
 from holdfast.embed import endpoint
 from holdfast.errors import DiskTrouble
 
@@ -344,6 +344,21 @@ def test_a_time_in_the_question_moves_up_what_was_said_then_and_hides_nothing(ta
     assert then[0].session == "one"
     dated = talk.recall("what did they do in March 2026", limit=100)
     assert dated[0].session == "two"
+
+
+def test_what_was_said_after_the_asker_asks_moves_down_and_is_not_hidden(memory):
+    said = "The kitchen tap drips and the plumber comes on Friday"
+    for month in ("03", "09"):
+        memory.log([{"id": month, "speaker": "Ann", "text": said, "time": f"2023-{month}-01T10:00:00Z"}], session=month)
+    memory.embed()
+
+    def told(**asked):
+        return {hit.key: hit for hit in memory.recall("when does the plumber come", explain=True, **asked)}
+
+    before = told(now="2023-05-01")
+    assert before["03"].score > before["09"].score and before["09"].why["later"] == [1.0, -scoring.LATER]
+    for anytime in (told(), told(now="2023-08-25")):
+        assert not any("later" in hit.why for hit in anytime.values())
 
 
 # --- nobody sees another's -------------------------------------------------------------------------------------------

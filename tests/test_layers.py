@@ -244,8 +244,7 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
         "resident.py",  # its own socket
         "hooklog.py",  # its own log, when it is full
         "ledger/mark.py",  # its own line, when it is written anew
-        "ledger/secret.py",  # its own secret, when it is made
-        "doors/mcp/token.py",  # the token for HTTP, when it is made
+        "ledger/secret.py",  # a secret of the home's, when it is made
         "wiring/file.py",  # files of the user's that an install or a render edits
         "doors/cli/settings.py",  # config.toml
         "doors/cli/editing.py",  # the temporary file of an editor

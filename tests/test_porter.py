@@ -226,8 +226,15 @@ def test_every_change_of_tokens_is_in_the_audit_with_who_did_what(porter):
         ("add", "operator"), ("add", "reviewer"), ("rotate", "reviewer"), ("revoke", "reviewer"),
     ]  # fmt: skip
     assert all(meta["role"] == "operator" for *_, meta in told)
-    porter.add("other", "secretary", recorded=True)  # the gateway has written its row already
-    assert len(rows(porter)) == 4
+    chief = porter.identify(porter.add("chief", "operator")[1])
+    with porter.permit(chief, "agents.manage", request="r1") as permit:
+        porter.add("other", "secretary", permit=permit)
+    with pytest.raises(Conflict), porter.permit(chief, "agents.manage", request="r2") as permit:
+        porter.add("other", "secretary", permit=permit)
+    (done, failed) = rows(porter)[-2:]
+    assert done[0] == failed[0] == "chief" and (done[3]["request"], done[3]["verb"]) == ("r1", "add")
+    assert (failed[3]["request"], failed[3]["failed"]) == ("r2", "conflict") and "verb" not in failed[3]
+    assert len(rows(porter)) == 7
     assert verify(porter.ledger.audit).ok
 
 
@@ -440,7 +447,6 @@ def test_where_the_folder_of_roles_cannot_be_read_nothing_is_allowed(porter, hom
     (problem,) = health.problems(porter.config)
     assert problem.message.startswith("every role means nothing: ")
     subprocess.run(problem.fix, shell=True, check=True, timeout=30)
-    porter.reload()
     porter.allow(Caller("somebody", "operator"), "dispatch")
     assert health.problems(porter.config) == []
 
@@ -496,6 +502,13 @@ class Occupied:
 
 
 TROUBLES = [Locked, Headless, Occupied]
+
+
+def test_one_missing_decision_is_told_as_one(porter, reviewer, settings, home):
+    injected = Locked(home)
+    porter.allow(reviewer, "agent.memory.read", "agent")
+    injected.mend()
+    assert [one.message[:30] for one in health.problems(settings)] == ["1 decision is not in the audit"]
 
 
 @pytest.mark.promise("A3")

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import subprocess
+import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 
 import pytest
 
 import postgres
-from holdfast.errors import Contended, Trouble
+from holdfast import Memory
+from holdfast.config import load
+from holdfast.errors import NotFound
 from holdfast.postgres import Database, Store, migrate
 from holdfast.postgres.pool import hang_up
 
 SQL = {
     "put": "INSERT INTO trial (id, said) VALUES (%(id)s, %(said)s) ON CONFLICT DO NOTHING",
-    "all": "SELECT id FROM trial",
     "count": "SELECT count(*) FROM trial",
     "where": "SELECT pg_is_in_recovery()",
 }
-BEFORE, AFTER = 150, 150
+BEFORE, AFTER = 30, 30  # notes of each writer
 
 
 @pytest.fixture
@@ -48,56 +53,115 @@ def until(true, seconds=30):
         time.sleep(0.02)
 
 
+WRITER = """
+import json, os, sys, threading
+from holdfast import HoldfastError, Memory
+from holdfast.config import load
+home, url, who = sys.argv[1:]
+over = threading.Event()
+
+def write(name):
+    memory = Memory(config=load(home).replace(store=url, lock_seconds=30), project="demo", cwd=home)
+    number = 0
+    while not over.is_set():
+        number += 1
+        key = f"{name}-{number}" if number % 3 else f"{name}-journal"
+        told = [key, f"{name} says {number}"]
+        try:
+            memory.store(told[1], key=key)
+            told += ["kept", ""]
+        except HoldfastError as error:
+            told += ["unsure" if error.may_be_done else "refused", f"{error.code}: {error}"]
+        except BaseException as error:
+            told += ["broken", repr(error)]
+        os.write(1, json.dumps(told).encode() + b"\\n")  # of two threads: a line at a time
+    memory.close()
+
+threads = [threading.Thread(target=write, args=(f"{who}{number}",)) for number in range(2)]
+for one in threads:
+    one.start()
+sys.stdin.read()
+over.set()
+for one in threads:
+    one.join()
+"""
+
+
 class Writers:
-    """Four threads that write numbered rows, and remember which ones were acknowledged."""
+    """Two processes of two threads each that store notes, and what each of them was told of each."""
 
-    def __init__(self, url):
-        self.url = url
-        self.kept = []
-        self.doubted = []
-        self._stop = threading.Event()
+    def __init__(self, home, url):
+        self.told = []
+        command = [sys.executable, "-c", WRITER, str(home), url]
+        self._children = [
+            subprocess.Popen([*command, who], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for who in ("ada", "bob")
+        ]
+        self._listening = [threading.Thread(target=self._listen, args=(child,)) for child in self._children]
+        for one in self._listening:
+            one.start()
 
-    def write(self, writer):
-        database = Database(Store(url=self.url), SQL, 20)
-        number = writer
-        while not self._stop.is_set():
-            try:
-                database.write(lambda db, id=number: db.execute(SQL["put"], {"id": id, "said": "x"}), durable=True)
-                self.kept.append(number)
-            except (Contended, Trouble) as error:
-                self.doubted.append((number, type(error).__name__))
-            number += 4
+    def _listen(self, child):
+        for line in child.stdout:
+            self.told.append(tuple(json.loads(line)))
 
-    def wait_for(self, count):
-        until(lambda: len(self.kept) >= count, 60)
+    def kept(self):
+        """How many each thread was told are kept."""
+        return Counter(key.partition("-")[0] for key, _, outcome, _ in list(self.told) if outcome == "kept")
 
-    def stop(self):
-        self._stop.set()
+    def wait_for(self, more):
+        """Until each thread has stored so many more."""
+        before = self.kept()
+        until(lambda: all(self.kept()[who] >= before[who] + more for who in ("ada0", "ada1", "bob0", "bob1")), 45)
+
+    def end(self, seconds=60):
+        """Let each finish what it is at; whoever does not is killed."""
+        for child in self._children:
+            child.stdin.close()
+        for child in self._children:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(seconds)
+            child.kill()
+            child.wait()
+        for one, child in zip(self._listening, self._children, strict=True):
+            one.join()
+            child.stdout.close()
+        return [child.returncode for child in self._children]
 
 
 @pytest.mark.promise("A7")
-def test_a_primary_is_killed_its_standby_promoted_and_nothing_acknowledged_is_lost(pair):
+def test_a_primary_is_killed_its_standby_promoted_and_no_note_that_was_acknowledged_is_lost(pair, tmp_path):
     primary, standby = pair
     hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
     url = f"postgresql://{postgres.OWNER}@{hosts}/postgres?target_session_attrs=read-write"
-    writers = Writers(url)
-    with ThreadPoolExecutor(4) as threads:
-        try:
-            writing = [threads.submit(writers.write, number) for number in range(4)]
-            writers.wait_for(BEFORE)
-            primary.kill()
-            standby.promote()
-            writers.wait_for(len(writers.kept) + AFTER)
-        finally:
-            writers.stop()
-        for one in writing:
-            one.result(60)
+    (tmp_path / "home").mkdir(mode=0o700)
+    writers = Writers(tmp_path / "home", url)
     try:
-        there = {id for (id,) in Database(Store(url=url), SQL, 20).rows("all")}
+        writers.wait_for(BEFORE)
+        primary.kill()
+        standby.promote()
+        writers.wait_for(AFTER)  # in the same processes, without a word from anybody
     finally:
-        hang_up(url)
-    assert set(writers.kept) - there == set()
-    assert len(writers.doubted) <= 8, writers.doubted  # one write of each was under way, and each says so
+        codes = writers.end()
+    assert codes == [0, 0]
+    others = [(outcome, error) for _, _, outcome, error in writers.told if outcome != "kept"]
+    assert [one for one in others if one[0] == "broken" or not one[1].startswith(("busy: ", "unsure: ", "disk: "))] == []
+    assert len(others) <= 8, others  # one store of each was under way
+    with Memory(config=load(tmp_path / "home").replace(store=url), project="demo", origin="user", cwd=tmp_path) as memory:
+        for key, text, outcome, _ in writers.told:
+            times = [version.text for version in memory.history(key)].count(text) if memory_has(memory, key) else 0
+            assert times == 1 if outcome == "kept" else times <= 1 if outcome == "unsure" else times == 0, (key, text, outcome)
+            if outcome == "kept" and not key.endswith("journal"):
+                assert memory.get(key).text == text
+        assert memory.recall("says", mode="keyword").hits and memory.check() == []
+    hang_up(url)
+
+
+def memory_has(memory, key):
+    try:
+        return bool(memory.get(key))
+    except NotFound:
+        return False
 
 
 def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):

@@ -20,7 +20,7 @@ import test_http_github
 import test_http_mcp
 import test_http_walk
 import test_http_writes
-from holdfast import Memory, config
+from holdfast import Memory, config, hooklog
 from holdfast.doors.http.bulk import KIND
 from holdfast.doors.http.table import ROUTES
 from holdfast.github import Wanted, review
@@ -30,6 +30,7 @@ from holdfast.porter import Porter
 from holdfast.postgres.pool import hang_up
 from http_gateway import Client, served
 from mcp_raw import HOLDFAST
+from test_http_audit import CHANGES, changes_of_tokens
 from test_http_github import TOKEN, github, reviewer  # noqa: F401
 from test_http_matrix import ASKS, WHOSE
 from test_http_serve import started
@@ -265,6 +266,26 @@ def test_tenants_have_agents_and_notes_of_the_same_names(gateway):
     assert gateway.operator.get("/metrics").status == 200
 
 
+@pytest.mark.promise("D1")
+def test_the_check_tells_a_tenant_of_its_own_agents_and_audit_alone(gateway, postgres_url):
+    operator = in_tenant(gateway, "red", "chief")
+    gateway.role("gone", ["done.read"])
+    for tenant in ("red", "blue", "default"):
+        in_tenant(gateway, tenant, f"of-{tenant}", "gone")
+    (gateway.home / "roles" / "gone.yaml").unlink()
+    (gateway.home / "run").mkdir(mode=0o700, exist_ok=True)
+    hooklog.write(str(gateway.home), "of-blue", "agents.manage", "it was locked", "Try again", "audit.log")
+    (mine,) = operator.get("/v1/check").json["problems"]
+    assert mine["code"] == "agent" and "of-red" in mine["message"] and "--tenant red agent revoke of-red" in mine["fix"]
+    told = {one["code"]: one["message"] for one in gateway.operator.get("/v1/check").json["problems"]}
+    assert "of-default" in told["agent"] and "1 decision is" in told["audit"] and "of-red" not in str(told)
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("UPDATE holdfast.agent_action_log SET agent = 'x' WHERE tenant = 'red' AND number = 2")
+    broken = [one for one in operator.get("/v1/check").json["problems"] if one["code"] == "audit_chain"]
+    assert "row 2 is not what was written" in broken[0]["message"] and "--tenant red audit verify" in broken[0]["fix"]
+    assert "audit_chain" not in [one["code"] for one in gateway.operator.get("/v1/check").json["problems"]]
+
+
 @pytest.mark.promise("A1")
 def test_the_command_line_makes_a_tenants_first_agent_and_lists_it_there_alone(home, tmp_path, postgres_url):
     store = ("--home", str(home), "--store", postgres_url, "--json")
@@ -343,6 +364,37 @@ def test_a_decision_that_cannot_be_written_down_stands_and_the_next_row_says_so(
         assert row["action"] == "agent.memory.read" and row["metadata"]["unrecorded"] == 3
         assert "holdfast_audit_unrecorded_total 3" in one.operator.get("/metrics").data.decode()
         assert one.operator.get("/audit/verify").json["ok"] is True
+
+
+@contextmanager
+def refusing(url, change, table, when="true"):
+    """The database takes no such change of a table."""
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'")
+        owner.execute(f"CREATE TRIGGER refuse BEFORE {change} ON holdfast.{table} FOR EACH ROW WHEN ({when}) "
+                      "EXECUTE FUNCTION public.refuse()")  # fmt: skip
+        try:
+            yield
+        finally:
+            owner.execute("DROP FUNCTION public.refuse() CASCADE")
+
+
+@pytest.mark.promise("A3")
+@pytest.mark.parametrize(("method", "path", "body", "verb"), CHANGES)
+def test_a_change_of_tokens_and_its_row_are_both_there_or_neither(gateway, postgres_url, method, path, body, verb):
+    gateway.agent("a")
+    change = (method, path, body)
+    says = f"new.metadata LIKE '%\"verb\":\"{verb}\"%'"
+    for table, when in (("agent_action_log", says), ("tokens", "true")):
+        where = "UPDATE" if (table, verb) == ("tokens", "revoke") else "INSERT"
+        said, rows = changes_of_tokens(gateway, refusing(postgres_url, where, table, when), verb, change)
+        assert said.status >= 500
+        assert [(row.get("verb"), row["failed"]) for row in rows] == [(None, said.json["code"])], table
+    said, rows = changes_of_tokens(gateway, refusing(postgres_url, "INSERT", "agent_action_log"), verb, change)
+    assert (said.status, said.code) == (503, "unrecorded") and rows == []
+    assert gateway.operator(*change).status in (200, 201)
+    told = [row["metadata"] for row in gateway.operator.get("/audit?agent=operator").json["audit"]]
+    assert [row["verb"] for row in told if "verb" in row] == [verb]
 
 
 @pytest.mark.promise("A3")

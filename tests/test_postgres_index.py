@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -224,9 +225,10 @@ def exactly(index, query, most):
     return {folder: list(dict.fromkeys([passage for _, passage in sorted(some)]))[:most] for folder, some in nearest.items()}
 
 
-@pytest.mark.parametrize("most_exact", [16_384, 20, 0])
-def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact):
+@pytest.mark.parametrize(("most_exact", "few"), [(16_384, 0), (20, 0), (0, 0), (0, 10_000)])
+def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact, few):
     monkeypatch.setattr(pgvectors, "EXACT", most_exact)
+    monkeypatch.setattr(pgvectors, "_FEW", few)
     fill(index, made(5, 80))
     Seeker(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
     for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
@@ -282,10 +284,33 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
     index.put(one.puts, lambda _: True)
     terms = list(words.asked("xylophonist"))
     assert erased.lingering(index, terms) == []
-    index.drop(doc.scope, doc.part, [doc.name], lambda _: True)
+    with index._catalogue.transaction() as db:  # while others change the catalogue, they may be about to say it
+        db.execute(index._sql["lock_folder"], {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}).fetchall()
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(index.drop, doc.scope, doc.part, [doc.name], lambda _: True).result(30)
     assert erased.lingering(index, terms) == terms
     index.scrub(rewrite=True)
     assert erased.lingering(index, terms) == [] and index.beginning("xylo") == []
+
+
+def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoever_said_them(index):
+    one = postgres_catalogue.Made(1)
+    one.sentence = lambda *_: "xylophonist harbour"
+    one.note(), one.note()
+    index.put(one.puts, lambda _: True)
+    (first, _), (last, _) = one.puts
+    everyone = Index(index._catalogue.store, 5, HELD)
+
+    def known():
+        return [row[0] for row in everyone._all("every_word")]
+
+    everyone._sql = everyone._catalogue._sql = {**everyone._sql, "every_word": "SELECT term FROM word ORDER BY term"}
+    terms = list(words.asked("xylophonist"))
+    assert set(terms) <= set(known())
+    index.drop(first.scope, first.part, [first.name], lambda _: True)
+    assert set(terms) <= set(known())
+    index.drop(last.scope, last.part, [last.name], lambda _: True)
+    assert known() == [] and index.verify() == ""
 
 
 def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
@@ -298,6 +323,7 @@ def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
 
 def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     seeker = seekers(both)[1]
+    assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
     sought(seeker, "storm captain"), sought(seeker, "storm captain")
     asked = []
     ask = Line.ask

@@ -9,9 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+import postgres
 from holdfast import Memory, turns
 from holdfast.config import load
 from holdfast.note import Scope
+from holdfast.postgres.line import Line
+from holdfast.postgres.pool import hang_up
 from holdfast.sync import PARTS
 
 HERE = Scope("project", "demo")
@@ -158,6 +161,44 @@ def test_a_store_that_cannot_be_reached_is_told_and_nothing_breaks(open_hosted):
     assert "store" in [problem.code for problem in memory.check()]
 
 
+# --- how often it is asked --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The statements of every round trip to the server from here on, each a list."""
+    trips, ask = [], Line.ask
+    monkeypatch.setattr(Line, "ask", lambda self, batch: trips.append([text for text, _, _ in batch]) or ask(self, batch))
+    return trips
+
+
+@pytest.mark.promise("A7")
+def test_the_lines_of_all_turns_that_are_found_are_read_with_one_question(open_hosted, sent):
+    memory = open_hosted(session="s1")
+    memory.log([{"role": "user", "text": f"The tide is out, said one of {number}."} for number in range(40)])
+    memory.log([{"role": "user", "text": "The tide is in."}], session="s2", client="other")
+    memory.recall("tide", kind="turn", mode="keyword", limit=3)
+    trips = {}
+    for limit in (1, 20):
+        sent.clear()
+        hits = memory.recall("tide", kind="turn", mode="keyword", limit=limit).hits
+        assert len(hits) == limit and all("tide" in hit.text for hit in hits)
+        trips[limit] = len(sent)
+    assert trips[1] == trips[20] <= 7, sent
+
+
+@pytest.mark.promise("A7")
+def test_a_scope_is_cleared_with_as_many_statements_however_many_notes_it_has(hosted, sent):
+    told = {}
+    for count in (5, 300):
+        hosted.store_many([{"text": f"The harbour is {number} feet deep.", "key": f"n{number}"} for number in range(count)])
+        sent.clear()
+        assert hosted.clear("project") == count
+        told[count] = len(sent), sum(map(len, sent))
+        assert said(hosted.recall("harbour", mode="keyword")) == [] and hosted.check() == []
+    assert told[5] == told[300]
+
+
 # --- who else is at it ------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +228,34 @@ def test_what_was_kept_and_never_catalogued_is_found(hosted):
     hosted._desk.index.start_anew()
     assert said(hosted.recall("harbour", mode="keyword")) == ["The harbour is deep."]
     assert hosted.check() == []
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_catalogued(
+    open_hosted, postgres_databases, postgres_url, monkeypatch, cut
+):
+    wire = postgres.Wire(postgres_databases.server)
+    url = f"postgresql://{postgres.OWNER}@127.0.0.1:{wire.port}/{postgres.name_of(postgres_url)}"
+    try:
+        far = open_hosted(store=url, lock_seconds=0.5)
+        far.store("Ships sail.", key="ships")
+        notes = far._desk.sync.notes
+
+        def cut_off(scope, written):
+            wire.cut = cut
+            try:
+                notes(scope, written)
+            finally:
+                wire.cut = ""
+
+        monkeypatch.setattr(far._desk.sync, "notes", cut_off)
+        assert far.store("The harbour is deep.", key="harbour").action == "created"
+        assert said(far.recall("harbour", mode="keyword")) == ["The harbour is deep."]
+        assert [version.text for version in far.history("harbour")] == ["The harbour is deep."] and far.check() == []
+    finally:
+        hang_up(url)
+        wire.close()
 
 
 @pytest.mark.promise("A7")
@@ -238,8 +307,6 @@ def test_more_writers_than_connections_wait_and_lose_nothing(open_hosted):
 @pytest.mark.promise("A7")
 def test_a_replica_is_asked_only_when_it_has_everything(open_hosted, postgres_databases, postgres_url):
     """One that is always up to date is the primary itself; one that never is, an empty database."""
-    from holdfast.postgres.pool import hang_up
-
     open_hosted().store("The lighthouse is red.", key="light")
     stale = postgres_databases.fresh()
     try:
@@ -259,7 +326,7 @@ def test_a_replica_is_asked_only_when_it_has_everything(open_hosted, postgres_da
 @pytest.mark.promise("A7")
 def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(open_hosted, postgres_databases, postgres_url):
     """Every new transaction may reach another one: here each that follows a fresh one reaches one that has nothing."""
-    from holdfast.postgres.pool import hang_up, pool_of
+    from holdfast.postgres.pool import pool_of
 
     open_hosted().store("The lighthouse is red.", key="light")
     stale = postgres_databases.fresh()
@@ -268,8 +335,8 @@ def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(op
     fresh, other = pool_of(store, "read"), pool_of(store.replace(read_url=stale), "read")
     borrow, lent = fresh.borrow, []
 
-    def in_turn(end):
-        lent.append(other.borrow(end) if len(lent) % 2 else borrow(end))
+    def in_turn(end, tenant):
+        lent.append(other.borrow(end, tenant) if len(lent) % 2 else borrow(end, tenant))
         return lent[-1]
 
     fresh.borrow, fresh.give_back = in_turn, lambda line: line.close()

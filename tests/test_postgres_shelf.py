@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -213,8 +214,8 @@ def test_a_named_right_is_one_processes_at_a_time(open_shelf):
 class Losing:
     """A database that does what it is told, or does not, and loses the answer."""
 
-    def __init__(self, database, times, done):
-        self._database, self._times, self._done = database, times, done
+    def __init__(self, database, times, done, meanwhile=lambda: None):
+        self._database, self._times, self._done, self._meanwhile = database, times, done, meanwhile
 
     def __getattr__(self, name):
         return getattr(self._database, name)
@@ -233,6 +234,7 @@ class Losing:
             self._database.write(undone, durable)
         except KeyError:
             pass
+        self._meanwhile()
         raise Unsure("the answer was lost")
 
 
@@ -260,8 +262,71 @@ def test_a_lost_answer_is_settled_by_looking(shelf, times, done):
     shelf.rolls(FOLDER).roll("c/s.jsonl").append(lambda others, empty: [b"one\n"])
     lose()
     assert shelf.rolls(FOLDER).roll("c/s.jsonl").rewrite(lambda line: b"other") == 1
-    assert [line.data for line in shelf.rolls(FOLDER).roll("c/s.jsonl").lines()] == [b"other"]
+    roll = shelf.rolls(FOLDER).roll("c/s.jsonl")
+    assert [line.data for line in roll.lines()] == [b"other"]
+    lose()
+    assert roll.bin("20260101T000000Z") is True and roll.stamp() is None
+    lose()
+    assert roll.unbin("s--20260101T000000Z.jsonl") is True and roll.stamp() is not None
+    lose()
+    assert shelf.rolls(FOLDER).roll("c/s.jsonl").erase() is True and roll.stamp() is None
     assert as_kept(shelf) == every_mix(shelf)
+
+
+@pytest.mark.promise("A7")
+def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(shelf, open_shelf):
+    shelf.write(HERE, "k", b"one", None)
+    write, tries = shelf.database.write, []
+
+    def outrun(work, durable=False):
+        """The first try is lost before its COMMIT; then another one erases the note."""
+
+        def twice(db):
+            work(db)
+            tries.append(db)
+            if len(tries) == 1:
+                raise KeyError
+
+        with contextlib.suppress(KeyError):
+            return write(twice, durable)
+        assert open_shelf().erase(HERE, "notes", "k.md") is True
+        return write(work, durable)
+
+    shelf.database.write = outrun
+    assert shelf.erase(HERE, "notes", "k.md") is False
+
+
+@pytest.mark.promise("A7")
+def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(shelf, open_shelf):
+    shelf.write(HERE, "k", b"one", None)
+    shelf.database = Losing(shelf.database, 1, True, lambda: open_shelf().write(HERE, "k", b"another's", None))
+    with pytest.raises(Busy, match="somebody else"):
+        shelf.erase(HERE, "notes", "k.md")
+    assert shelf.read(HERE, "k").data == b"another's"
+    name = "c/s.jsonl"
+    open_shelf().rolls(FOLDER).roll(name).append(lambda others, empty: [b"one\n"])
+    again = lambda: open_shelf().rolls(FOLDER).roll(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
+    shelf.database = Losing(open_shelf().database, 1, True, again)
+    with pytest.raises(Busy, match="somebody else"):
+        shelf.rolls(FOLDER).roll(name).erase()
+    assert [line.data for line in open_shelf().rolls(FOLDER).roll(name).lines()] == [b"another's"]
+
+
+@pytest.mark.promise("A7")
+def test_who_cannot_look_whether_it_is_kept_says_so(shelf):
+    database = shelf.database
+
+    class Away(Losing):
+        def write(self, work, durable=False):
+            if self._times == 0:
+                raise Busy("the database is not there")
+            return super().write(work, durable)
+
+    shelf.database = Away(database, 1, True)
+    with pytest.raises(Unsure):
+        shelf.write(HERE, "k", b"one", None)
+    shelf.database = database
+    assert shelf.read(HERE, "k").data == b"one"
 
 
 @pytest.mark.promise("A7")
@@ -281,7 +346,7 @@ def test_what_settles_a_lost_answer_is_as_durable_as_the_write(shelf):
 @pytest.mark.promise("A7")
 def test_an_answer_that_is_lost_for_ever_is_trouble(shelf):
     shelf.database = Losing(shelf.database, 100, False)
-    with pytest.raises(Busy):
+    with pytest.raises(Unsure):
         shelf.write(HERE, "k", b"one", None)
 
 

@@ -64,6 +64,61 @@ def test_when_all_connections_are_in_use_the_next_caller_waits_and_then_hears_bu
             holder.result(30)
 
 
+def test_a_tenant_that_holds_its_share_keeps_nobody_else_waiting(open_trial):
+    """However many of one tenant's requests wait, half of the connections are not its own once there is another."""
+    free, inside = threading.Event(), threading.Semaphore(0)
+    other = open_trial(tenant="b", connections=4)
+    other.rows("all"), open_trial(connections=4).rows("all")
+
+    def hold(number):
+        with open_trial(connections=4, seconds=60).transaction() as db:
+            db.execute(SQL["me"]).fetchall()
+            inside.release()
+            free.wait(30)
+
+    with ThreadPoolExecutor(8) as threads:
+        try:
+            holders = [threads.submit(hold, number) for number in range(8)]
+            assert inside.acquire(timeout=30) and inside.acquire(timeout=30)
+            assert open_trial(tenant="b", connections=4, seconds=0.001).rows("all") == []  # does not wait at all
+            assert other.for_nobody().rows("who") == [("holdfast_app", "", "")]
+            with pytest.raises(Busy, match=r"all 2 connections .* one tenant may have .*store\.connections"):
+                open_trial(connections=4, seconds=0.1).rows("all")
+            assert not inside.acquire(blocking=False)
+        finally:
+            free.set()
+        for holder in holders:
+            holder.result(30)
+
+
+def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_trial):
+    free, inside, out = threading.Event(), threading.Semaphore(0), [threading.Event() for _ in range(8)]
+
+    def hold(number):
+        with open_trial(connections=4, seconds=60).transaction() as db:
+            db.execute(SQL["me"]).fetchall()
+            inside.release()
+            (out[number] if number < 4 else free).wait(30)
+
+    with ThreadPoolExecutor(9) as threads:
+        try:
+            holders = [threads.submit(hold, number) for number in range(4)]
+            for _ in range(4):
+                assert inside.acquire(timeout=30)
+            holders += [threads.submit(hold, number) for number in range(4, 8)]
+            other = open_trial(tenant="b", connections=4, seconds=60)
+            waiting = threads.submit(other.rows, "all")
+            while not pool_of(other.store)._several:  # until it waits behind all of these
+                time.sleep(0.01)
+            out[0].set()
+            assert waiting.result(30) == []
+        finally:
+            for one in (free, *out):
+                one.set()
+        for holder in holders:
+            holder.result(30)
+
+
 def test_a_thread_that_has_a_connection_never_waits_for_a_second_one(open_trial):
     both_in = threading.Barrier(2)
 
@@ -194,12 +249,15 @@ def test_an_address_that_is_none_is_refused(home, url):
         Database(store_of(settings, None, all_agents=True), SQL, 1).rows("all")
 
 
-@pytest.mark.parametrize(("database", "user"), [("no_such", postgres.OWNER), ("postgres", "nobody_known")])
-def test_a_server_that_does_not_let_us_in_is_asked_once_and_nobody_is_told_its_names(postgres_databases, database, user):
+@pytest.mark.parametrize(
+    ("database", "user", "why"),
+    [("no_such", postgres.OWNER, "no database of that name"), ("postgres", "nobody_known", "not let this user in")],
+)
+def test_a_server_that_does_not_let_us_in_is_asked_once_and_nobody_is_told_its_names(postgres_databases, database, user, why):
     server = postgres_databases.server
     begun = time.monotonic()
     for work in (lambda url: Database(Store(url=url), SQL, 30).rows("all"), migrate):
-        with pytest.raises(ConfigError, match=r"not let us in.*Correct store\.url") as caught:
+        with pytest.raises(ConfigError, match=rf"{why}.*store\.url") as caught:
             work(server.url(database, user))
         assert database not in f"{caught.value}" and user not in f"{caught.value}"
     assert time.monotonic() - begun < 4  # it is tried for five seconds where nobody answers
@@ -214,9 +272,9 @@ def test_a_wrong_password_is_told_as_what_it_is(tmp_path):
         rules = server.data / "pg_hba.conf"
         rules.write_text("host all clerk 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
         server.sql("SELECT pg_reload_conf()")
-        for password in (":wrong", ""):
+        for password, why in ((":wrong", "this user with this password"), ("", "wants a password, and none is given")):
             url = f"postgresql://clerk{password}@127.0.0.1:{server.port}/postgres?passfile={tmp_path}/none"
-            with pytest.raises(ConfigError, match="not let us in") as caught:
+            with pytest.raises(ConfigError, match=why) as caught:
                 Database(Store(url=url), SQL, 30).rows("all")
             assert "clerk" not in f"{caught.value}" and "wrong" not in f"{caught.value}"
 

@@ -571,6 +571,17 @@ def test_whom_it_was_told_to_is_counted_before_that_is_forgotten(memory, open_me
     assert memory._desk.ledger.briefed_to([memory.receipts()[0].id]) == (0, [])
 
 
+@pytest.mark.promise("N10")
+def test_a_session_that_is_named_after_what_was_purged_is_not_named_by_the_receipt_that_is_kept(memory, open_memory):
+    memory.store("The vault opens with seven silver herrings.", key="k")
+    for session in ("about-herrings", "7f3a"):
+        open_memory(session=session).brief()
+    receipt = memory.purge("k")
+    (kept,) = memory.receipts(receipt.id)
+    assert kept.told == ("told 2 times, to the sessions 7f3a, (not kept)",)
+    assert "herring" not in json.dumps(kept.as_dict())
+
+
 # --- what a review found ------------------------------------------------------------------------------------------------------
 
 SECRET = "ghp_" + "x7Kq2mV9bT4nR8sL1pZ6wY3cD5fG0hJ2aQ8e"

@@ -63,7 +63,7 @@ def test_a_rejected_note_is_forgotten_and_can_be_restored(memory, person):
     memory.store("one", key="k", origin="web")
     assert person.reject("k").deleted
     assert memory.list() == []
-    assert memory.restore("k").quarantined
+    assert person.restore("k").quarantined
 
 
 def test_decisions_are_kept_and_traced(memory, person):

@@ -20,7 +20,7 @@ from battery.secret_samples import FORMS, published, re_search
 from battery.secrets import bytes_of, ways_in, written
 
 from holdfast import HoldfastError, Refused, SecretFound, TooLarge, UsageError, guard, secrets
-from holdfast.secrets.rules import all_rules
+from holdfast.secrets.rules import all_rules, present
 
 SEED = 20261116
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -173,6 +173,27 @@ def test_no_text_makes_a_rule_run_away(piece):
     except TooLarge:
         pass
     assert time.process_time() - start < 3  # it is some hundredths; a rule that ran away would take minutes
+
+
+@pytest.mark.parametrize("piece", ["3q~", "{}3q~ ", "key=", "-----BEGIN PRIVATE KEY-----\n", "secret {} token;", ".atlasv1.{}"])
+def test_a_long_text_with_too_many_places_is_refused_before_all_of_them_are_looked_at(piece):
+    text = "".join([piece.format(number) for number in range(4 * 1024 * 1024 // len(piece))])
+    with pytest.raises(TooLarge, match="too many places"):
+        secrets.found(text)
+
+
+def test_in_a_long_text_the_same_anchors_are_seen_as_in_a_short_one():
+    ordinary_text = "\n".join([text for _, text in ordinary.notes(random.Random(SEED), 300)])
+    every = {anchor for rule in all_rules() for anchor in rule.anchors}
+    for rule in random.Random(SEED).sample(RULES, 40):
+        text = f"{ordinary_text}\n{sample(rule)}\n{ordinary_text}".lower()
+        assert len(text) > 64 * 1024
+        assert {anchor for anchor, _ in present(text)} == {anchor for anchor in every if anchor in text}
+
+
+def test_a_refusal_counts_the_lines_of_many_secrets_in_one_go():
+    with pytest.raises(SecretFound, match=r"github-pat on line 2, github-pat on line 3, .* and 15 more"):
+        guard.no_secret("\n" + f"{TOKEN}\n" * 20, "a note")
 
 
 # --- the gate ---------------------------------------------------------------------------------------------------------

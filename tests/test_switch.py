@@ -121,7 +121,7 @@ def test_reads_touch_nothing_in_the_whole_home(off, home, tmp_path, open_memory,
 def test_status_says_where_memory_is_and_that_it_is_off(off, home, open_memory):
     status = off.status()
     assert (status.enabled, status.home, status.project, status.session) == (False, str(home), "demo", "s1")
-    assert (status.scopes, status.briefed, status.briefing_chars, status.passages) == ((), (), 0, 0)
+    assert (status.scopes, status.briefed, status.briefing_chars, status.passages) == ((), (), 0, None)  # not looked at
     assert status.index_bytes
     assert open_memory(project=None).status().project is None
 

@@ -76,7 +76,7 @@ def test_everything_a_source_touched_is_forgotten_at_once(chain, person, source)
     assert len(chain.list()) == 4
     assert keys(person.forget_source(source).forgotten) == ["first", "second", "third"]
     assert [note.key for note in chain.list()] == ["other"]
-    assert chain.restore("third").text == "so do this"
+    assert person.restore("third").text == "so do this"
 
 
 @pytest.mark.parametrize("source", ["https://evil.exam", "https://good.example", "session:none", "client:x", "origin:import"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import embedding
+from holdfast import embedding, seeking
 from holdfast.embedding import Embedding
 from holdfast.index import vectors
 from holdfast.index.sqlite import SQL, Index
@@ -547,3 +547,10 @@ def test_a_catalogue_that_was_deleted_comes_back_with_its_vectors(with_toy, home
 def test_a_model_that_comes_back_in_another_size_is_another_model(index):
     assert index.vectors.model("m", 64) == Model(1, "m", 64, 0)
     assert index.vectors.model("m", 128).dim == 128
+
+
+@given(st.lists(st.integers(0, 5), max_size=60), st.integers(1, 70))
+def test_the_highest_are_those_that_sorting_all_would_give(scores, most):
+    scores = np.array(scores, np.float64)
+    places = np.arange(len(scores))
+    assert seeking._highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()

@@ -89,6 +89,12 @@ def test_common_words_are_asked_for_only_where_there_are_no_others():
     assert list(words.asked("?! ...")) == []
 
 
+@given(st.text(alphabet="abXY01 '_-./:@+#&,!?()\t", max_size=16))
+@example("Where is the (old) harbour?")
+def test_a_question_of_plain_words_is_cut_as_by_the_patterns_that_it_does_not_need(question):
+    assert (words._plain(question) or words.tokens(question)) == words.tokens(question)
+
+
 def test_each_word_is_asked_for_once_and_in_order():
     assert list(words.asked("boats and a boat beside the harbour, boat")) == ["boat", "besid", "harbour"]
 

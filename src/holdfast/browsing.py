@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from holdfast import guard, leaf
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, NotFound, UsageError
 from holdfast.note import Hit, Scope, Written
 from holdfast.page import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from holdfast.index.rows import Found
     from holdfast.shelf.disk import Sheet
@@ -21,6 +22,7 @@ TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and 
     "memory/CORE_MEMORY.md", "memory/GOALS.md",
 )  # fmt: skip
 _SNIPPET = 300
+_ROWS_AROUND = 400  # lines beside some that are told, which tell whether those hold part of a secret
 SEARCHED = "note,file"  # what a search for pieces looks at (F2); what was said in sessions only a recall finds
 
 
@@ -56,20 +58,27 @@ def hit_of_file(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit |
     first, last = found.lines
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
     return Hit(
-        "file", Scope.of_folder(found.scope), found.key, None, (), "\n".join(rows[first - 1 : last]),
+        "file", Scope.of_folder(found.scope), found.key, None, (), piece_of(rows, first, last),
         float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
     )  # fmt: skip
 
 
-def hit_of_turn(shelf: Shelf, found: Found) -> Hit | None:
-    """A turn, as it stands in its session's file."""
+def piece_of(rows: list[str], first: int, last: int) -> str:
+    """Some lines of a text, which know what stands around them."""
+    before, after = rows[max(0, first - 1 - _ROWS_AROUND) : first - 1], rows[last : last + _ROWS_AROUND]
+    return guard.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
+
+
+def hit_of_turn(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit | None:
+    """A turn, as it stands in its session's file; its line may have been read already."""
     from holdfast import turns
     from holdfast.shelf.roll import Place
 
     roll = shelf.rolls(found.scope, 0).roll(found.name)
     first = found.lines[0]
-    for line in roll.lines(Place(found.offset or 0, first - 1), chunk=4096):
-        said = turns.parse(line.data)
+    lines = roll.lines(Place(found.offset or 0, first - 1), chunk=4096)
+    for data in [sheet.data] if sheet else (line.data for line in lines):
+        said = turns.parse(data)
         if said is None or said.id != found.turn:
             return None
         return Hit(
@@ -104,7 +113,14 @@ def snippet(hit: Hit) -> Snippet:
     """A hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
-    return Snippet(path, (int(first), int(last)), hit.score, hit.text[:_SNIPPET], hit.quarantined)
+    text = guard.cut(hit.text[:_SNIPPET], *_beside(hit.text))
+    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined)
+
+
+def _beside(text: str) -> tuple[str, str]:
+    """What stands before and behind a taste of a text."""
+    before, after = (text.before, text.after) if isinstance(text, guard.Cut) else ("", "")
+    return before, text[_SNIPPET:] + after
 
 
 def read_piece(
@@ -114,7 +130,7 @@ def read_piece(
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
     must not be told."""
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
-        raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1")
+        raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1", "Count lines from 1")
     parts, nothing = guard.path(path), Piece(path, start, "", exists=False)
     if not visible:
         return nothing
@@ -136,11 +152,24 @@ def read_piece(
     else:
         may("", [sheet.data.decode("utf-8", "replace")])
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
-    return Piece(path, start, "\n".join(rows[start - 1 : None if lines is None else start - 1 + lines]))
+    return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
+
+
+def missing(shelf: Shelf, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
+    """What to say of a note that is not there: where it went, or which of those that are was meant."""
+    import difflib
+
+    for one in [one for place in places for one in shelf.binned(place, key)]:
+        since = f"it is in the {one.part} since {one.time[:10]}"
+        return NotFound(f"no note {key!r}: {since}", f"`holdfast restore {key}` brings it back")
+    near = difflib.get_close_matches(key, [row[2] for row in notes()], 1)
+    return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
 
 
 def overview(shelf: Shelf, place: Scope) -> tuple[str, str]:
     """The page that stands for the tree in a briefing: its path and text. A blank one is none."""
+    if not shelf.has(place.folder, "files"):
+        return "", ""
     tree = shelf.tree(place.folder, 0)
     for name in _OVERVIEWS:
         try:

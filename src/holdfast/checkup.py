@@ -55,19 +55,19 @@ class Status(Record):
     agent: str | None
     shelf: str
     scopes: tuple[ScopeStatus, ...]
-    index_bytes: int
-    ledger_bytes: int
-    passages: int
-    facts: int
+    index_bytes: int | None  # None, here and below: not told, or nobody counted
+    ledger_bytes: int | None
+    passages: int | None
+    facts: int | None
     degraded: str
     briefing_chars: int
     briefed: tuple[str, ...]
-    sessions: int = 0
-    turns: int = 0
+    sessions: int | None = None
+    turns: int | None = None
     embedder: str = "none"
     unusable: str = ""  # what keeps the embedder from being loaded
-    waiting: int = 0  # passages that lack vectors
-    quarantined: int = 0  # notes that this caller may see and that are not told before a person approved them
+    waiting: int | None = None  # passages that lack vectors
+    quarantined: int | None = None  # notes that this caller may see and that are not told before a person approved them
 
 
 class Reindexed(Record):
@@ -80,36 +80,51 @@ class Reindexed(Record):
     seconds: float
 
 
-def status(desk: Desk, brief: Brief) -> Status:
-    """The steps of `Memory.status`."""
+def status(desk: Desk, brief: Brief, whole: bool = True) -> Status:
+    """The steps of `Memory.status`: of the whole home, or of no more than the scopes that the caller may see."""
     if not desk.config.enabled:
-        return _switched_off(desk)
+        return _switched_off(desk, whole)
     home, visible = desk.config.home, desk.folders(None)
     there = desk.shelf.there()
-    folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there else ())]))
-    degraded = desk.look(folders)
+    folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there and whole else ())]))
+    degraded = desk.look(folders) or _without_vectors(desk)
     last: dict[str, str] = {}
     for scope, part, _, _, updated in desk.ask(desk.index.counts) if there else ():
         written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
         last[scope] = max(last.get(scope, ""), written)
-    totals = desk.ask(desk.index.totals) if there else (0, 0, 0, 0)
+    passages, facts = desk.ask(lambda: desk.index.amounts(None if whole else visible)) if there else (0, 0)
     scopes = [_scope(desk, scope, scope in visible, last[scope]) for scope in folders if scope in last]
     return Status(
         home, True, desk.project_ids()[0], desk.session, desk.agent, _shelf(desk), tuple(scopes),
-        _size(home, "index.db"), _size(home, "ledger.db"), totals[2], totals[3], degraded, len(brief.text), brief.shown,
+        *(_sizes(desk) if whole else (None, None)), passages, facts, degraded, len(brief.text), brief.shown,
         sum([one.sessions for one in scopes]), _turns(desk, folders) if there else 0, _shown(desk),
-        "; ".join([what for what, _ in presence.missing(desk.config.embedder)]), _waiting(desk) if there else 0,
+        "; ".join([what for what, _ in presence.missing(desk.config.embedder)]),
+        (_waiting(desk) if there else 0) if whole else None,
         desk.ask(lambda: desk.index.count(visible, only=1)) if there else 0,
     )  # fmt: skip
 
 
-def _switched_off(desk: Desk) -> Status:
+def _without_vectors(desk: Desk) -> str:
+    if not desk.config.store:
+        return ""  # a home keeps them by itself
+    from holdfast import hosted
+
+    return hosted.without_vectors(desk.config, desk.index)[0]
+
+
+def _switched_off(desk: Desk, whole: bool) -> Status:
     """Where things are and nothing of what is in them. To find out the project would open a database; so it is only told."""
-    home, project = desk.config.home, desk.project_ids()[0] if desk.override else None
+    project, sizes = desk.project_ids()[0] if desk.override else None, _sizes(desk) if whole else (None, None)
     return Status(
-        home, False, project, desk.session, desk.agent, _shelf(desk), (), _size(home, "index.db"),
-        _size(home, "ledger.db"), 0, 0, "", 0, (), embedder=_shown(desk),
+        desk.config.home, False, project, desk.session, desk.agent, _shelf(desk), (), *sizes, None, None, "", 0, (),
+        embedder=_shown(desk),
     )  # fmt: skip
+
+
+def _sizes(desk: Desk) -> tuple[int | None, int | None]:
+    """Of the catalogue and of the ledger; a store has no files to tell the size of."""
+    home = desk.config.home
+    return (None, None) if desk.config.store else (_size(home, "index.db"), _size(home, "ledger.db"))
 
 
 def _shelf(desk: Desk) -> str:
@@ -181,6 +196,8 @@ def check(desk: Desk) -> list[Problem]:
 
 def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
     """A store has no folder whose owner, links or disk could be wrong."""
+    from holdfast import hosted
+
     problems = _config(desk, mending) + (_hooks(desk) if os.path.isdir(desk.config.home) else [])
     if not desk.config.enabled:
         return problems
@@ -188,6 +205,7 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
         scopes = tuple(desk.shelf.scopes())
     except HoldfastError as error:
         return [*problems, Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk))]
+    problems += hosted.problems(desk.config, desk.index)
     problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
     problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
     return problems + exposure.problems(desk)

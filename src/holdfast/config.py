@@ -19,6 +19,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
     "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "AI_AGENT",
 )  # fmt: skip
 MASK = "********"  # what is shown where a secret stands
+STORES = ("postgresql://", "postgres://")  # how the address of a store begins
 ADDRESSES = ("embedder", "url", "store", "store_read")  # fields in which a password may stand
 
 
@@ -77,6 +78,7 @@ class Config(Record):
     quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
     sees: tuple[str, ...] = SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
+    together: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
 
     def __repr__(self) -> str:
         """Never a key, nor a password."""
@@ -136,7 +138,11 @@ SETTINGS = (
 
 
 def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Config:
-    """The environment over config.toml over the defaults."""
+    """The environment over config.toml over the defaults. Instead of a home, the address of a store: that one, with the
+    settings of the home that is meant by default."""
+    if is_store(home):
+        settings = load(None, environ)
+        return settings if settings.store == home else settings.replace(store=home, store_read=None)
     env = os.environ if environ is None else environ
     root = find_home(home, env)
     table = _read_toml(os.path.join(root, "config.toml"))
@@ -151,10 +157,17 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     return Config(home=root, unknown=tuple(sorted(table)), **values)
 
 
+def is_store(home: object) -> bool:
+    """Whether that is the address of a PostgreSQL, and not a folder."""
+    return isinstance(home, str) and home.startswith(STORES)
+
+
 def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> str:
     """Where memory lives, whatever config.toml there may say."""
     env = os.environ if environ is None else environ
     root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
+    if is_store(root):
+        raise ConfigError("a home is a folder, and this is the address of a store", "Name it with --store or HOLDFAST_STORE")
     if not root or "\0" in root:
         raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
     if root == "~" or root.startswith("~/"):  # from a file or a service that no shell has read

@@ -12,12 +12,13 @@ from holdfast.page import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Protocol, TypeVar
 
     from holdfast.config import Config
     from holdfast.index.sqlite import Index
     from holdfast.leaf import Draft, Leaf
+    from holdfast.ledger.sqlite import Ledger
     from holdfast.note import Scope
     from holdfast.shelf.folder import Shelf
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         session: str | None
         shelf: Shelf
         index: Index
+        ledger: Ledger
 
         def places(self, kind: str | None) -> list[Scope]: ...
         def folders(self, kind: str | None) -> tuple[str, ...]: ...
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 3
+TAKEN_AWAY = ("rejected", "forgotten-by-source")  # decisions of a person about what a note says
 
 
 def source_of(
@@ -82,12 +85,13 @@ def _trust_of(desk: Desk, note: str) -> tuple[str, str] | None:
 
 
 def contained(
-    desk: Desk, drafts: list[Draft], olds: list[Leaf | None], made: list[Made], compose: Callable[[Draft, Leaf | None], Made]
-) -> list[Made]:
-    """The next versions of notes as they may be written: a copy of what is in quarantine is in quarantine too, and what is may
-    not replace what is not."""
+    desk: Desk, drafts: list[Draft], olds: list[Leaf | None], made: list[Made],
+    compose: Callable[[Draft, Leaf | None], Made], doubts: Mapping[str, str],
+) -> list[Made]:  # fmt: skip
+    """The next versions of notes as they may be written: a copy of what is in quarantine is in quarantine too, and so is what
+    a person rejected before; and what is may not replace what is not."""
     held = desk.config.quarantine
-    copies = _copies(desk, drafts, made)
+    copies = {**_copies(desk, drafts, made), **{text: (least(held), id) for text, id in doubts.items()}}
     found = []
     for draft, old, (action, new) in zip(drafts, olds, made, strict=True):
         if draft.text in copies and draft.source.origin != ORIGINS[0] and action != "unchanged":
@@ -119,6 +123,29 @@ def _as_little_trusted(draft: Draft, trust: str, id: str) -> Draft:
     made_from = tuple(dict.fromkeys((*source.made_from, f"note:{id}"))) if id else source.made_from
     least = lowest(source.trusted, trust)
     return draft.replace(source=source.replace(made_from=made_from, trust=least if least != source.origin else None))
+
+
+def least(held: tuple[str, ...]) -> str:
+    """The trust of what waits because a person took it away: as little as anything that waits."""
+    return lowest(ORIGINS[0], *held)
+
+
+def refuse_rejected(desk: Desk, doubts: Mapping[str, str], drafts: tuple[Draft, ...]) -> None:
+    """Raise `Rejected` if any of these says what a person rejected and would be trusted, and is not in doubt already."""
+    held = desk.config.quarantine
+    asked = [one for one in drafts if one.source.origin != ORIGINS[0] and one.source.trusted not in held]
+    texts = [one.text for one in asked if one.text not in doubts] if held else []
+    found = {text: id for text in texts if (id := desk.ledger.purges.rejected(text))}
+    if found:
+        raise leaf.Rejected({**doubts, **found})
+
+
+def must_not_restore(desk: Desk, id: str, key: str) -> None:
+    """Refuse to an agent to bring back what a person took away because of what it says or where it came from."""
+    last = next(iter(desk.ledger.decisions(id)), None) if desk.origin != ORIGINS[0] else None
+    if last and last[0] in TAKEN_AWAY:
+        what = f"a person took {key!r} away, and it is not an agent's to bring back"
+        raise Refused(what, f"A person does: `holdfast restore {key}`")
 
 
 def must_not_forget(desk: Desk, place: Scope, keys: list[str]) -> None:

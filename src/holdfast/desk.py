@@ -7,7 +7,7 @@ import os
 from holdfast import dates, errors, guard, leaf, page
 from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, Refused, UsageError, from_os
 from holdfast.index.rows import Found, Sought
-from holdfast.index.sqlite import Index, Lost
+from holdfast.index.sqlite import Index, Lost, by_words, read_at
 from holdfast.leaf import Draft
 from holdfast.ledger.sqlite import Ledger
 from holdfast.note import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
@@ -53,12 +53,12 @@ class Desk:
         self.shelf, kept_true = Shelf(config.home, config.lock_seconds), Sync
         self.index = Index(config.home, config.lock_seconds, config.quarantine)
         self.ledger = Ledger(config.home, config.lock_seconds)
-        if config.store:
+        if config.store or config.store_read:
             from holdfast.hosted import rooms
 
             self.shelf, self.index, self.ledger, kept_true = rooms(config, self.agent, self.origin == "user")
         self.sync = kept_true(self.shelf, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
-        self._sign = "" if config.store else os.path.join(config.home, "ledger.purged")
+        self._sign = "" if config.store else os.path.join(config.home, "ledger.")  # and what there is to ask it for
 
     # --- whose memory it is --------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Desk:
             raise UsageError(f"valid_to {end} is not after valid_from {start or 'now'}", fix)
         kept = guard.tags(tags_of(tags)) if tags is not None else None
         if not isinstance(pinned, bool | None):
-            raise UsageError(f"pinned must be True or False, not {pinned!r}")
+            raise UsageError(f"pinned must be True or False, not {pinned!r}", "Say one of them, or leave it out")
         kind = guard.type_(type) if type else None
         why, gated = allowed[0] if allowed else "", allow_secret is None and not before
         return Draft(name, body, source, kind, kept, start, end, pinned, expected, amends, redacted, why, gated)
@@ -195,13 +195,14 @@ class Desk:
         """Put the next version, however often others change the note meanwhile. Truth first, catalogue second. What a person
         wants `again` passes once it stands there; what it says `also` must not have been purged either."""
         self.sync.ready(place.folder)
+        doubts: dict[str, str] = {}
         for _ in range(_ATTEMPTS):
             sheet = self.shelf.read(place, key)
             old = leaf.opened(sheet.data, sheet.modified) if sheet else None
             draft = draft_for(leaf.note_of(place, key, old, self.config.quarantine) if old else None)
-            if again:
-                self._may_take_back(draft)
-            action, new = self.composed([draft], [old])[0]
+            if again and draft.source.origin != "user":
+                raise Refused("only a person may take back what was purged", "Store it yourself: `holdfast store TEXT --again`")
+            action, new = self.composed([draft], [old], doubts)[0]
             if action == "unchanged" and again and sheet and old:
                 self._take_back(place, draft)
                 stamp = sheet.stamp
@@ -213,10 +214,13 @@ class Desk:
                 if draft.allowed or not self.config.store:  # a store asks once, when nobody else can write
                     self.refuse_purged(says)
                 if draft.allowed:  # on record before it is on disk
-                    self._record_allowed(place, leaf.note_of(place, key, new), draft.allowed)
+                    self._record_allowed(place, key, new.head.id, draft.allowed)
                 try:
-                    stamp = self.shelf.write(place, key, new.data, seen, lambda: self.refuse_purged(says))  # noqa: B023
+                    stamp = self.shelf.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, draft))  # noqa: B023
                 except Changed:
+                    continue
+                except leaf.Rejected as error:
+                    doubts = error.rejected
                     continue
                 if again:
                     self._take_back(place, draft)
@@ -225,8 +229,10 @@ class Desk:
             return Stored(action, leaf.note_of(place, key, new, self.config.quarantine), draft.redacted)
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
 
-    def composed(self, drafts: list[Draft], olds: list[leaf.Leaf | None]) -> list[tuple[str, leaf.Leaf]]:
-        """The next version of each note. What is in quarantine is contained; a home that holds nothing there pays one look."""
+    def composed(
+        self, drafts: list[Draft], olds: list[leaf.Leaf | None], doubts: Mapping[str, str]
+    ) -> list[tuple[str, leaf.Leaf]]:
+        """The next version of each note. What is in quarantine, or in doubt, is contained; a home without pays one look."""
         now, milliseconds = utc(dates.clock()), int(dates.clock() * 1000)
 
         def compose(draft: Draft, old: leaf.Leaf | None) -> tuple[str, leaf.Leaf]:
@@ -234,10 +240,10 @@ class Desk:
 
         made = list(map(compose, drafts, olds))
         held = self.config.quarantine
-        if any(new.trust in held for _, new in made) or self._could_copy(drafts):
+        if doubts or any(new.trust in held for _, new in made) or self._could_copy(drafts):
             from holdfast import containing
 
-            return containing.contained(self, drafts, olds, made, compose)
+            return containing.contained(self, drafts, olds, made, compose, doubts)
         return made
 
     def _could_copy(self, drafts: list[Draft]) -> bool:
@@ -249,24 +255,26 @@ class Desk:
         except (Lost, Busy, DiskTrouble):
             return True  # asked again when it is made anew
 
-    def _record_allowed(self, place: Scope, note: Note, what: str) -> None:
-        rules, _, why = what.partition(": ")
-        detail = {"scope": str(place), "key": note.key, "rules": rules, "why": why}
-        self.ledger.decide("secret-allowed", note.id, detail, int(dates.clock()))
+    def _record_allowed(self, place: Scope, key: str, id: str, what: str) -> None:
+        said = dict(zip(("scope", "key", "rules", "why"), (str(place), key, *what.split(": ", 1)), strict=True))
+        self.ledger.decide("secret-allowed", id, said, int(dates.clock()))
 
     def any_purged(self) -> bool:
-        return os.path.exists(self._sign) if self._sign else self.ledger.purges.any()
+        return os.path.exists(f"{self._sign}purged") if self._sign else self.ledger.purges.any()
 
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Refuse what was purged and would come back: texts, each with the path of its note if it is one's. Asked a last time
-        where nobody else can write: a purge that begins before that is heard of, and one that begins later finds it."""
+        where nobody else can write: a purge that begins before is heard of, one that begins later finds it."""
         if self.any_purged():
             self.ledger.purges.refuse(texts)
 
-    def _may_take_back(self, draft: Draft) -> None:
-        """Only a person may want again what was purged."""
-        if draft.source.origin != "user":
-            raise Refused("only a person may take back what was purged", "Store it yourself: `holdfast store TEXT --again`")
+    def refuse(self, texts: list[tuple[str, str]], doubts: Mapping[str, str], *drafts: Draft) -> None:
+        """The same; and raise `Rejected` for drafts that say what a person rejected, unless that is in doubt already."""
+        self.refuse_purged(texts)
+        if os.path.exists(f"{self._sign}rejected") if self._sign else self.ledger.purges.any_rejected():
+            from holdfast import containing
+
+            containing.refuse_rejected(self, doubts, drafts)
 
     def _take_back(self, place: Scope, draft: Draft) -> None:
         if self.any_purged():
@@ -365,10 +373,10 @@ class Desk:
     def sought(self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool) -> Sought:
         """What a search finds, in the order of how well it answers."""
         if mode == "keyword":
-            return Sought(self.index.search(query, asked, limit), mode)
+            return by_words(self.index.search(query, asked, limit), explain)
         if asked.as_of:
             reason = "older versions have no vectors: keyword search ran"
-            return Sought(self.index.search(query, asked, limit), "keyword", reason)
+            return by_words(self.index.search(query, asked, limit), explain, reason)
         return self.seeker().search(query, asked, limit, now, mode, explain, self.progress)
 
     def seeker(self) -> Seeker:
@@ -384,11 +392,11 @@ class Desk:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
-        sheets = self.shelf.read_ahead([(one.scope, one.part, one.name) for one in ranked[:limit]])
+        sheets = self.shelf.read_ahead([read_at(one) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
                 break
-            hit = self._hit(found, sheets.get((found.scope, found.part, found.name)))
+            hit = self._hit(found, sheets.get(read_at(found)))
             if hit is not None:
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
@@ -400,7 +408,7 @@ class Desk:
             if found.part != "notes":
                 from holdfast.browsing import hit_of_file, hit_of_turn
 
-                return hit_of_turn(self.shelf, found) if found.turn else hit_of_file(self.shelf, found, sheet)
+                return (hit_of_turn if found.turn else hit_of_file)(self.shelf, found, sheet)
             sheet = sheet or self.shelf.read_name(found.scope, found.part, found.name)
         except HoldfastError:
             return None
@@ -440,21 +448,13 @@ class Desk:
             if self.any_purged():
                 self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in leaf.versions_of(there)])
             return place, there
-        raise self._missing(key)
-
-    def _missing(self, key: str) -> NotFound:
         if not self.config.enabled:
-            return NotFound(Disabled().message, Disabled().fix)
-        import difflib
+            raise NotFound(Disabled().message, Disabled().fix)
+        from holdfast.browsing import missing
 
         folders = self.folders(None)
         self.look(folders)
-        keys = [row[2] for row in self.ask(lambda: self.index.notes(folders, most=5000))]
-        near = difflib.get_close_matches(key, keys, 1)
-        for one in [one for place in self.places(None) for one in self.shelf.binned(place) if one.key == key]:
-            since = f"it is in the {one.part} since {one.time[:10]}"
-            return NotFound(f"no note {key!r}: {since}", f"`holdfast restore {key}` brings it back")
-        return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
+        raise missing(self.shelf, self.places(None), key, lambda: self.ask(lambda: self.index.notes(folders, most=5000)))
 
     def close(self) -> None:
         if self._seeker is not None:

@@ -1,7 +1,7 @@
 """Every way Holdfast says no. Each error knows its message, its exit code, its HTTP status and what to do next.
 
 HoldfastError
-├── NotFound          1  404  no such note, version or file
+├── NotFound          1  404  what was asked for is not there: a note, a version, a file, an agent
 ├── UsageError        2  422  an argument that means nothing: unknown mode, bad date, limit out of range
 │   └── ConfigError   2  500  config.toml or an environment variable says something we cannot follow
 ├── Refused           3  422  the gate turned it away; nothing was written
@@ -16,7 +16,7 @@ HoldfastError
 │   ├── Unauthenticated 3  401  no token, or none that is valid
 │   └── Denied        3  403  a role does not allow it
 ├── Contended         4  409  somebody else was there first; try again
-│   ├── Conflict      4  409  the note is not the version you saw
+│   ├── Conflict      4  409  it is not as you saw it: changed, done or there already
 │   ├── Busy          4  503  a lock was not free in time
 │   └── TooMany       4  429  more than this token may ask for at once
 └── Trouble           5  500  the home itself
@@ -51,7 +51,7 @@ class HoldfastError(Exception):
 
 
 class NotFound(HoldfastError):
-    """No such note, version or file."""
+    """What was asked for is not there; the fix says where to look for what is."""
 
     code, exit_code, http_status = "not_found", 1, 404
 
@@ -140,13 +140,13 @@ class Denied(Refused):
 
 
 class Contended(HoldfastError):
-    """Somebody else was there first."""
+    """Somebody else was there first: try again."""
 
     code, exit_code, http_status = "contended", 4, 409
 
 
 class Conflict(Contended):
-    """The note is not the version you saw."""
+    """It is not as you saw it: changed, done or there already. Look again, then decide."""
 
     code = "conflict"
 

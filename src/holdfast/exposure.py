@@ -1,10 +1,11 @@
-"""Secrets that stand on the shelf, pasted in by hand or kept on purpose: which files, which rule, which line (S2, D1)."""
+"""Secrets that stand on the shelf, pasted in by hand, kept on purpose or captured before there was a gate: which files, which
+rule, which line (S2, D1). Of transcripts the newest, as many bytes as take a moment."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast import secrets
+from holdfast import secrets, turns
 from holdfast.errors import HoldfastError, TooLarge
 from holdfast.guard import is_plain
 from holdfast.hidden import bare
@@ -16,12 +17,21 @@ from holdfast.page import clean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
+    from holdfast.config import Config
     from holdfast.desk import Desk
     from holdfast.mending import Mending
     from holdfast.shelf.disk import Sheet
 
+    class Opened(Protocol):
+        """A memory, which stands above."""
+
+        config: Config
+        _desk: Desk
+
 _SHOWN = 50  # that are listed one by one
+_TRANSCRIPTS = 32 * 1024 * 1024  # bytes of what was said that are looked through
 
 
 def problems(desk: Desk) -> list[Problem]:
@@ -32,7 +42,7 @@ def problems(desk: Desk) -> list[Problem]:
     found: list[Problem] = []
     more = 0
     try:
-        for path, fix, rules in _exposed(desk, mending):
+        for path, fix, rules in (*_exposed(desk, mending), *_said(desk, mending)):
             if len(found) < _SHOWN:
                 found.append(Problem("secret", f"{path} seems to hold a secret, which is never briefed: {rules}", fix, path))
             else:
@@ -65,6 +75,67 @@ def _exposed(desk: Desk, mending: Mending) -> Iterator[tuple[str, str, str]]:
                 yield f"{where}:{line}", _fix(mending, desk, scope, part, name), secrets.named(text, hits)
     finally:
         desk.progress.end()
+
+
+def looked_at(memory: Opened) -> tuple[int, int]:
+    """How many bytes of transcripts are looked through, and how many there are; of those that a gateway has none."""
+    desk = memory._desk
+    if memory.config.url or not desk.config.enabled or not desk.shelf.there():
+        return 0, 0
+    try:
+        total = sum([size for _, size, _, _ in _rolls(desk)])
+    except HoldfastError:
+        return 0, 0  # told elsewhere
+    return min(total, _TRANSCRIPTS), total
+
+
+def _rolls(desk: Desk) -> list[tuple[int, int, str, str]]:
+    """Every session's file, the last written first: when, how long, scope and name."""
+    every = [(scope, entry) for scope in desk.shelf.scopes() for entry in desk.shelf.rolls(scope, 0).census() if entry.regular]
+    return sorted([(entry.stamp[1], entry.stamp[2], scope, entry.name) for scope, entry in every], reverse=True)
+
+
+def _said(desk: Desk, mending: Mending) -> Iterator[tuple[str, str, str]]:
+    """The same for what was said in sessions: each file once, by the first of its turns that holds one."""
+    rolls, left = _rolls(desk), _TRANSCRIPTS
+    desk.progress.start("looking for secrets in transcripts", len(rolls))
+    try:
+        for _, size, scope, name in rolls:
+            if left <= 0:
+                break
+            desk.progress.step()
+            found = _first_said(desk, scope, name, left)
+            left -= size
+            if found:
+                line, rules = found
+                yield f"{told(f'{scope}/transcripts/{name}')}:{line}", _fix(mending, desk, scope, "transcripts", name), rules
+    finally:
+        desk.progress.end()
+
+
+def _first_said(desk: Desk, scope: str, name: str, most: int) -> tuple[int, str] | None:
+    """The line of the first turn that seems to hold a secret, within so many bytes, and the rules."""
+    try:
+        for line in desk.shelf.rolls(scope, 0).roll(name).lines():
+            most -= len(line.data)
+            said = turns.parse(line.data) if most >= 0 else None
+            rules = _rules_in(bare(clean(said.text))) if said else ()
+            if rules:
+                return line.number, ", ".join(rules)
+            if most < 0:
+                break
+    except HoldfastError:
+        pass  # told elsewhere
+    return None
+
+
+def _rules_in(text: str) -> tuple[str, ...]:
+    if is_plain(text):
+        return ()
+    try:
+        return tuple(dict.fromkeys([hit.rule for hit in secrets.found(text)]))
+    except TooLarge:
+        return ("it is too long to tell",)
 
 
 def _files(desk: Desk, scope: str) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import guard, hidden
-from holdfast.browsing import TOLD
+from holdfast.browsing import TOLD, piece_of
 from holdfast.desk import typed_errors
 from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
 from holdfast.note import Scope
@@ -36,7 +36,7 @@ class Files:
         whole = isinstance(first, int) and isinstance(last, int)
         if not whole or not 1 <= first <= len(rows) or (last != -1 and last < first):
             raise UsageError(f"lines {first} to {last} of {len(rows)}", "Count from 1; -1 means the end")
-        return "\n".join(rows[first - 1 : None if last == -1 else last])
+        return piece_of(rows, first, len(rows) if last == -1 else last)
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> None:
         """Write a file, new or in the place of the old one. A secret is refused, unless it is to `redact`."""
@@ -110,7 +110,7 @@ class Files:
 
     def _words(self, text: object) -> str:
         if not isinstance(text, str):
-            raise UsageError(f"text must be a string, not {type(text).__name__}")
+            raise UsageError(f"text must be a string, not {type(text).__name__}", "Give it as text")
         return text
 
     def _text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:

@@ -33,6 +33,7 @@ TRIES, LOOKS = 3, 2
 LONGEST_PAUSE = 5.0  # what GitHub may ask us to wait before we hand that on to whoever asked us
 _PAGE, _PAGES = 100, 50
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+_WHO = "Whoever runs this gateway"
 _SIGN = "<!-- holdfast:review "
 
 
@@ -66,7 +67,7 @@ class _Unheard(Exception):
 def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Reviewed:
     """Post it, unless it was posted before. One at a time for each pull request: the lock goes away with its holder."""
     if not config.github_token:
-        raise UsageError("no token for GitHub is set here", "Set github.token, or HOLDFAST_GITHUB_TOKEN")
+        raise UsageError("no token for GitHub is set here", f"{_WHO} sets github.token, or HOLDFAST_GITHUB_TOKEN")
     whose = f"{config.tenant}/{agent}" if config.store else agent
     subject = f"{whose}/{wanted.owner.lower()}/{wanted.repo.lower()}#{wanted.pr_number}"
     with ledger.alone(f"review-{digest(subject.encode())[:2]}", config.lock_seconds):
@@ -237,11 +238,11 @@ def _refused(response: Response) -> HoldfastError:
     told = response.json()
     why = str(told.get("message", ""))[:200] if isinstance(told, dict) else ""
     if response.status == 401:
-        return Unreached("GitHub does not accept the token", "Set github.token anew", sent=False)
+        return Unreached("GitHub does not accept the token", f"{_WHO} sets github.token anew", sent=False)
     if response.status == 403:
-        return Unreached(f"GitHub does not allow it: {why}", "Give the token the right to write pull requests", sent=False)
+        return Unreached(f"GitHub does not allow it: {why}", f"{_WHO} lets its token write pull requests", sent=False)
     if response.status == 404:
         return NotFound("no such pull request, or none that the token may see", "Check owner, repo and pr_number")
     if response.status == 422:
         return UsageError(f"GitHub does not take this review: {why}", "Check the event and the body")
-    return Unreached(f"GitHub answered with status {response.status}", "Check github.api", sent=False)
+    return Unreached(f"GitHub answered with status {response.status}", "Ask later, or have github.api checked", sent=False)

@@ -23,6 +23,8 @@ _TRICKS = pattern(  # control, invisible and bidi characters, and what looks lik
 )
 _PERCENT = pattern(r"%(?:[0-9a-fA-F]{2}|[uU][0-9a-fA-F]{4})")
 _ROOT = "/memories"
+_LONG = 64 * 1024  # characters: beyond, the rules themselves tell it quicker
+_AROUND = 16 * 1024  # characters before and behind a piece of a text in which the rest of a secret may stand
 _starts: list[Any] = []  # how anchors of rules for secrets start: four bytes as numbers, three, and what makes three of four
 
 
@@ -51,7 +53,7 @@ def decoded(value: object) -> str:
         except UnicodeDecodeError as error:
             raise InvalidText(f"not UTF-8: byte {error.start}", "Convert the text to UTF-8 first") from None
     if not isinstance(value, str):
-        raise UsageError(f"text must be a string, not {type(value).__name__}")
+        raise UsageError(f"text must be a string, not {type(value).__name__}", "Give it as text")
     return value
 
 
@@ -107,12 +109,50 @@ def cleaned(value: str) -> str:
     return withheld(value)[0]
 
 
+class Cut(str):
+    """A piece of a longer text, with what stands around it there: part of a secret is known by the rest."""
+
+    before: str
+    after: str
+
+
+def cut(piece: str, before: str, after: str) -> str:
+    """A piece of a text, before it is told to anybody."""
+    if not before and not after:
+        return piece
+    made = Cut(piece)
+    made.before, made.after = before[-_AROUND:], after[:_AROUND]
+    return made
+
+
+def around(value: str) -> str:
+    """A text with what stands around it, as far as that is known."""
+    return f"{value.before}{value}{value.after}" if isinstance(value, Cut) else value
+
+
 def withheld(value: str) -> tuple[str, tuple[str, ...]]:
     """As `redacted`, where nobody can be asked to split a text that is too long to tell: a mark stands for all of it."""
     try:
-        return redacted(value)
+        return _withheld_of_cut(value) if isinstance(value, Cut) else redacted(value)
     except TooLarge:
         return "[REDACTED:too-long-to-tell]", ("too-long-to-tell",)
+
+
+def _withheld_of_cut(value: Cut) -> tuple[str, tuple[str, ...]]:
+    """First what reaches into the piece from before it or out of it, then what stands in it alone."""
+    before, piece, after = _seen(value.before), _seen(value), _seen(value.after)
+    whole, start, end = f"{before}{piece}{after}", len(before), len(before) + len(piece)
+    if is_plain(whole):
+        return str(value), ()
+    from holdfast import secrets
+
+    hits = [hit for hit in secrets.found(whole) if hit.start < end and hit.end > start]
+    parts, last = [], start
+    for hit in hits:
+        parts += [whole[last : max(hit.start, start)], f"{secrets.MARK}{hit.rule}]"]
+        last = hit.end
+    clean, rules = redacted("".join([*parts, whole[last:end]]) if hits else str(value))
+    return clean, tuple(dict.fromkeys([*[hit.rule for hit in hits], *rules]))
 
 
 def string(value: object, what: str, needed: bool = False) -> str | None:
@@ -130,6 +170,8 @@ def session(session: object, client: object, needed: bool = False) -> tuple[Any,
 def is_plain(value: str) -> bool:
     """Whether no rule for secrets has anything to look at in it: none of its anchors stands there. Here, and not in the room of
     the rules, because every write asks."""
+    if len(value) > _LONG:
+        return False
     if not _starts:
         _starts[:] = _learned()  # of several threads at once each puts the same
     four, three, three_of = _starts
@@ -206,10 +248,10 @@ def origin(value: str) -> str:
 def tags(values: tuple[str, ...]) -> tuple[str, ...]:
     """Few, short, on one line."""
     if len(values) > 64:
-        raise TooLarge(f"a note may have 64 tags, this has {len(values)}")
+        raise TooLarge(f"a note may have 64 tags, this has {len(values)}", "Give fewer")
     for value in values:
         if len(value) > 100:
-            raise TooLarge(f"a tag may have 100 characters, this has {len(value)}: {_show(value)}")
+            raise TooLarge(f"a tag may have 100 characters, this has {len(value)}: {_show(value)}", "Give a shorter one")
         if _CONTROL.search(value):
             raise InvalidText(f"a control character in tag {_show(value)}", "Tags stand on one line")
     no_secret("\n".join(values), "a tag", fix="Leave it out")
@@ -223,7 +265,7 @@ def one_line(value: object, what: str, most: int = 2000) -> str:
     if not value.isprintable() and _CONTROL.search(value):
         raise InvalidText(f"a line break or control character in the {what}", "A fact stands on one line")
     if len(value) > most:
-        raise TooLarge(f"the {what} of a fact may have {most} characters, this has {len(value)}")
+        raise TooLarge(f"the {what} of a fact may have {most} characters, this has {len(value)}", "Store it as a note")
     return " ".join(value.split(" ")).strip()
 
 
@@ -235,12 +277,25 @@ def label(value: object) -> str:
     return text_
 
 
+def fact(subject: object, label_: object, value: object, redact: bool) -> tuple[str, str, str, tuple[str, ...]]:
+    """A subject, a label and a value that may be stated, and the rules whose names stand in place of secrets. Only of the value
+    anything is left out: whether it is a secret, the label says."""
+    about, name, said = one_line(subject, "subject", 200), label(label_), one_line(value, "value")
+    before = f"{about}\n{name}: "
+    clean, rules = redacted(before + said) if redact else (before + said, ())
+    if clean.startswith(before):
+        said = clean.removeprefix(before)
+    fix = "State where it is kept, not what it is; or keep it with `--redact` (redact=True)"
+    no_secret(before + said, "the fact", fix=fix)
+    return about, name, said, rules
+
+
 def path(value: object) -> tuple[str, ...]:
     """The parts of a path in the files tree. `/memories/x` and `x` mean the same place; nothing else absolute."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidPath("an empty path", "Name a file, such as notes/today.md")
     if len(value) > 1024:
-        raise InvalidPath("a path longer than 1,024 characters")
+        raise InvalidPath("a path longer than 1,024 characters", "Choose a shorter one")
     if _TRICKS.search(value) or _PERCENT.search(_folded(value)):
         raise InvalidPath(f"hidden, escaped or percent-encoded characters in {_show(value)}", "Write the plain path")
     rest = value
@@ -263,7 +318,7 @@ def _part(part: str, whole: str) -> None:
     if folded.startswith(" ") or folded.endswith((" ", ".")):
         raise InvalidPath(f"a space around a name or a dot after it: {_show(whole)}", "Leave that off")
     if len(part.encode()) > 255:
-        raise InvalidPath("a name longer than 255 bytes")
+        raise InvalidPath("a name longer than 255 bytes", "Choose a shorter one")
 
 
 def _folded(value: str) -> str:

@@ -335,7 +335,7 @@ def expand(desk: Desk, what: str, before: int, after: int, session: str | None) 
     """The steps of `Memory.expand`: the turn that a citation or an id names, with those around it."""
     for count in (before, after):
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
-            raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}")
+            raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", "Ask for fewer turns")
     if not isinstance(what, str) or not what.strip():
         raise UsageError("nothing to look around", "Give a turn's id or the citation of a hit")
     if not desk.config.enabled:

@@ -13,7 +13,8 @@ from holdfast import sync
 from holdfast.index.postgres import Index
 from holdfast.leaf import note_doc
 from holdfast.ledger.postgres import Ledger
-from holdfast.postgres import Database, statements, store_of
+from holdfast.note import Problem
+from holdfast.postgres import Database, statements, store_of, wrong
 from holdfast.shelf.folder import Entry
 from holdfast.shelf.postgres import Shelf
 
@@ -41,6 +42,20 @@ def rooms(config: Config, agent: str | None, all_agents: bool) -> tuple[Shelf, I
     index = Index(store, config.lock_seconds, config.quarantine)
     index.standing = SQL["standing"]
     return shelf, index, Ledger(store, config.lock_seconds), Sync
+
+
+def problems(config: Config, index: Any) -> list[Problem]:
+    """What is wrong with the store besides what it holds: no search by meaning, or a replica that is none."""
+    said = without_vectors(config, index)
+    what, fix = wrong(store_of(config, None, all_agents=True))
+    found = [Problem("vectors", f"search by meaning is off: {said[0]}", said[1])] if said[0] else []
+    return found + ([Problem("replica", what, fix)] if what else [])
+
+
+def without_vectors(config: Config, index: Any) -> tuple[str, str]:
+    """Why no vectors are kept though some are wanted, and what mends that."""
+    lacking: tuple[str, str] = index.vectors.lacking() if config.embedder.strip().lower() != "none" else ("", "")
+    return lacking
 
 
 class Sync(sync.Sync):

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PAGE = 4096
-_TUNING = (
+_TUNING = (  # a short log: whoever opens the file alone reads all of it first
     "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA temp_store=MEMORY;"
-    "PRAGMA mmap_size=268435456; PRAGMA cache_size=-65536"
+    "PRAGMA mmap_size=268435456; PRAGMA cache_size=-65536; PRAGMA wal_autocheckpoint=400"
 )
 
 

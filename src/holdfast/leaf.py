@@ -264,6 +264,14 @@ def approved(leaf: Leaf, now: str) -> Leaf:
     return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
 
 
+def doubted(leaf: Leaf, trust: str) -> Leaf:
+    """The same note, whose text a person took away: back from the trash, it waits until one lets it pass."""
+    source = leaf.head.source
+    least = lowest(source.trusted, trust)
+    head = leaf.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
+    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+
+
 def note_of(scope: Scope, key: str, leaf: Leaf, quarantine: tuple[str, ...] = ()) -> Note:
     """The note as its file says; what is trusted no more than `quarantine` says is marked."""
     head = leaf.head
@@ -346,6 +354,13 @@ class Draft(Record):
     gated: bool = False  # whether all of the text was looked through for secrets
 
 
+class Rejected(Exception):
+    """Texts that a person rejected would be kept as if nobody had: which ones, and the id of the note that said each."""
+
+    def __init__(self, rejected: dict[str, str]) -> None:
+        self.rejected = rejected
+
+
 def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str, Leaf]:
     """What happens (created, updated, unchanged) and the file after it."""
     _as_expected(draft, old)
@@ -416,5 +431,7 @@ def _as_expected(draft: Draft, old: Leaf | None) -> None:
     if draft.expected is None:
         return
     if (old.digest if old else "") != draft.expected:
+        if old and not draft.expected:
+            raise Conflict(f"there is a note {draft.key!r} already", "Choose another key, or get it and edit what it says")
         what = "has changed since you read it" if old else "is not there any more"
         raise Conflict(f"the note {draft.key!r} {what}", "Get it again, and make your edit to what it says now")

@@ -9,7 +9,7 @@ from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import UsageError
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SCOPES, SORTS, TYPES, Answer, Cleared, Forgotten, Note, Progress, stamp, tags_of
+from holdfast.note import MODES, PARTS, SCOPES, SORTS, TYPES, Answer, Cleared, Note, Progress, stamp, tags_of
 from holdfast.provenance import Provenance
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.embedding import Left
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
-    from holdfast.note import Binned, Fact, FactSet, Logged, Problem, Receipt, Stored, Turn, Version
+    from holdfast.note import Binned, Fact, FactSet, Forgotten, Logged, Problem, Receipt, Stored, Turn, Version
     from holdfast.rendering import Rendered
     from holdfast.scaffold import Scaffolded
     from holdfast.scaffold.boot import Boot
@@ -86,6 +86,10 @@ class Memory(Provenance):
             text, key, type, tags, valid_from, valid_to, pinned, origin, expected, made_from, redact, allow_secret
         )
         place = desk.place_of(desk.scope(scope), draft.key)
+        if desk.config.together and not again and not draft.allowed:
+            from holdfast import storing
+
+            return storing.together(desk, place, draft)
         return desk.write(place, draft.key, lambda _: draft, again)
 
     def store_many(
@@ -109,12 +113,13 @@ class Memory(Provenance):
         scope: str = "project",
         origin: str | None = None,
         made_from: str | Iterable[str] | None = None,
+        redact: bool = False,
     ) -> FactSet:
         """Write `label: value` about a subject, as of a day. The value before it is struck through and dated."""
         from holdfast import stating
 
         self._desk.must_be_enabled()
-        return stating.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin, made_from)
+        return stating.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin, made_from, redact)
 
     def log(
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
@@ -140,12 +145,7 @@ class Memory(Provenance):
 
         self._desk.must_be_enabled()
         places = self._desk.places_of(guard.key_of_note(key), scope)
-        moved = back.forget(self._desk, places, key, expected)
-        if not moved:
-            return Forgotten(False, key)
-        beyond = self._render_anew()[1]
-        until = dates.stamp(dates.clock() + self.config.trash_days * 86400)
-        return Forgotten(True, key, moved[0], until, tuple(beyond))
+        return self._forgotten(key, back.forget(self._desk, places, key, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
@@ -454,9 +454,7 @@ class Memory(Provenance):
         """Files that show a briefing must not show what is gone."""
         from holdfast import rendering
 
-        if not rendering.anywhere(self.config.home):
-            return [], []
-        return rendering.render_anew(self.config, self._told_of)
+        return rendering.render_anew(self.config, self._told_of) if rendering.anywhere(self.config.home) else ([], [])
 
     def _told_of(self, project: str) -> str:
         """What a file that belongs to a project shows: nothing of one session's or one agent's."""
@@ -482,8 +480,7 @@ class Memory(Provenance):
         folders = self._desk.folders(scope) if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
         part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or None
-        asked = Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock()))
-        return asked, mode
+        return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode
 
 
 def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:

@@ -132,6 +132,8 @@ class Asking(Mending):
         scope, _, name = path.partition("/shelf/")[2].partition("/notes/")
         if KEY.match(name[:-3]):
             return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
+        if "/transcripts/" in path:
+            return self.holdfast("purge --text -")
         return self.holdfast("purge --text - --files") if "/files/" in path else super().edited(path)
 
     def of_file(self, scope: str, part: str, name: str) -> str:

@@ -240,6 +240,7 @@ class FactSet(Record):
     fact: Fact
     retired: tuple[Fact, ...]
     note: Note
+    redacted: tuple[str, ...] = ()
 
 
 class Forgotten(Record):
@@ -395,7 +396,7 @@ def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[
     if tags is None:
         return ()
     if not isinstance(tags, str | list | tuple | set | frozenset):
-        raise UsageError(f"tags must be a list or a comma string, not {type(tags).__name__}")
+        raise UsageError(f"tags must be a list or a comma string, not {type(tags).__name__}", "Give a list of words")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))
 

@@ -15,26 +15,64 @@ from holdfast.index.rows import DOC, ID, RECORDED, SEQ, SPEAKER, START, TURN, VE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from numpy.typing import NDArray
 
     Vectors = Callable[[list[str]], NDArray[Any]]
-    Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # marks of pieces, their numbers of tokens, the tokens of all
+    Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 _MOST_TOKENS = 300_000
 _MOST_PASSAGES = 100_000
+KINDS = ("people", "chat", "note", "long")
+
+
+class Growing:
+    """An array that grows at its end."""
+
+    def __init__(self, kind: type, columns: tuple[int, ...] = ()) -> None:
+        self._rows: NDArray[Any] = np.zeros((1024, *columns), kind)
+        self.size = 0
+
+    def add(self, rows: Any) -> int:
+        """Put rows at the end; where they begin."""
+        start, end = self.size, self.size + len(rows)
+        while end > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[start:end] = rows
+        self.size = end
+        return start
+
+    def take(self, places: NDArray[Any]) -> NDArray[Any]:
+        taken: NDArray[Any] = self._rows.take(places, axis=0)
+        return taken
+
+
+class _Numbers(dict[str, int]):
+    """The numbers of tokens; one that has none yet gets the next."""
+
+    def __init__(self, new: Callable[[str, int], None]) -> None:
+        self._told = new
+
+    def __missing__(self, token: str) -> int:
+        number = self[token] = len(self)
+        self._told(token, number)
+        return number
 
 
 class Vocabulary:
-    """Tokens as numbers, with the words in each and, where it is a plain word, its vector."""
+    """Tokens as numbers, with the words in each and, where it is a plain word, its vector; and passages seen before."""
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
-        self._numbers: dict[str, int] = {}
+        self._numbers = _Numbers(self._new)
         self._holders: dict[str, list[int]] = {}
-        self._passages: dict[int, Cut] = {}
+        self.lengths: dict[int, int] = {}  # how many words passages have
+        self._passages: dict[int, int] = {}  # each one's row among these: its first piece, how many, its first token, how many
+        self._spans, self._pieces, self._tokens = Growing(np.int64, (4,)), Growing(np.int64, (2,)), Growing(np.int32)
+        self._pieces.add([(0, 0)])
+        self._spans.add([(0, 1, 0, 0)])  # what is not known has one piece without tokens
         self._plain = np.zeros(1024, bool)
         self._table = np.zeros((1024, 256), np.float32)
         self._fresh: list[str] = []  # tokens whose vectors are not in the table yet
@@ -46,36 +84,48 @@ class Vocabulary:
         """The tokens that have this word in them."""
         return self._holders.get(term, [])
 
-    def passage(self, id: int) -> Cut | None:
-        """A passage seen before: the marks of its pieces, how many tokens each has, and the tokens of all."""
-        return self._passages.get(id)
+    def unseen(self, ids: Iterable[int]) -> list[int]:
+        """Those of these passages that were not added yet."""
+        return [id for id in ids if id not in self._passages]
+
+    def cut(self, ids: list[int]) -> Cut:
+        """For each passage how many pieces it has; their marks and numbers of tokens; the tokens of all."""
+        seen = self._passages
+        spans = self._spans.take(np.array([seen.get(id, 0) for id in ids], np.int64))
+        rows = self._pieces.take(_runs(spans[:, 0], spans[:, 1]))
+        return spans[:, 1], rows[:, 0], rows[:, 1], self._tokens.take(_runs(spans[:, 2], spans[:, 3]))
 
     def make_room(self) -> None:
         """Forget everything when it has become too much; only between two questions."""
-        if len(self._passages) >= _MOST_PASSAGES or len(self._numbers) >= _MOST_TOKENS:
+        if max(len(self._passages), len(self.lengths)) >= _MOST_PASSAGES or len(self._numbers) >= _MOST_TOKENS:
             self.__init__(self._vectors)  # type: ignore[misc]
 
-    def add(self, id: int, rows: list[tuple[int, str]]) -> None:
-        """A passage's pieces: marks and tokens."""
-        numbers, found, lengths = self._numbers, [], []
-        for _, tokens in rows:
-            some = tokens.split()
-            lengths.append(len(some))
-            for token in some:
-                number = numbers.get(token)
-                found.append(self._new(token) if number is None else number)
-        marks = np.array([marks for marks, _ in rows], np.int64)
-        self._passages[id] = marks, np.array(lengths, np.int64), np.array(found, np.int32)
+    def add(self, cut: Mapping[int, list[tuple[int, str]]]) -> None:
+        """Passages, each with its pieces: marks and tokens. Many at once, since an array costs more than what is in it."""
+        piece, token = self._pieces.size, self._tokens.size
+        marked: list[tuple[int, int]] = []
+        numbers: list[int] = []
+        spans = []
+        for rows in cut.values():
+            first, start = len(marked), len(numbers)
+            for marks, tokens in rows:
+                some = tokens.split()
+                marked.append((marks, len(some)))
+                numbers.extend(map(self._numbers.__getitem__, some))
+            spans.append((piece + first, len(rows), token + start, len(numbers) - start))
+        if spans:
+            self._pieces.add(marked)
+            self._tokens.add(numbers)
+            place = self._spans.add(spans)
+            self._passages.update(zip(cut, range(place, place + len(spans)), strict=True))
 
-    def _new(self, token: str) -> int:
-        number = self._numbers[token] = len(self._numbers)
+    def _new(self, token: str, number: int) -> None:
         self._fresh.append(token)
         for term in words.kept(token):
             self._holders.setdefault(term, []).append(number)
         if number >= len(self._plain):
             self._plain = np.concatenate([self._plain, np.zeros(len(self._plain), bool)])
         self._plain[number] = token.isalpha() and token not in words.COMMON and len(token) > 1
-        return number
 
     def plain(self) -> NDArray[Any]:
         """Which tokens are words that mean something by themselves."""
@@ -105,9 +155,12 @@ class Pool:
         folded = {speaker: (speaker or "").casefold() for speaker in set(columns[SPEAKER])}
         speakers = [folded[speaker] for speaker in columns[SPEAKER]]
         self.speaker = np.array(speakers)
-        self.kind = np.array([_kind(speaker, length) for speaker, length in zip(speakers, columns[WORDS], strict=True)])
+        short = self.length <= pieces.NOTE_WORDS
+        kinds = {speaker: _kind(speaker) for speaker in folded.values()}
+        self.kind = np.array([kinds[speaker] for speaker in speakers])  # places in KINDS
+        self.kind[short & (self.kind == KINDS.index("long"))] = KINDS.index("note")
         days = [(start or recorded or "")[:10] for start, recorded in zip(columns[START], columns[RECORDED], strict=True)]
-        numbers = {day: _day(day) for day in set(days)}
+        numbers = {day: day_of(day) for day in set(days)}
         self.day = np.array([numbers[day] for day in days], np.int64)
         doc, seq = np.array(columns[DOC], np.int64), np.array(columns[SEQ], np.int64)
         turn = np.array([bool(turn) for turn in columns[TURN]])
@@ -128,16 +181,10 @@ class Pool:
         self.next[turns[:-1][follows]] = turns[1:][follows]
 
     def _cut(self) -> None:
-        nothing = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32)
-        cut = [self.vocabulary.passage(id) or nothing for id in self.ids.tolist()]
-        counts = np.array([len(marks) for marks, _, _ in cut])
-        lengths = np.concatenate([lengths for _, lengths, _ in cut])
-        self.p_count = counts
-        self.p_first = np.cumsum(counts) - counts
-        self.p_owner = np.repeat(np.arange(self.size), counts)
-        self.p_marks = np.concatenate([marks for marks, _, _ in cut])
+        self.p_count, self.p_marks, lengths, self.tokens = self.vocabulary.cut(self.ids.tolist())
+        self.p_first = np.cumsum(self.p_count) - self.p_count
+        self.p_owner = np.repeat(np.arange(self.size), self.p_count)
         self.p_length = lengths.astype(np.float64)
-        self.tokens = np.concatenate([tokens for _, _, tokens in cut])
         self.t_piece = np.repeat(np.arange(len(lengths)), lengths)
 
     def marked(self, mark: int) -> NDArray[Any]:
@@ -186,14 +233,19 @@ class Mentions:
         return score
 
 
-def _kind(speaker: str, length: int) -> str:
+def _kind(speaker: str) -> int:
     """Turns of named people, turns of a user and an assistant, short texts and long ones are weighed differently."""
-    if not speaker:
-        return "note" if length <= pieces.NOTE_WORDS else "long"
-    return "chat" if speaker in pieces.NAMELESS else "people"
+    return KINDS.index("long" if not speaker else "chat" if speaker in pieces.NAMELESS else "people")
 
 
-def _day(day: str) -> int:
+def _runs(first: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+    """So many places from each first one on."""
+    ends = np.cumsum(counts)
+    places: NDArray[Any] = np.repeat(first - ends + counts, counts) + np.arange(ends[-1])
+    return places
+
+
+def day_of(day: str) -> int:
     """The number of a day; 0 if it is none."""
     try:
         return datetime.date.fromisoformat(day).toordinal()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast import dates
+from holdfast.config import is_store
 from holdfast.desk import typed_errors
 from holdfast.errors import UsageError
+from holdfast.note import Forgotten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
     from holdfast.desk import Desk
-    from holdfast.note import Forgotten, Note
+    from holdfast.note import Note, Scope
     from holdfast.sweeping import Swept
     from holdfast.tracing import Trace
 
@@ -24,15 +27,15 @@ class Provenance:
     _desk: Desk
 
     def __new__(cls, home: object = None, *_: object, token: str | None = None, **__: object) -> Self:
-        """A memory in a folder; where its home is an address, one that asks a gateway."""
-        if isinstance(home, str) and "://" in home:
+        """A memory in a folder or in PostgreSQL; where its home is another address, one that asks a gateway."""
+        if isinstance(home, str) and "://" in home and not is_store(home):
             from holdfast.remote import RemoteMemory
 
             if not issubclass(RemoteMemory, cls):
                 raise UsageError("a class of your own has no address", "Make it from holdfast.remote.RemoteMemory")
             return object.__new__(RemoteMemory)  # type: ignore[return-value]
         if token is not None:
-            raise UsageError("a token is for a gateway, and the home is a folder", "Give its address, or leave the token out")
+            raise UsageError("a token is for a gateway, and the home is none", "Give its address, or leave the token out")
         return object.__new__(cls)
 
     @property
@@ -52,25 +55,28 @@ class Provenance:
         swept = sweeping.sweep(self._desk, source, revert, dry_run, everywhere)
         return swept if dry_run else swept.replace(beyond_reach=tuple(self._render_anew()[1]))
 
-    def review(self, *, scope: str | None = None) -> list[Note]:
-        """What is in quarantine: too little trusted to be told, until a person approves it."""
+    def review(self, *, scope: str | None = None, everywhere: bool = False) -> list[Note]:
+        """What is in quarantine: too little trusted to be told, until a person approves it. `everywhere` is a person's: of
+        every agent, project and session there is."""
         from holdfast import reviewing
 
-        return reviewing.waiting(self._desk, scope) if self.config.enabled else []
+        return reviewing.waiting(self._desk, scope, everywhere) if self.config.enabled else []
 
-    def approve(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Note:
-        """Let the text of a note pass that is in quarantine. Only a person may: `Memory(origin="user")`."""
+    def approve(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
+        """Let the text of a note pass that is in quarantine. Only a person may: `Memory(origin="user")`. One that is not
+        among their own is meant by its whole scope, as `review` tells it: `approve(note.key, scope=note.scope)`."""
         from holdfast import reviewing
 
         self._desk.must_be_enabled()
         return reviewing.approve(self._desk, key, scope, expected)
 
-    def reject(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
+    def reject(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Forgotten:
         """Forget a note that is in quarantine, and keep that a person decided so."""
         from holdfast import reviewing
+        from holdfast.erasing import back
 
         self._desk.must_be_enabled()
-        return reviewing.reject(self._desk, key, scope, expected, self.forget)
+        return self._forgotten(key, reviewing.reject(self._desk, key, scope, expected, back.forget))
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         """Where a note came from, to whom it was told, what was made from it, and what people decided about it."""
@@ -78,7 +84,14 @@ class Provenance:
 
         return tracing.trace(self._desk, key, scope)
 
+    def _forgotten(self, key: str, places: list[Scope]) -> Forgotten:
+        """What became of a note that was taken away from these places."""
+        if not places:
+            return Forgotten(False, key)
+        beyond = self._render_anew()[1]
+        until = dates.stamp(dates.clock() + self.config.trash_days * 86400)
+        return Forgotten(True, key, places[0], until, tuple(beyond))
+
     if TYPE_CHECKING:
 
-        def forget(self, key: str, *, scope: str | None = None) -> Forgotten: ...
         def _render_anew(self) -> tuple[list[str], list[str]]: ...

@@ -152,7 +152,7 @@ class Resident:
     def _said(self, request: Any) -> dict[str, Any]:
         who, asked = request["who"], request["asked"]
         if set(who) - set(_WHO) or set(asked) - set(_ASKED):
-            raise UsageError("unknown field in the question")
+            raise UsageError("unknown field in the question", "Ask with the version that answers")
         whose = {name: who.get(name) for name in _WHO}
         settings, query = config.stamp(self._home), asked.pop("query", "")
         if settings != self._settings:
@@ -169,7 +169,7 @@ def _same_user(connection: Any) -> None:
     if hasattr(socket, "SO_PEERCRED"):
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         if struct.unpack("3i", told)[1] not in (os.geteuid(), 0):
-            raise UsageError("this home belongs to another user")
+            raise UsageError("this home belongs to another user", "Ask for a home of your own")
 
 
 def _line(connection: Any, most: int) -> bytes:

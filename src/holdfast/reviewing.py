@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast import dates, leaf
+from holdfast import containing, dates, guard, leaf
 from holdfast.desk import nameless_id
 from holdfast.errors import Busy, Conflict, NotFound, Refused
 from holdfast.index.sqlite import note_of_row
+from holdfast.note import SCOPES, Scope
 from holdfast.shelf.folder import Changed
 
 TYPE_CHECKING = False
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from holdfast.desk import Desk
-    from holdfast.note import Forgotten, Note, Scope
+    from holdfast.note import Note
+
+    Forget = Callable[[Desk, list[Scope], str, str | None], list[Scope]]
 
     class Somebody(Protocol):
         """Who asks: a desk, or the memory at it."""
@@ -26,11 +29,19 @@ _ATTEMPTS = 100
 _HELD = 1
 
 
-def waiting(desk: Desk, kind: str | None) -> list[Note]:
-    """The notes in quarantine that this caller may see, newest first."""
-    folders = desk.folders(kind)
+def waiting(desk: Desk, kind: str | None, of_all: bool = False) -> list[Note]:
+    """The notes in quarantine that this caller may see, newest first; those of all there are, if it is a person."""
+    folders = everywhere(desk, kind) if of_all else desk.folders(kind)
     desk.look(folders)
     return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes(folders, only=_HELD))]
+
+
+def everywhere(desk: Desk, kind: str | None = None) -> tuple[str, ...]:
+    """The folders of every agent, project and session there is, as far as this caller has a part in such; a person's to ask."""
+    must_be_person(desk, "look into scopes that are not theirs")
+    wanted = (guard.choice(kind, SCOPES, "scope"),) if kind else SCOPES
+    kinds = [one for one in wanted if one in desk.config.sees]
+    return tuple([folder for folder in desk.shelf.scopes() if Scope.of_folder(folder).kind in kinds])
 
 
 def count(desk: Desk) -> int:
@@ -47,10 +58,10 @@ def must_be_person(who: Somebody, what: str) -> None:
         raise Refused(f"only a person may {what}", fix)
 
 
-def approve(desk: Desk, key: str, kind: str | None, expected: str | None) -> Note:
+def approve(desk: Desk, key: str, where: str | Scope | None, expected: str | None) -> Note:
     """Write into the note itself that a person let this very text pass."""
     must_be_person(desk, "approve a note")
-    place = _place(desk, key, kind)
+    place = _place(desk, key, where)
     desk.sync.ready(place.folder)
     on_record = False
     for _ in range(_ATTEMPTS):
@@ -70,6 +81,7 @@ def approve(desk: Desk, key: str, kind: str | None, expected: str | None) -> Not
             desk.shelf.write(place, key, new.data, sheet.stamp)
         except Changed:
             continue
+        desk.ledger.purges.unreject(new.text)
         desk.catalogue(lambda: desk.sync.refresh(place.folder, "notes"))
         desk.sync.listing(place)
         return leaf.note_of(place, key, new, desk.config.quarantine)
@@ -78,31 +90,54 @@ def approve(desk: Desk, key: str, kind: str | None, expected: str | None) -> Not
     raise NotFound(f"no note {key!r}", "`holdfast review` lists what waits")
 
 
-def decided(desk: Desk, action: str, place: Scope, key: str, id: str, **more: str) -> None:
-    """Keep that a person decided, and about what."""
+def decided(desk: Desk, action: str, place: Scope, key: str, id: str, **more: str) -> str:
+    """Keep that a person decided, and about what; what the note is known by."""
     subject = id or nameless_id(place.folder, "notes", f"{key}.md")
     desk.ledger.decide(action, subject, {"scope": str(place), "key": key, **more}, int(dates.clock()))
+    return subject
 
 
-def reject(
-    desk: Desk, key: str, kind: str | None, expected: str | None, forget: Callable[..., Forgotten]
-) -> Forgotten:
-    """Forget a note that a person read and does not want."""
+def reject(desk: Desk, key: str, where: str | Scope | None, expected: str | None, forget: Forget) -> list[Scope]:
+    """Forget a note that a person read and does not want; the places that had it."""
     must_be_person(desk, "reject a note")
-    place = _place(desk, key, kind)
+    place = _place(desk, key, where)
     sheet = desk.shelf.read(place, key)
-    if not sheet:
-        return forget(key, scope=place.kind, expected=expected)
-    there = leaf.opened(sheet.data, sheet.modified)
-    if expected in (None, there.digest):
-        decided(desk, "rejected", place, key, there.head.id)
-    return forget(key, scope=place.kind, expected=there.digest if expected is None else expected)
+    there = leaf.opened(sheet.data, sheet.modified) if sheet else None
+    if there is None or expected not in (None, there.digest):
+        return forget(desk, [place], key, expected)
+    subject = decided(desk, "rejected", place, key, there.head.id)
+    desk.ledger.purges.reject([there.text], subject)
+    doubted = put_in_doubt(desk, place, "notes", f"{key}.md", there.digest)
+    return forget(desk, [place], key, (doubted or there).digest)
 
 
-def _place(desk: Desk, key: str, kind: str | None) -> Scope:
-    from holdfast import guard
+def put_in_doubt(desk: Desk, place: Scope, part: str, name: str, expected: str | None = None) -> leaf.Leaf | None:
+    """Write into a note that a person takes away that it is trusted as little as anything that waits: whoever brings it back
+    from the trash, it is in quarantine then. Its file after that; None where that is another by now, or gone."""
+    held = desk.config.quarantine
+    for _ in range(_ATTEMPTS):
+        sheet = desk.shelf.read_name(place.folder, part, name)
+        there = leaf.opened(sheet.data, sheet.modified) if sheet else None
+        if sheet is None or there is None or expected not in (None, there.digest):
+            return None
+        if not held or there.trust in held:
+            return there
+        new = leaf.doubted(there, containing.least(held))
+        try:
+            desk.shelf.replace(place, part, name, new.data, sheet.stamp)
+        except Changed:
+            continue
+        return new
+    raise Busy(f"the note {name.removesuffix('.md')!r} is changed by others all the time", "Try again")
 
-    places = desk.places_of(guard.key_of_note(key), kind)
+
+def _place(desk: Desk, key: str, where: str | Scope | None) -> Scope:
+    """Where the note is that a person means: among their own, or in the very scope that is named, if there is such a one."""
+    guard.key_of_note(key)
+    if isinstance(where, Scope):
+        places = [where] if where.folder in everywhere(desk) else []
+    else:
+        places = desk.places_of(key, where)
     if not places:
         raise NotFound(f"no note {key!r}", "`holdfast review` lists what waits")
     return places[0]

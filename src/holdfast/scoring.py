@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast import pieces
 from holdfast.pattern import pattern
+from holdfast.pool import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
 # What a stranger scores and what a good answer scores, by hand: so that kinds can be compared with each other.
 _SCALE = {"people": (0.28, 1.6), "chat": (0.0, 1.2), "note": (0.25, 1.7), "long": (0.3, 1.5)}
 _FLOOR = {"people": 0.06, "chat": 0.06, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
+LATER = 0.15  # what is taken off where something was said, or became true, only well after the day on which it is asked:
+_WELL_AFTER = 14  # days, since clocks and dates are often some days off
 K1, B = 0.9, 0.4
 _FAR = 0.3  # words that are no nearer to each other have nothing in common
 _MISSING = 0.2  # nearness where the sentence model has no vector: what machines said at length
@@ -92,12 +95,14 @@ class Question:
     """A question, taken apart."""
 
     def __init__(
-        self, text: str, terms: Mapping[str, str], idf: Mapping[str, float], named: frozenset[str], times: list[Span]
-    ) -> None:
+        self, text: str, terms: Mapping[str, str], idf: Mapping[str, float], named: frozenset[str], times: list[Span],
+        today: int,
+    ) -> None:  # fmt: skip
         self.terms = terms  # stem -> the word as asked
         self.idf = idf
         self.named = named
         self.times = times
+        self.today = today  # the day on which it is asked; 0 if nobody says
         self.when = float(bool(_WHEN.search(text)))
         self.number = float(bool(_NUMBER.search(text)))
         self.of_assistant = float(bool(_OF_ASSISTANT.search(text)) and not named)
@@ -119,14 +124,15 @@ def signals(
     counts = mentions.counts()
     bm = _bm25(counts, asked, pool.p_length, float(pool.p_length.mean()))
     soft = _soft(pool, asked, words_of_question)
-    weighed = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[kind][legs]}
+    weighed = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[KINDS[kind]][legs]}
     best_of: dict[str, Array] = {}
     found: dict[str, Array] = {}
     for name, one in near.items():
         _near(pool, name, one, weighed, best_of, found)
     people = pool.marked(pieces.PEOPLE)
     rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - asked.of_assistant)
-    rough += 0.1 * asked.number * pool.marked(pieces.NUMBER) + 0.1 * asked.when * pool.marked(pieces.TIME)
+    if asked.number or asked.when:
+        rough += 0.1 * asked.number * pool.marked(pieces.NUMBER) + 0.1 * asked.when * pool.marked(pieces.TIME)
     for name, share in (("static", 0.5), ("sentence", 1.0), ("multi", 0.5)):
         rough = rough + share * best_of[name] if name in best_of else rough
     at = _best_piece(pool, rough)
@@ -137,7 +143,8 @@ def signals(
     found["qonly"] = (pool.p_marks[at] // pieces.QUESTIONS) / 8
     found["when"] = pool.marked(pieces.TIME)[at] * asked.when
     found["num"] = pool.marked(pieces.NUMBER)[at] * asked.number
-    found["soft_sm"] = _max_by(found["soft"], pool.session, pool.sessions)[pool.session]
+    if "soft_sm" in weighed:
+        found["soft_sm"] = _max_by(found["soft"], pool.session, pool.sessions)[pool.session]
     found["loglen"] = np.log1p(np.minimum(pool.length, 3000))
     found["first"] = pool.first
     _of_words(pool, asked, counts, average, found)
@@ -149,29 +156,31 @@ def signals(
 def total(pool: Pool, found: Mapping[str, Array], legs: str, meaning_only: bool = False) -> Array:
     """The score of each candidate, by the weights of its kind; or by nearness of meaning alone."""
     score = np.zeros(pool.size)
-    for kind, weights in WEIGHTS.items():
-        mine = pool.kind == kind
-        for name, weight in weights[legs].items():
-            if name in found and (not meaning_only or name[1] == "_"):
-                score[mine] += weight * found[name][mine]
+    for place in set(pool.kind.tolist()):
+        mine, kind = np.flatnonzero(pool.kind == place), KINDS[place]
+        names = [name for name in WEIGHTS[kind][legs] if name in found and (not meaning_only or name[1] == "_")]
         low, high = _SCALE[kind]
-        score[mine] = (score[mine] - low) / (high - low)
+        sums = sum([WEIGHTS[kind][legs][name] * found[name][mine] for name in names], np.zeros(len(mine)))
+        score[mine] = (sums - low) / (high - low)
     return score
 
 
 def floor(pool: Pool) -> Array:
     """The least that each candidate must score if it has none of the words."""
-    return np.array([_FLOOR[kind] for kind in pool.kind.tolist()])
+    least: Array = np.array([_FLOOR[kind] for kind in KINDS])[pool.kind]
+    return least
 
 
 def why(pool: Pool, found: Mapping[str, Array], legs: str, place: int, meaning_only: bool = False) -> dict[str, list[float]]:
     """For one candidate: of each signal its value, and what it added to the score."""
-    kind = str(pool.kind[place])
+    kind = KINDS[pool.kind[place]]
     told = {}
     for name, weight in WEIGHTS[kind][legs].items():
         value = float(found[name][place]) if name in found else 0.0
         if value and (not meaning_only or name[1] == "_"):
             told[name] = [round(value, 4), round(weight * value / (_SCALE[kind][1] - _SCALE[kind][0]), 4)]
+    if found["later"][place] and not meaning_only:
+        told["later"] = [1.0, -LATER]
     return told
 
 
@@ -201,7 +210,7 @@ def _soft(pool: Pool, asked: Question, of_question: Array) -> Array:
     seen[pool.tokens] = True
     meant = seen & pool.vocabulary.plain()
     used = np.flatnonzero(meant)
-    table = pool.vocabulary.table()[used]
+    table = pool.vocabulary.table().take(used, axis=0)
     like = np.array([np.vecdot(table, vector) for vector in of_question]).reshape(len(of_question), len(used))
     for row, term in zip(like, asked.terms, strict=True):
         held = pool.vocabulary.holders(term)
@@ -257,14 +266,14 @@ def _sums(rows: Array, starts: Array) -> Array:
 
 
 def _of_speakers(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
-    one = len(asked.named) == 1
-    found["spk"] = np.isin(pool.speaker, [name.casefold() for name in asked.named]) * float(one)
+    if len(asked.named) == 1:
+        found["spk"] = (pool.speaker == next(iter(asked.named)).casefold()) * 1.0
     found["ru"] = (pool.speaker == "user") * (1 - asked.of_assistant)
     found["ra"] = (pool.speaker == "assistant") * asked.of_assistant
 
 
 def _of_time(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
-    """1 within the time asked about, a little less soon after it; and how close to a day that was named."""
+    """1 within the time asked about, a little less soon after it; how close to a day that was named; and what came later."""
     inside, near = np.zeros(pool.size), np.zeros(pool.size)
     for span in asked.times:
         start, end = span.start_day, span.end_day
@@ -273,6 +282,7 @@ def _of_time(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
         if span.kind in ("day", "about"):
             near = np.maximum(near, np.exp(-np.abs(pool.day - (start + end) / 2) / 10))
     found["date"], found["near"] = inside, near
+    found["later"] = (pool.day > asked.today + _WELL_AFTER) * float(asked.today > 0)
 
 
 def _best_piece(pool: Pool, rough: Array) -> Array:

@@ -10,12 +10,13 @@ from itertools import pairwise
 
 from holdfast import dates, pieces, words
 from holdfast.embedding import Embedding, tokens_of
-from holdfast.index.rows import RECORDED, Sought
-from holdfast.index.sqlite import found_of
+from holdfast.index.rows import ID, RECORDED, SPEAKER, TURN, Sought
+from holdfast.index.sqlite import by_words, found_of
 from holdfast.stated import stated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from numpy.typing import NDArray
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _LEXICAL, _NEAR = 200, 150  # candidates by words, and by each model
 _RATED = 2000  # mentions of a question's words that the catalogue rates one by one
+_ROLES = ("user", "assistant", "system", "tool")  # who does not speak under a name
 _BEST = 40  # at least, that are put in their final order
 
 
@@ -65,7 +67,7 @@ class Seeker:
         legs = self._legs(vectors)
         reason = self._reason(left)
         if legs == "lexical":
-            return Sought(self._index.search(query, asked, limit), "keyword", reason)
+            return by_words(self._index.search(query, asked, limit), explain, reason)
         import numpy as np
 
         from holdfast import scoring
@@ -77,8 +79,7 @@ class Seeker:
         near = self._near(vectors, legs, [id for id, _, _ in folders])
         facts = stated(self._index, query, asked, asked.as_of or now or dates.now()) if mode != "semantic" else {}
         ids = dict.fromkeys([*matched, *facts, *[id for _, _, some in near.values() for id in some]])
-        ids.update(dict.fromkeys(self._index.beside(list(ids))))
-        rows = self._index.rows(ids, asked)
+        rows = self._rows(ids, asked)
         if not rows:
             return Sought([], mode, reason)
         pool, found = self._signals(query, rows, terms, common, named, near, folders, now, legs)
@@ -86,9 +87,13 @@ class Seeker:
         score = scoring.total(pool, found, legs, mode == "semantic")
         has_words = (found["bmd"] > 0) | (found["bmw"] > 0) | (found["fact"] > 0)
         kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
+        if mode != "semantic":
+            score -= scoring.LATER * found["later"]  # moved down, and not hidden
         order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _BEST)].tolist()
-        best = [found_of(rows[place], float(score[place])) for place in order]
-        why = {rows[place][0]: scoring.why(pool, found, legs, place, mode == "semantic") for place in order} if explain else {}
+        places = {rows[place][ID]: place for place in order}
+        whole = {row[0]: row for row in self._index.rows(places, asked)}
+        best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
+        why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
         return Sought(best, mode, reason, why)
 
     def _by_words(
@@ -103,19 +108,36 @@ class Seeker:
         if sum([common.get(term, 0) for term in terms]) <= _RATED:
             return list(self._index.matches([term for term in terms if term in common], asked, most))
         passages, total = _sizes(folders)
-        mentions, worth = [], []
         chosen = words.rarest(terms, common, 1)
-        for term, named in zip(chosen, self._index.having(chosen, asked, words.POSTINGS), strict=True):
-            some = np.fromstring(named, np.int64, sep=",") if named else np.zeros(0, np.int64)
-            mentions.append(some)
-            worth.append(np.full(len(some), _idf(common[term], passages)))
-        ids, places = np.unique(np.concatenate(mentions), return_inverse=True)
-        score = np.bincount(places, np.concatenate(worth))
-        best = np.lexsort((-ids, -score))[: 4 * most]
-        length = dict(self._index.lengths(ids[best].tolist()))
-        words_of = np.array([length.get(id, 0) for id in ids[best].tolist()], np.float64)
+        named = self._index.having(chosen, asked, words.POSTINGS)
+        mentions = [np.fromstring(one, np.int64, sep=",") if one else np.zeros(0, np.int64) for one in named]
+        worth = np.array([_idf(common[term], passages) for term in chosen])
+        every = np.concatenate(mentions)
+        order = np.argsort(every, kind="stable")  # quick, since the mentions of each word are in order
+        starts = np.flatnonzero(np.r_[True, every[order[1:]] != every[order[:-1]]])[: len(every)]
+        ids = every[order[starts]]
+        score = np.add.reduceat(np.repeat(worth, [len(some) for some in mentions])[order], starts) if len(ids) else ids
+        best = _highest(score, 4 * most)
+        words_of = np.array(self._lengths(ids[best].tolist()), np.float64)
         rated = score[best] / (1 + scoring.K1 * (1 - scoring.B + scoring.B * words_of * passages / max(total, 1)))
-        return [int(id) for id in ids[best[np.argsort(-rated, kind="stable")[:most]]]]
+        found: list[int] = ids[best[np.argsort(-rated, kind="stable")[:most]]].tolist()
+        return found
+
+    def _lengths(self, ids: list[int]) -> list[int]:
+        """How many words each of these passages has; 0 of one that is gone."""
+        known = self._words().lengths
+        if fresh := [id for id in ids if id not in known]:
+            known.update({**dict.fromkeys(fresh, 0), **dict(self._index.lengths(fresh))})
+        return [known[id] for id in ids]
+
+    def _rows(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+        """The candidates, and the turns just before and after those of people, who answer each other."""
+        rows = self._index.outlines(ids, asked)
+        people = [row[ID] for row in rows if row[TURN] and row[SPEAKER] not in _ROLES]
+        if people:
+            known = set(ids)
+            rows += self._index.outlines([id for id in dict.fromkeys(self._index.beside(people)) if id not in known], asked)
+        return rows
 
     def _signals(
         self, query: str, rows: list[tuple[Any, ...]], terms: dict[str, str], common: dict[str, int], named: list[str],
@@ -123,6 +145,7 @@ class Seeker:
         legs: str,
     ) -> tuple[Pool, dict[str, NDArray[Any]]]:  # fmt: skip
         from holdfast import scoring
+        from holdfast.pool import day_of
         from holdfast.spans import spans
 
         pool = self._pool(rows)
@@ -132,7 +155,7 @@ class Seeker:
         years = sorted({int(year) for year in {row[RECORDED][:4] for row in rows} if year.isdigit()})
         question = scoring.Question(
             query, kept, {term: _idf(common.get(term, 0), passages) for term in kept}, frozenset(named),
-            spans(query, now, tuple(years[:50])),
+            spans(query, now, tuple(years[:50])), day_of(now[:10]) if now else 0,
         )  # fmt: skip
         nearness = {
             role: scoring.Nearness(*self._index.vectors.of(model, [id for id, _, _ in folders], pool.ids), vector)
@@ -141,30 +164,30 @@ class Seeker:
         static: Any = self.embedding.by_role["static"]  # without it, words alone are searched
         return pool, scoring.signals(pool, question, total / passages, nearness, static.words(list(kept.values())), legs)
 
-    def _pool(self, rows: list[tuple[Any, ...]]) -> Pool:
-        from holdfast.pool import Pool, Vocabulary
+    def _words(self) -> Vocabulary:
+        """What is remembered of this catalogue."""
+        from holdfast.pool import Vocabulary
 
         generation = self._index.generation()
         if self._vocabulary is None or self._vocabulary[0] != generation:
             static: Any = self.embedding.by_role["static"]
             self._vocabulary = generation, Vocabulary(lambda some: static.words([one.lower() for one in some]))
-        vocabulary = self._vocabulary[1]
+        return self._vocabulary[1]
+
+    def _pool(self, rows: list[tuple[Any, ...]]) -> Pool:
+        from holdfast.pool import Pool
+
+        vocabulary = self._words()
         vocabulary.make_room()
-        fresh = [row[0] for row in rows if vocabulary.passage(row[0]) is None]
+        fresh = vocabulary.unseen([row[ID] for row in rows])
         cut: dict[int, list[tuple[int, str]]] = {}
         for passage, marks, tokens in self._index.pieces(fresh) if fresh else ():
             cut.setdefault(passage, []).append((marks, tokens))
-        for passage, some in cut.items():
-            vocabulary.add(passage, some)
         uncut = [id for id in fresh if id not in cut]  # what waits for its vectors
         for passage, names, text, speaker in self._index.texts(uncut) if uncut else ():
-            vocabulary.add(
-                passage,
-                [
-                    (piece.marks, tokens_of(names, piece, speaker, place))
-                    for place, piece in enumerate(pieces.cut(text, speaker or ""))
-                ],
-            )
+            some = enumerate(pieces.cut(text, speaker or ""))
+            cut[passage] = [(piece.marks, tokens_of(names, piece, speaker, place)) for place, piece in some]
+        vocabulary.add(cut)
         return Pool(rows, vocabulary)
 
     def _near(
@@ -211,6 +234,20 @@ def _first_person(query: str, names: list[str]) -> str:
         query = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", query, flags=re.IGNORECASE)
         query = re.sub(rf"\b{re.escape(name)}\b", "I", query, flags=re.IGNORECASE)
     return " ".join(query.split())
+
+
+def _highest(score: NDArray[Any], most: int) -> NDArray[Any]:
+    """The places of the highest, highest first; of equals the last."""
+    import numpy as np
+
+    if len(score) > most:
+        least = np.partition(score, -most)[-most]
+        above = np.flatnonzero(score > least)
+        some = np.r_[above, np.flatnonzero(score == least)[len(above) - most :]]
+    else:
+        some = np.arange(len(score))
+    highest: NDArray[Any] = some[np.lexsort((-some, -score[some]))]
+    return highest
 
 
 def _sizes(folders: list[tuple[int, int, int]]) -> tuple[int, int]:

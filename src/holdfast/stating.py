@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 def fact(
     desk: Desk, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None,
-    made_from: object = None,
-) -> FactSet:
+    made_from: object = None, redact: bool = False,
+) -> FactSet:  # fmt: skip
     """The steps of `Memory.fact`."""
-    subject, label, value = guard.one_line(subject, "subject", 200), guard.label(label), guard.one_line(value, "value")
-    guard.no_secret(f"{subject}\n{label}: {value}", "the fact", fix="State where it is kept, not what it is")
+    subject, label, value, rules = guard.fact(subject, label, value, redact)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _key(desk, subject, scope)
     place = desk.place_of(scope, key)
@@ -34,13 +33,14 @@ def fact(
     every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
-    return FactSet(edit.action, stated, tuple(retired), note)
+    return FactSet(edit.action, stated, tuple(retired), note, rules)
 
 
 def facts_of(
-    desk: Desk, subject: str | None, label: str | None, as_of: object, scope: str | None, history: bool
-) -> list[Fact]:
-    """The steps of `Memory.facts`: by any of the subject's names."""
+    desk: Desk, subject: str | None, label: str | None, as_of: object, scope: str | None, history: bool,
+    last: Fact | None = None, most: int = -1,
+) -> list[Fact]:  # fmt: skip
+    """The steps of `Memory.facts`: by any of the subject's names. So many behind `last`."""
     moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
     for name in (subject, label):
         if name is not None:
@@ -49,12 +49,8 @@ def facts_of(
         return []
     folders = desk.folders(scope)
     desk.look(folders)
-    moment_of = None if history else moment
-    if subject is None:
-        return desk.ask(lambda: desk.index.facts(folders, None, label, moment_of))
-    names = desk.ask(lambda: names_of(desk.index, folders, [subject]))
-    found = [desk.ask(lambda name=name: desk.index.facts(folders, name, label, moment_of)) for name in sorted(names)]  # type: ignore[misc]
-    return list(dict.fromkeys([one for some in found for one in some]))
+    names = desk.ask(lambda: names_of(desk.index, folders, [subject])) if subject is not None else None
+    return desk.ask(lambda: desk.index.facts(folders, names, label, None if history else moment, last, most))
 
 
 def _key(desk: Desk, subject: str, scope: Scope) -> str:

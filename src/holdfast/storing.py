@@ -1,9 +1,13 @@
-"""Many notes at once: each passes the gate, then all of a scope go to disk with one flush."""
+"""Many notes at once: each passes the gate, then all of a scope go to disk with one flush. They come from one caller, or
+from threads that wait for each other."""
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+from copy import copy
+
 from holdfast import leaf
-from holdfast.errors import Busy, HoldfastError, UsageError
+from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Trouble, UsageError
 from holdfast.note import Stored
 from holdfast.shelf.folder import Changed
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.note import Scope
 
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
+_MOST_TOGETHER = 24  # as many names as a folder in PostgreSQL remembers of its last change
 _FIELDS = ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 _EXPORTED = ("scope", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
 
@@ -30,7 +35,7 @@ def store_many(
     places: dict[Scope, list[Draft]] = {}
     for draft in drafts.values():
         places.setdefault(desk.place_of(place, draft.key), []).append(draft)
-    stored = {one.note.key: one for there, some in places.items() for one in _write(desk, there, some)}
+    stored = {one.note.key: one for there, some in places.items() for one in _write([desk] * len(some), there, some)}
     return [stored[draft.key] for draft in given]
 
 
@@ -41,7 +46,7 @@ def gated(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, re
     for number, note in enumerate(notes, 1):
         draft = _draft(desk, note, number, origin, redact)
         if drafts.setdefault(draft.key, draft) != draft:
-            raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts")
+            raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts", "Give each its own key")
         given.append(draft)
     return given
 
@@ -60,12 +65,15 @@ def _draft(desk: Desk, note: Mapping[str, Any], number: int, origin: str | None,
         raise
 
 
-def _write(desk: Desk, place: Scope, drafts: list[Draft]) -> list[Stored]:
-    """Put the next version of many notes of one scope, with one flush for all."""
+def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]:
+    """Put the next version of many notes of one scope, with one flush for all. Each is composed at the desk of who says it:
+    how far it may be trusted depends on that; the first one's takes all of them to the shelf."""
+    desk = desks[0]
     desk.sync.ready(place.folder)
+    doubts: dict[str, str] = {}
     for _ in range(_ATTEMPTS):
         sheets = desk.shelf.read_many(place, [draft.key for draft in drafts])
-        made = desk.composed(drafts, [leaf.opened(old.data, old.modified) if old else None for old in sheets])
+        made = _composed(desks, drafts, [leaf.opened(old.data, old.modified) if old else None for old in sheets], doubts)
         new = [
             (f"{draft.key}.md", page_, old.stamp if old else None)
             for draft, old, (action, page_) in zip(drafts, sheets, made, strict=True)
@@ -73,11 +81,15 @@ def _write(desk: Desk, place: Scope, drafts: list[Draft]) -> list[Stored]:
         ]
         says = [(f"{place.folder}/notes/{draft.key}", draft.text) for draft in drafts]
         says += [("", tag) for draft in drafts for tag in draft.tags or ()]
-        desk.refuse_purged(says)
+        if not desk.config.store:  # a store asks once, when nobody else can write
+            desk.refuse_purged(says)
         try:
             written_as = [(name, page_.data, seen) for name, page_, seen in new]
-            stamps = desk.shelf.write_many(place, written_as, lambda: desk.refuse_purged(says))  # noqa: B023
+            stamps = desk.shelf.write_many(place, written_as, lambda: desk.refuse(says, doubts, *drafts))  # noqa: B023
         except Changed:
+            continue
+        except leaf.Rejected as error:
+            doubts = error.rejected
             continue
         written = [(name, page_, stamp, seen) for (name, page_, seen), stamp in zip(new, stamps, strict=True)]
         desk.catalogue(lambda: desk.sync.notes(place.folder, written))  # noqa: B023
@@ -87,3 +99,107 @@ def _write(desk: Desk, place: Scope, drafts: list[Draft]) -> list[Stored]:
             for draft, (action, page_) in zip(drafts, made, strict=True)
         ]
     raise Busy("these notes are changed by others all the time", "Try again")
+
+
+def _composed(
+    desks: list[Desk], drafts: list[Draft], olds: list[leaf.Leaf | None], doubts: Mapping[str, str]
+) -> list[tuple[str, leaf.Leaf]]:
+    """The next version of each note, all of one desk at once."""
+    made: dict[int, tuple[str, leaf.Leaf]] = {}
+    for desk in dict.fromkeys(desks):
+        places = [place for place, one in enumerate(desks) if one is desk]
+        some = desk.composed([drafts[place] for place in places], [olds[place] for place in places], doubts)
+        made.update(zip(places, some, strict=True))
+    return [made[place] for place in range(len(drafts))]
+
+
+# --- threads that wait for each other --------------------------------------------------------------------------------
+
+
+def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
+    """As `desk.write` for one note. Who comes while another thread writes to that scope is written with all who wait."""
+    one, name = _Waiting(desk, draft), (desk.config.home, desk.config.store, desk.config.tenant, place.folder)
+    with _guard:
+        queue = _queues.setdefault(name, _Queue())
+        queue.waiting.append(one)
+        queue.users += 1
+    try:
+        with queue.turn:
+            while not one.settled:  # those before it come first
+                _write_waiting(queue, place)
+    finally:
+        with _guard:
+            queue.users -= 1
+            if not queue.users:
+                del _queues[name]
+    if one.failure is not None:
+        raise one.failure
+    assert one.stored is not None
+    return one.stored
+
+
+class _Waiting:
+    """A note on its way to the shelf."""
+
+    __slots__ = ("desk", "draft", "failure", "settled", "stored")
+
+    def __init__(self, desk: Desk, draft: Draft) -> None:
+        self.desk, self.draft = desk, draft
+        self.settled = False
+        self.stored: Stored | None = None
+        self.failure: BaseException | None = None
+
+    def write_alone(self, place: Scope) -> None:
+        try:
+            self.stored = self.desk.write(place, self.draft.key, lambda _: self.draft)
+        except (HoldfastError, OSError) as error:
+            self.failure = error
+
+
+class _Queue:
+    """The threads that write to one scope."""
+
+    __slots__ = ("turn", "users", "waiting")
+
+    def __init__(self) -> None:
+        self.turn = allocate_lock()
+        self.users = 0
+        self.waiting: list[_Waiting] = []
+
+
+_guard = allocate_lock()
+_queues: dict[tuple[str | None, ...], _Queue] = {}
+
+
+def _write_waiting(queue: _Queue, place: Scope) -> None:
+    """Write all who wait, in the order they came. Of two with one key the second waits on: it follows upon the first."""
+    with _guard:
+        batch: dict[str, _Waiting] = {}
+        for one in queue.waiting[:_MOST_TOGETHER]:
+            batch.setdefault(one.draft.key, one)
+        queue.waiting = [one for one in queue.waiting if batch.get(one.draft.key) is not one]
+    try:
+        _write_batch(list(batch.values()), place)
+    finally:
+        for one in batch.values():
+            if one.stored is None and one.failure is None:
+                one.failure = Trouble("the write was interrupted", "Try again")
+            one.settled = True
+
+
+def _write_batch(batch: list[_Waiting], place: Scope) -> None:
+    """With one flush for all. Where something speaks against one of them, each is written alone: then it is told who."""
+    if len(batch) == 1:
+        batch[0].write_alone(place)
+        return
+    try:
+        stored = _write([one.desk for one in batch], place, [one.draft for one in batch])
+    except (Refused, Conflict):
+        for one in batch:
+            one.write_alone(place)
+    except HoldfastError as error:
+        for one in batch:
+            one.failure = copy(error)
+    else:
+        for one, kept in zip(batch, stored, strict=True):
+            one.stored = kept

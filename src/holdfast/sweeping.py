@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import containing, dates, guard, leaf, reviewing, tracing, trust
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, Refused
 from holdfast.note import Record, Scope
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ class Swept(Record):
     dry_run: bool = False
     restorable_until: str | None = None
     beyond_reach: tuple[str, ...] = ()
+    refused: str = ""  # of a dry run: why this caller may do nothing of it
 
 
 class _Found:
@@ -116,25 +117,31 @@ def paths(desk: Desk, source: str, folders: tuple[str, ...]) -> set[str]:
 
 def sweep(desk: Desk, source: str, revert: bool, dry_run: bool, everywhere: bool) -> Swept:
     """The steps of `Memory.forget_source`."""
-    folders = _folders(desk, everywhere)
+    folders = reviewing.everywhere(desk) if everywhere else desk.folders(None)
     current, older, binned = touched(desk, source, folders)
     back = [one for one in current if revert and one.clean]
     gone = [one for one in current if one not in back]
+    refused = _refused(desk, current)
     if not dry_run:
-        for one in current:  # before anything is done
-            containing.must_not_forget(desk, Scope.of_folder(one.place[0]), [one.key])
+        if refused:
+            raise refused
         _take_back(desk, back, source)
         _forget(desk, gone, source)
+        _keep_away(desk, [one for one in binned if 0 in one.bad], source)
     until = dates.stamp(dates.clock() + desk.config.trash_days * 86400) if gone and not dry_run else None
     forgotten, reverted, only_older, away = [tuple([one.touched for one in some]) for some in (gone, back, older, binned)]
-    return Swept(source, forgotten, reverted, only_older, away, _transcripts(desk, folders, source), dry_run, until)
+    said, why = _transcripts(desk, folders, source), str(refused or "")
+    return Swept(source, forgotten, reverted, only_older, away, said, dry_run, until, refused=why)
 
 
-def _folders(desk: Desk, everywhere: bool) -> tuple[str, ...]:
-    if not everywhere:
-        return desk.folders(None)
-    reviewing.must_be_person(desk, "look into scopes that are not theirs")
-    return tuple(desk.shelf.scopes())
+def _refused(desk: Desk, current: list[_Found]) -> Refused | None:
+    """Why this caller may take nothing of it away, if so; asked before anything is done."""
+    try:
+        for one in current:
+            containing.must_not_forget(desk, Scope.of_folder(one.place[0]), [one.key])
+    except Refused as error:
+        return error
+    return None
 
 
 def _direct(
@@ -208,10 +215,17 @@ def _read(desk: Desk, place: Place) -> Leaf | None:
 
 
 def _forget(desk: Desk, gone: list[_Found], source: str) -> None:
-    _decided(desk, "forgotten-by-source", gone, source)
+    _keep_away(desk, gone, source)
     for folder in dict.fromkeys([one.place[0] for one in gone]):
         keys = [one.key for one in gone if one.place[0] == folder]
         desk.bin(Scope.of_folder(folder), keys, "trash")
+
+
+def _keep_away(desk: Desk, gone: list[_Found], source: str) -> None:
+    """What a person takes away with its source is in quarantine if it is ever brought back."""
+    _decided(desk, "forgotten-by-source", gone, source)
+    for folder, part, name in [one.place for one in gone] if desk.origin == "user" else ():
+        reviewing.put_in_doubt(desk, Scope.of_folder(folder), part, name)
 
 
 def _take_back(desk: Desk, back: list[_Found], source: str) -> None:
@@ -228,11 +242,13 @@ def _take_back(desk: Desk, back: list[_Found], source: str) -> None:
 
 
 def _decided(desk: Desk, action: str, found: list[_Found], source: str) -> None:
-    """A person's decision is kept, before it is done; an agent's tidying is none."""
+    """A person's decision is kept, before it is done, and what came from the source is known again; an agent's tidying is
+    none."""
     if desk.origin == "user":
         for one in found:
             scope = Scope.of_folder(one.place[0])
-            reviewing.decided(desk, action, scope, one.key, one.leaf.head.id, source=guard.cleaned(source))
+            subject = reviewing.decided(desk, action, scope, one.key, one.leaf.head.id, source=guard.cleaned(source))
+            desk.ledger.purges.reject([one.versions[place].text for place in one.bad], subject)
 
 
 def _transcripts(desk: Desk, folders: tuple[str, ...], source: str) -> tuple[str, ...]:

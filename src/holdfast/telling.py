@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     _Made = tuple[Brief, list[tuple[Told, bool]]]
 
 MOST_TOLD = 5  # notes that one prompt brings along
-_EVERY = -1
 _OVERVIEW = 64 * 1024  # characters of an overview: no briefing shows more
 _TRUSTED = 0  # only those that are not in quarantine
 
@@ -55,38 +54,49 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool) -> Bri
     config, now = desk.config, dates.now()
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
-    parts = [_part(desk, place, config.brief_entries, now) for place in places]
+    overviews = [_overview(desk, place) for place in places]
+    known = desk.ask(lambda: _newest(desk, places, config.brief_entries, now))  # all in one: others may count notes meanwhile
+    parts = [
+        briefing.Part(place.kind, tuple(_safely(notes, unsafe, now)), count, text, path)
+        for place, (path, text), (notes, count, unsafe) in zip(places, overviews, known, strict=True)
+    ]
     total = min(config.brief_total_chars, _most(cap))
     budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, total)
     made, told = _capped(briefing.composed(parts, budget), cap)
     if remember:
         _remember(desk, [one for one, _ in told], anew=True)
     if explain:
-        notes = [note for place in places for note in _notes(desk, place, _EVERY, "")]
+        notes = [note for place in places for note in _notes(desk, place)]
         made = made.replace(why=_why_at_start(notes, told, config.brief_entries, now))
     return made
 
 
-def _safely(desk: Desk, notes: list[Note], now: str) -> list[Told]:
+def _safely(notes: list[Note], unsafe: frozenset[str], now: str) -> list[Told]:
     """Their lines, without a secret that somebody pasted in or keeps on purpose: a model is not told one (S2). The catalogue,
     which has their texts, knows which ones to look through."""
-    unsafe = desk.ask(lambda: desk.index.exposed(desk.folders(None))) if notes else frozenset()
     safe = [note.replace(text=guard.cleaned(note.text)) if note.path in unsafe else note for note in notes]
     return [_told(note, now) for note in safe]  # cut only then: half a secret is not recognised
 
 
-def _part(desk: Desk, place: Scope, entries: int, now: str) -> Part:
+def _newest(desk: Desk, places: list[Scope], entries: int, now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
+    """Of each place its first notes, how many it has, and the paths of those that seem to hold a secret."""
+    found = []
+    for place in places:
+        folder = (place.folder,)
+        notes = [note_of_row(row) for row in desk.index.notes(folder, most=entries, now=now, only=_TRUSTED)]
+        count = desk.index.count(folder, now, _TRUSTED) if len(notes) == entries else len(notes)
+        found.append((notes, count, desk.index.exposed(folder) if notes else frozenset()))
+    return found
+
+
+def _overview(desk: Desk, place: Scope) -> tuple[str, str]:
+    """The page that stands for a place's files: its path and text; none that brings back what was purged."""
     from holdfast.browsing import overview
 
-    notes = _notes(desk, place, entries, now, only=_TRUSTED)
-    count = len(notes)
-    if count == entries:
-        count = desk.ask(lambda: desk.index.count((place.folder,), now, _TRUSTED))
     path, text = overview(desk.shelf, place)
-    if text and _may_be_purged(desk, text):
-        path, text = "", ""  # it brings back what was purged
-    text = guard.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]
-    return briefing.Part(place.kind, tuple(_safely(desk, notes, now)), count, text, path)
+    if not text or _may_be_purged(desk, text):
+        return "", ""
+    return path, guard.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]
 
 
 def _may_be_purged(desk: Desk, text: str) -> bool:
@@ -97,9 +107,8 @@ def _may_be_purged(desk: Desk, text: str) -> bool:
         return True
 
 
-def _notes(desk: Desk, place: Scope, most: int, now: str, only: int | None = None) -> list[Note]:
-    rows = desk.ask(lambda: desk.index.notes((place.folder,), most=most, now=now, only=only))
-    return [note_of_row(row) for row in rows]
+def _notes(desk: Desk, place: Scope) -> list[Note]:
+    return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes((place.folder,)))]
 
 
 def _told(note: Note, now: str) -> Told:
@@ -165,7 +174,8 @@ def _at_prompt(
         return briefing.Brief("")
     fitting = relevance.of_answer(desk, found) if found else relevance.fitting(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
-    fresh = [one for one in _safely(desk, fitting, now) if known.get(one.id) != one.version]
+    unsafe = desk.ask(lambda: desk.index.exposed(desk.folders(None))) if fitting else frozenset()
+    fresh = [one for one in _safely(fitting, unsafe, now) if known.get(one.id) != one.version]
     made, told = _capped(_composed(fresh, most), cap)
     claimed = _remember(desk, [one for one, _ in told]) if remember else {one.id for one, _ in told}
     if not again and len(claimed) < len(told):  # another hook of this session was told of the same prompt
@@ -190,7 +200,7 @@ def _why_at_prompt(
     fits = {_told(note, now).id for note in fitting}
     new, shown = {one.id for one in fresh}, {one.id: whole for one, whole in told}
     reasons = []
-    for note in [note for place in desk.places(None) for note in _notes(desk, place, _EVERY, "")]:
+    for note in [note for place in desk.places(None) for note in _notes(desk, place)]:
         one = _told(note, now)
         if one.id in shown:
             why = "bears on the prompt" if shown[one.id] else "bears on the prompt; shortened to its share"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import leaf
+from holdfast.containing import TAKEN_AWAY
 from holdfast.desk import nameless_id
 from holdfast.note import Note, Record, Source, stamp
 
@@ -87,8 +88,15 @@ def trace(desk: Desk, key: str, kind: str | None) -> Trace:
         leaf.note_of(place, key, there, desk.config.quarantine), tuple(sayings),
         tuple([Told(version, session, client, stamp(time)) for version, session, client, time in desk.ledger.briefed(id)]),
         _down(desk, folders, place, key, there.head.id, {(place.folder, name)}),
-        tuple([Decision(action, stamp(time), detail) for action, detail, time in desk.ledger.decisions(id)]),
+        tuple([Decision(action, stamp(time), detail) for action, detail, time in _decisions(desk, id, there)]),
     )  # fmt: skip
+
+
+def _decisions(desk: Desk, id: str, there: Leaf) -> list[tuple[str, dict[str, str], int]]:
+    """Those about the note; then how a person took away what it was made from, whose words it may say again."""
+    above = [what[5:] for what in there.head.source.made_from if what.startswith("note:")]
+    away = [one for other in above for one in desk.ledger.decisions(other) if one[0] in TAKEN_AWAY]
+    return [*desk.ledger.decisions(id), *away]
 
 
 def read(desk: Desk, folder: str, name: str) -> Leaf | None:

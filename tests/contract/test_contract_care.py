@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Conflict, NotFound, Refused
+from holdfast import Conflict, NotFound, Refused, checkup
 
 URL = "https://evil.example/page"
 
@@ -25,6 +25,17 @@ def test_a_status_counts_what_there_is(open_any):
     assert (by_scope["projects/demo"].sessions, status.sessions, status.turns, status.facts) == (1, 1, 1, 1)
     assert by_scope["projects/demo"].bytes > 0 and by_scope["projects/demo"].visible
     assert status.passages == 4 and status.degraded == "" and status.briefing_chars > 0
+
+
+def test_a_status_of_the_callers_own_scopes_counts_nobody_elses(open_any):
+    caller, other = open_any(agent="a1"), open_any(agent="a2", project="other")
+    caller.store("one\n\n- [2026-01-01] colour: red", key="k")
+    caller.store("another", key="k")
+    other.store("two\n\n- [2026-01-01] colour: red", key="k", scope="agent")
+    other.log([{"role": "user", "text": "hello"}], session="s1", client="c")
+    own = [checkup.status(one._desk, one.brief(), whole=False) for one in (caller, other)]
+    assert [(one.passages, one.facts, one.turns) for one in own] == [(2, 0, 0), (2, 1, 1)]
+    assert [(one.index_bytes, one.ledger_bytes, one.waiting) for one in own] == [(None, None, None)] * 2
 
 
 def test_a_status_of_nothing_is_all_zeros(any_memory):
@@ -153,6 +164,23 @@ def test_to_whom_a_note_was_told_is_known(open_any, clock):
     ]
 
 
+def test_a_person_decides_what_waits_of_every_agent_and_project(open_any, person):
+    for number, (agent, scope) in enumerate([("a1", "agent"), ("a2", "agent"), ("a2", "global"), ("a1", "project")]):
+        open_any(agent=agent, project="other").store(f"of a page, {number}", key="k", scope=scope, origin="web")
+    notes = person.review(everywhere=True)
+    assert sorted(str(note.scope) for note in notes) == ["agent:a1", "agent:a2", "global", "project:other"]
+    assert [str(note.scope) for note in person.review()] == ["global"]
+    for note in notes:
+        decide = person.approve if note.scope.kind == "agent" else person.reject
+        decide(note.key, scope=note.scope, expected=note.version)
+    assert person.review(everywhere=True) == []
+    for agent in ("a1", "a2"):
+        one = open_any(agent=agent, project="other")
+        assert [note.scope.kind for note in one.list() if not note.quarantined] == ["agent"]
+        with pytest.raises(Refused):
+            one.review(everywhere=True)
+
+
 def test_everything_a_source_touched_is_forgotten_at_once(any_memory, person):
     any_memory.store("a page says so", key="first", made_from=[URL])
     any_memory.store("which means", key="second", made_from=["note:first"])
@@ -162,4 +190,6 @@ def test_everything_a_source_touched_is_forgotten_at_once(any_memory, person):
     assert len(any_memory.list()) == 3
     person.forget_source(URL)
     assert [note.key for note in any_memory.list()] == ["other"]
-    assert any_memory.restore("second").text == "which means"
+    with pytest.raises(Refused, match="a person took"):
+        any_memory.restore("second")
+    assert person.restore("second").text == "which means"

@@ -147,3 +147,19 @@ def test_turns_belong_to_the_scope_they_were_given(open_any):
         assert said(caller, session="t", scope=scope).path == f"{folder}/transcripts/c/t.jsonl"
     assert len(open_any(agent="a2").recall("harbour", kind="turn")) == 1
     assert len(caller.recall("harbour", kind="turn")) == 3
+
+
+def test_every_turn_of_a_long_session_is_found_at_once_and_after_the_catalogue_is_made_anew(any_memory, open_any):
+    said(any_memory, [{"role": "user", "text": f"turn {number} of the flamingo"} for number in range(4500)])
+
+    def found(caller):
+        answers = [caller.recall(f"turn {number}", kind="turn", mode="keyword", limit=1) for number in (0, 1999, 2001, 4499)]
+        return [one.hits[0].text for one in answers if one.hits]
+
+    expected = [f"turn {number} of the flamingo" for number in (0, 1999, 2001, 4499)]
+    assert found(any_memory) == found(open_any()) == expected
+    said(any_memory, [{"role": "user", "text": f"word {number} of the pelican"} for number in range(2100)])
+    assert any_memory.recall("word 2099", kind="turn", mode="keyword").hits[0].text == "word 2099 of the pelican"
+    any_memory.reindex()
+    assert found(open_any()) == expected
+    assert not any_memory.check()

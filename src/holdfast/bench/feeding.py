@@ -22,14 +22,15 @@ class Fed(Record):
 
 
 def feed(memory: Any, case: Case, mode: str) -> Fed:
-    """Log what was said, store what was noted, and give all of it vectors where the mode compares them."""
+    """Log what was said, store what was noted, and give all of it vectors where the mode compares them. Public texts hold
+    what looks like a secret now and then: it is redacted, as an import does."""
     turns, notes = _parted(case)
     memory.recall(_PROBE, mode=mode, limit=1)  # what is loaded once is not the price of storing
     start = time.perf_counter()
     for session, said in turns.items():
-        memory.log([_turn(doc) for doc in said], session=session)
+        memory.log([_turn(doc) for doc in said], session=session, redact=True)
     if notes:
-        memory.store_many([_note(key, doc) for key, doc in notes.items()])
+        memory.store_many([_note(key, doc) for key, doc in notes.items()], redact=True)
     if mode in ("hybrid", "semantic"):
         memory.embed()
     memory.recall(_PROBE, mode=mode, limit=1)

@@ -15,10 +15,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from holdfast.bench import floors
+from holdfast.bench.options import Known, given, numbers, teller
 from holdfast.bench.pressing import Pressed, press, request
 from holdfast.memory import Memory
 from holdfast.note import Record
 
+_KNOWN: Known = {"--notes": numbers, "--workers": numbers, "--seconds": float, "--store": str, "--json": bool}
 _AGENT = "operator"
 _CLIENTS = 16
 _SETTINGS = '[serve]\nrate = 0\nat_once = 256\n[search]\nembedder = "static"\n'
@@ -54,44 +56,21 @@ class Options(Record):
     workers: tuple[int, ...] = (1, 2)
     seconds: float = 4.0
     store: str = ""
-    as_json: bool = False
+    json: bool = False
 
 
 def run(argv: list[str]) -> int:
     """Parse, measure, print."""
-    try:
-        options = _options(argv)
-    except ValueError as error:
-        print(f"{error}\n{_USAGE}", file=sys.stderr)
-        return 2
-    if options is None:
-        print(_USAGE)
-        return 0
-    say = (lambda _: None) if options.as_json else (lambda text: print(f"  … {text}", file=sys.stderr, flush=True))
+    asked = given(argv, _USAGE, _KNOWN)
+    if isinstance(asked, int):
+        return asked
+    options = Options(**asked)
+    say = teller(options.json)
     floors.compiled()
     with tempfile.TemporaryDirectory(prefix="holdfast-load-") as folder:
         measured = [one for notes in options.notes for one in _at(Path(folder), notes, options, say)]
-    _show(measured, options.as_json)
+    _show(measured, options.json)
     return 0
-
-
-def _options(argv: list[str]) -> Options | None:
-    words, given = list(argv), dict[str, object]()
-    while words:
-        word = words.pop(0)
-        if word in ("-h", "--help"):
-            return None
-        if word == "--json":
-            given["as_json"] = True
-        elif word in ("--notes", "--workers") and words:
-            given[word[2:]] = tuple([int(one) for one in words.pop(0).split(",")])
-        elif word == "--seconds" and words:
-            given["seconds"] = float(words.pop(0))
-        elif word == "--store" and words:
-            given["store"] = words.pop(0)
-        else:
-            raise ValueError(f"unknown argument {word!r}")
-    return Options().replace(**given)
 
 
 def _at(base: Path, notes: int, options: Options, say: Callable[[str], None]) -> list[Load]:

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.bench import floors, scale
+from holdfast.bench.options import Known, given, numbers, teller
 from holdfast.memory import Memory
 from holdfast.note import Record
 
 _ROUNDS = 15
+_KNOWN: Known = {"--quick": bool, "--json": bool, "--sizes": numbers, "--passages": numbers, "--seed": int}
 _USAGE = """usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--passages 1000,10000,100000] [--seed N]
 
   --quick   1,000 and 10,000 notes only: less than a minute; otherwise some minutes
@@ -53,18 +55,15 @@ class Size(Record):
 
 def run(argv: list[str]) -> int:
     """Parse, measure, print."""
-    try:
-        options = _options(argv)
-    except ValueError as error:
-        print(f"{error}\n{_USAGE}", file=sys.stderr)
-        return 2
-    if options is None:
-        print(_USAGE)
-        return 0
-    quiet, sizes, passages, seed = options
+    asked = given(argv[1:] if argv[:1] == ["speed"] else argv, _USAGE, _KNOWN)
+    if isinstance(asked, int):
+        return asked
+    usual = (1_000, 10_000) if "quick" in asked else (1_000, 10_000, 100_000)
+    sizes, passages = sorted(set(asked.get("sizes") or usual)), sorted(set(asked.get("passages", usual)))
+    quiet, seed = "json" in asked, asked.get("seed", 1)
     floors.compiled()
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        say = (lambda _: None) if quiet else (lambda text: print(f"  … {text}", file=sys.stderr, flush=True))
+        say = teller(quiet)
         homes = {size: _filled(Path(folder), size, seed, say) for size in sizes}
         main_size = max((size for size in sizes if size <= 10_000), default=sizes[0])
         ratios = _ratios(Path(folder), homes[main_size], say)
@@ -72,28 +71,6 @@ def run(argv: list[str]) -> int:
         scaled = [scale.measure(Path(folder), size, seed, say) for size in passages]
     _show(ratios, grown, scaled, quiet)
     return 0
-
-
-def _options(argv: list[str]) -> tuple[bool, list[int], list[int], int] | None:
-    words = list(argv[1:] if argv[:1] == ["speed"] else argv)
-    quiet, sizes, passages, seed = False, [1_000, 10_000, 100_000], [1_000, 10_000, 100_000], 1
-    while words:
-        word = words.pop(0)
-        if word in ("-h", "--help"):
-            return None
-        if word == "--json":
-            quiet = True
-        elif word == "--quick":
-            sizes, passages = [1_000, 10_000], [1_000, 10_000]
-        elif word == "--sizes" and words:
-            sizes = sorted({int(size) for size in words.pop(0).split(",")})
-        elif word == "--passages" and words:
-            passages = sorted({int(size) for size in words.pop(0).split(",") if size})
-        elif word == "--seed" and words:
-            seed = int(words.pop(0))
-        else:
-            raise ValueError(f"unknown argument {word!r}")
-    return quiet, sizes, passages, seed
 
 
 class _Home(Record):

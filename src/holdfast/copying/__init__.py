@@ -59,6 +59,8 @@ def copy(source: str, target: str, config: Config, progress: Progress | None = N
         wrong = [one for part in parts for one in part.verify()]
         if wrong:
             raise Trouble(f"{_told(wrong)} in {new.name} are not what was copied", "Copy again when nobody writes to either")
+        if documents.copied or sessions.copied or records.copied:
+            new.settle()
         verified = documents.verified + sessions.verified + records.verified
         return Copied(
             old.name, new.name, documents.total, documents.copied, sessions.total, sessions.lines, sessions.copied,

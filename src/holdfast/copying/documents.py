@@ -35,6 +35,7 @@ class Documents:
         scopes = self._old.scopes()
         self.left += [f"{path}: no scope" for path in self._old.strays()]
         self.left += [f"{path!a}: a name that is not UTF-8" for scope in scopes for path in self._old.misnamed(scope)]
+        self.left += [f"{scope}/{path}: {why}" for scope in scopes for path, why in self._old.passed_over(scope)]
         self._progress.start("comparing documents", len(scopes) * len(PARTS))
         for scope in scopes:
             for part in PARTS:

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 
 from holdfast import house
-from holdfast.config import without_password
+from holdfast.config import is_store, without_password
 from holdfast.errors import NotFound, UsageError
 from holdfast.ledger.carrying import carrier
 from holdfast.ledger.sqlite import Ledger
@@ -15,10 +15,9 @@ from holdfast.shelf.folder import Shelf
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from holdfast.config import Config
-
-_SCHEMES = ("postgresql://", "postgres://")
 
 
 class End:
@@ -30,6 +29,14 @@ class End:
         self.records = carrier(ledger)
         self.tenant = str(getattr(getattr(ledger, "_store", None), "tenant", ""))  # whose rows it takes; a home takes all
 
+    def settle(self) -> None:
+        """After much was brought: a server that may count it now plans the first questions well; else it does by itself."""
+        if self.tenant:
+            from holdfast.shelf import everything
+
+            shelf: Any = self.shelf
+            everything.analyzed(shelf)
+
     def same_as(self, other: End) -> bool:
         return self._what == other._what
 
@@ -37,7 +44,7 @@ class End:
 @contextmanager
 def opened(word: str, config: Config, must_exist: bool = False) -> Iterator[End]:
     """What a word on the command line names."""
-    end = _hosted(word, config) if word.startswith(_SCHEMES) else _folder(word, config, must_exist)
+    end = _hosted(word, config) if is_store(word) else _folder(word, config, must_exist)
     try:
         yield end
     finally:

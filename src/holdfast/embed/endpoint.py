@@ -8,8 +8,9 @@ import math
 import re
 import threading
 import time
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
+from holdfast import outgoing
 from holdfast.errors import ConfigError, Trouble
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ TEXTS_A_REQUEST = 64
 CHARACTERS_A_REQUEST = 200_000
 MOST_CHARACTERS = 8000  # of one text: most models read 512 tokens, and many refuse what is longer than they read
 MOST_BYTES = 64 * 1024 * 1024
+_LIKE = "Write it like http://localhost:8080/v1, and put the key into HOLDFAST_EMBED_KEY"
 TRIES = 4
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -39,7 +41,7 @@ class Endpoint:
     ) -> None:
         self._place = _place(url)
         self._model = model
-        self._key = _fit_for_a_header(key)
+        self._key = outgoing.for_a_header(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
         self._seconds = seconds
         self._tries = TRIES if tries is None else tries
         self._dim = 0
@@ -126,7 +128,7 @@ class Endpoint:
         try:
             connection.request("POST", place.path, body, headers)
             response = connection.getresponse()
-            data = _read(response, until)
+            data = outgoing.whole(response, until, MOST_BYTES)
             return response.status, _seconds(response.getheader("Retry-After")), data
         finally:
             connection.close()
@@ -154,18 +156,8 @@ class Endpoint:
 
 
 def _place(url: str) -> SplitResult:
-    """Where to post; the message never shows the URL itself, since somebody may have put a password in it."""
-    try:
-        place = urlsplit(url.strip())
-        known = bool(place.hostname) and (place.port is None or place.port > 0)
-    except ValueError:
-        raise ConfigError("the endpoint's URL cannot be read", "Write it like http://localhost:8080/v1") from None
-    if place.scheme not in ("http", "https") or not known:
-        raise ConfigError("the endpoint's URL must be http:// or https:// and a host", "Write it like http://localhost:8080/v1")
-    if place.username is not None or place.query or place.fragment:
-        raise ConfigError("the endpoint's URL must have no user, query or fragment", "Put the key in HOLDFAST_EMBED_KEY")
-    if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url.strip()):
-        raise ConfigError("the endpoint's URL has characters that no URL has", "Write it like http://localhost:8080/v1")
+    """Where to post."""
+    place = outgoing.address(url, "the embedding endpoint", _LIKE)
     path = place.path.rstrip("/") or "/v1"
     return place._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
 
@@ -180,13 +172,6 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _fit_for_a_header(key: str | None) -> str:
-    key = (key or "").strip()
-    if not key.isascii() or not key.isprintable():
-        raise ConfigError("the endpoint's key has characters that no key has", "Correct HOLDFAST_EMBED_KEY")
-    return key
-
-
 def _parts(texts: list[str]) -> list[list[str]]:
     """The texts in requests of a bounded size."""
     parts: list[list[str]] = []
@@ -198,20 +183,6 @@ def _parts(texts: list[str]) -> list[list[str]]:
             size = len(text)
         parts[-1].append(text)
     return parts
-
-
-def _read(response: http.client.HTTPResponse, until: float) -> bytes:
-    """The whole answer; a server that drips it out does not hold us longer than one that is silent."""
-    data = bytearray()
-    while piece := response.read1(65536):
-        data += piece
-        if len(data) > MOST_BYTES:
-            raise http.client.HTTPException("the answer is too long")
-        if time.monotonic() > until:
-            raise TimeoutError("timed out")
-    if response.length:
-        raise http.client.IncompleteRead(b"", response.length)
-    return bytes(data)
 
 
 def _seconds(header: str | None) -> float | None:

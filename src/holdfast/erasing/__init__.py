@@ -52,13 +52,28 @@ def receipts(desk: Desk, id: str | None) -> list[Receipt]:
     """What was purged in the scopes of this caller's, newest first, or the one receipt of that id; a person sees all."""
     if not desk.config.enabled or not desk.shelf.there():
         return []
-    found = [_receipt(told) for told in desk.ledger.purges.receipts(id)]
-    if found and desk.origin != "user":
-        mine = desk.places(None)
-        found = [receipt for receipt in found if receipt.scope in mine]
+    found = _shown(desk, desk.ledger.purges.receipts(id))
     if id is not None and not found:
         raise NotFound(f"no receipt {id[:40]!r}", "`holdfast receipts` shows them all")
     return found
+
+
+def receipts_behind(desk: Desk, last: str | None, most: int) -> list[Receipt]:
+    """The same, but only so many, from behind the one of that id on."""
+    found: list[Receipt] = []
+    while desk.config.enabled and desk.shelf.there():
+        rows = desk.ledger.purges.receipts(last=last, most=most)
+        found += _shown(desk, rows)
+        if len(rows) < most or len(found) >= most:
+            break
+        last = rows[-1]["id"]
+    return found[:most]
+
+
+def _shown(desk: Desk, told: list[dict[str, Any]]) -> list[Receipt]:
+    found = [_receipt(one) for one in told]
+    mine = desk.places(None) if found and desk.origin != "user" else None
+    return found if mine is None else [receipt for receipt in found if receipt.scope in mine]
 
 
 def _receipt(told: dict[str, Any]) -> Receipt:

@@ -3,7 +3,8 @@ transcript gets there."""
 
 from __future__ import annotations
 
-from holdfast import dates, guard, turns
+from holdfast import containing, dates, guard, turns
+from holdfast.desk import nameless_id
 from holdfast.errors import Conflict, NotFound
 from holdfast.leaf import opened, versions_of
 from holdfast.note import Forgotten, Logged, Scope
@@ -23,7 +24,9 @@ def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple
         if not binned:
             continue
         sheet = desk.shelf.read_name(place.folder, binned[0].part, binned[0].name)
-        versions = versions_of(opened(sheet.data, sheet.modified)) if sheet else []
+        there = opened(sheet.data, sheet.modified) if sheet else None
+        containing.must_not_restore(desk, (there and there.head.id) or nameless_id(place.folder, "notes", f"{key}.md"), key)
+        versions = versions_of(there) if there else []
         desk.refuse_purged([(f"{place.folder}/notes/{name}", version.text) for version in versions])
         try:
             desk.shelf.unbin(place, binned[0], name)

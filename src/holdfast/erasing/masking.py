@@ -18,15 +18,17 @@ _BETWEEN = pattern(r"[\W_]+")
 
 
 class Mask:
-    """What hides the names of one purge: its key, and those parts of paths that say a word of it."""
+    """What hides the names of one purge: its key, and those parts of paths and names of sessions that say a word of it."""
 
-    def __init__(self, kind: str, key: str, ids: list[str], texts: Iterable[str], paths: Iterable[str]) -> None:
+    def __init__(
+        self, kind: str, key: str, ids: list[str], texts: Iterable[str], paths: Iterable[str], sessions: Iterable[str] = ()
+    ) -> None:
         self._kind, self._key = kind, key
         words = {word for text in texts for word in folded(text).replace("-", " ").split()}
         self._all, self._words = "\n".join(words), [word for word in words if len(word) >= _LEAST]
         self._id = f"({ids[0]})" if ids else "(its key is not kept)"
         self._hides_key = bool(key) and self._says(key)
-        changed = {path: self._changed(path) for path in paths}
+        changed = {path: self._changed(path) for path in paths} | {name: INSTEAD for name in sessions if self._says(name)}
         self._paths = sorted([(old, new) for old, new in changed.items() if old != new], key=lambda one: -len(one[0]))
 
     def receipt(self, receipt: Receipt) -> Receipt:

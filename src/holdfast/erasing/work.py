@@ -52,6 +52,7 @@ class Work:
         self._recorded: dict[str, None] = {}
         self._beside: list[str] = []
         self._unread: list[str] = []
+        self._told_to: list[str] = []
         self._deadline = time.monotonic() + desk.config.lock_seconds
 
     # --- what must not come back ------------------------------------------------------------------------------------
@@ -99,6 +100,7 @@ class Work:
         if count:
             more = f" and {len(sessions) - _TOLD_SESSIONS} more" if len(sessions) > _TOLD_SESSIONS else ""
             self.told.append(f"told {count} times, to the sessions {', '.join(sessions[:_TOLD_SESSIONS])}{more}")
+            self._told_to += sessions[:_TOLD_SESSIONS]
         self.usage_rows += desk.ledger.forget(self.ids)
         self._unsay_deeds()
         for place in places:
@@ -226,7 +228,7 @@ class Work:
     def _kept(self, receipt: Receipt) -> dict[str, Any]:
         """The receipt as it is kept, with what is needed to finish it."""
         paths = [*[path.partition(" (")[0] for path in self.removed], *self.also, *[path for path, _ in self.pending if path]]
-        mask = masking.Mask(self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread])
+        mask = masking.Mask(self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread], self._told_to)
         left = [(path if mask.path(path) == path else "", mask.line(why)) for path, why in dict.fromkeys(self.pending)]
         return {**mask.receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry}
 

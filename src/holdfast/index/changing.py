@@ -7,7 +7,6 @@ far cheaper than one by one.
 from __future__ import annotations
 
 import time
-from zlib import crc32
 
 from holdfast.facts import fold
 from holdfast.index.rows import PLACE
@@ -261,6 +260,8 @@ def _one(rows: apsw.Cursor) -> Any:
 
 
 def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str, Any]:
+    from zlib import crc32  # not before anything is written
+
     said = kept(passage.text)
     return {
         "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,

@@ -15,7 +15,7 @@ from holdfast.index.pgtext import number_of, plain, shortened, small, tidied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from holdfast.leaf import Doc, Passage, Stamp
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NOT_KEPT = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
 _MOST_TIMES = 32_767
+_AT_ONCE = 500  # docs that one statement takes out
 
 
 class Change(changing.Change):
@@ -36,10 +37,18 @@ class Change(changing.Change):
         super().__init__(there, sql)
         self._standing = standing
         self._folders: Any = Folders(there, sql, names, standing)
+        self._outdated: tuple[list[int], list[int]] = [], []  # docs of which all passages go, and those of which the current do
+        self._gone: list[int] = []  # docs
+        self._said: list[Any] = []  # the answers to what takes passages out: which words they said
 
     def stands(self, doc: Doc) -> bool:
-        """Whether the file on the shelf is the one described, as far as that could be asked."""
-        return not self._standing or self._folders.here.get((doc.scope, doc.part, plain(doc.name))) == doc.stamp
+        """Whether the file on the shelf is the one described, as far as that could be asked; a transcript may have grown."""
+        if not self._standing:
+            return True
+        here = self._folders.here.get((doc.scope, doc.part, plain(doc.name)))
+        if here is not None and doc.part == "transcripts":
+            return bool(here[0] == doc.stamp[0] and here[2] >= doc.stamp[2])
+        return bool(here == doc.stamp)
 
     def put(self, doc: Doc, replaced: Stamp | None) -> None:
         """Catalogue a file, or what is new of it."""
@@ -58,15 +67,36 @@ class Change(changing.Change):
         for row in [row for rows, length in before for row in rows[length:]]:
             row["folder"] = folder  # by which row-level security tells whose it is
 
+    def drop(self, scope: str, part: str, name: str, gone: Callable[[str], bool]) -> bool:
+        """Take a file out that is no longer on the shelf; whether it was in."""
+        folder = self._folders.id(scope, part)
+        row = self._row(folder, name)
+        if not row or not gone(name):
+            return False
+        self._empty(row[0])
+        self._gone.append(row[0])
+        self._folders.mix(folder, row[4])
+        return True
+
+    def said(self) -> list[int]:
+        """The numbers of the words that were said by what is gone, once it is."""
+        return list({word for answer in self._said for (words,) in answer.fetchall() for word in words})
+
     def _empty(self, doc: int, current_only: bool = False) -> tuple[int, int]:
-        """Take a doc's passages out; PostgreSQL counts by itself how much less there is."""
-        self._db.execute(self._sql["drop_vectors"], {"doc": doc})
-        self._db.execute(self._sql["drop_passages"], {"doc": doc, "current_only": current_only})
-        self._db.execute(self._sql["drop_facts"], {"doc": doc})
+        """Take a doc's passages out, with those of the others; PostgreSQL counts by itself how much less there is."""
+        self._outdated[current_only].append(doc)
         return 0, 0
 
     def save(self) -> None:
-        """Queue everything that was put."""
+        """Queue everything that goes, and then everything that was put."""
+        for current_only, docs in enumerate(self._outdated):
+            for some in _few(docs):
+                self._db.execute(self._sql["drop_vectors"], {"docs": some})
+                fewer = self._db.execute(self._sql["drop_passages"], {"docs": some, "current_only": bool(current_only)})
+                self._said.append(fewer)
+                self._db.execute(self._sql["drop_facts"], {"docs": some})
+        for some in _few(self._gone):
+            self._db.execute(self._sql["drop_docs"], {"docs": some})
         passages = [self._kept(row) for row in self._passages]
         facts = [fact | {"about": shortened(fact["about"]), "named": shortened(fact["named"])} for fact in self._facts]
         made = [row | {"number": number} for number, row in enumerate(self._made)]
@@ -174,6 +204,10 @@ class Folders:
             more = self._more.get(folder, Counter())
             counts = {name: more[name] for name in ("passages", "words", "tokens", "old", "old_tokens")}
             self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, **counts})
+
+
+def _few(docs: list[int]) -> list[list[int]]:
+    return [docs[start : start + _AT_ONCE] for start in range(0, len(docs), _AT_ONCE)]
 
 
 def _sound(doc: Doc) -> Doc:

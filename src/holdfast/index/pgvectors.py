@@ -16,7 +16,7 @@ from holdfast.index import vectors
 from holdfast.index.pgtext import tidied
 from holdfast.index.vectors import EXACT, PIECES, Model, Waiting, packed, unpacked
 from holdfast.note import Record
-from holdfast.postgres import statements
+from holdfast.postgres import lacking, statements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ SQL = statements(__file__)
 _HEAD = 4  # bytes before the numbers of a vector as PostgreSQL sends it
 _FAR, _FARTHEST = 400, 1000  # that an HNSW index looks at: at least twice as many as are wanted, as far as it can
 _INDEXED = (256, 384, 512)  # sizes that have one
+_FEW = 10_000  # of a folder that are compared one by one: an index that holds all folders would look at too many of others
 _HELD = 256 << 20  # bytes of copies that a process keeps
 _OUTDATED = 32  # that may be gone from a folder before its copy is made anew: these, or one in fifty
 
@@ -102,7 +103,7 @@ class Shelved(vectors.Shelved):
     def __init__(self, database: Database, sql: Mapping[str, str]) -> None:
         there: Any = database
         super().__init__(there, sql)
-        self._url = database.store.url
+        self._catalogue, self._url = database, database.store.url
         self._extension: str | None = None  # which pgvector there is, once that is known
         self._waiting: dict[int, int] = {}
 
@@ -112,6 +113,10 @@ class Shelved(vectors.Shelved):
             row = self._database.row("has_vectors")
             self._extension = row[0] if row else None
         return bool(self._extension)
+
+    def lacking(self) -> tuple[str, str]:
+        """What keeps it from doing so and what mends that, if anything does."""
+        return ("", "") if self.there() else lacking(self._catalogue)
 
     # --- models, and what waits for them -----------------------------------------------------------------------------
 
@@ -123,24 +128,28 @@ class Shelved(vectors.Shelved):
 
     def model(self, name: str, dim: int, role: str = "", setting: str = "") -> Model:
         """The model of this name and role, known from now on."""
-        if not self.there():
-            raise Trouble(
-                "the PostgreSQL server has no pgvector: keyword search ran",
-                "Install pgvector there; then let the owner of the schema run: SELECT holdfast.make_vectors()",
-            )
+        what, fix = self.lacking()
+        if what:
+            raise Trouble(f"{what}: keyword search ran", fix)
         return super().model(name, dim, role, setting)
 
     def _add_model(self, fields: dict[str, Any]) -> None:
         """While nobody adds passages: each is told what it lacks, by them or by us."""
-        with self._database.transaction() as db:
+
+        def work(db: Any) -> None:
             db.execute(self._sql["lock_all"])
             db.execute(self._sql["add_model"], fields)
 
+        self._catalogue.write(work)
+
     def forget(self, model: Model) -> None:
         """Take a model and all its vectors out."""
-        with self._database.transaction() as db:
+
+        def work(db: Any) -> None:
             db.execute(self._sql["lock_all"])
             db.execute(self._sql["drop_model"], {"model": model.id})
+
+        self._catalogue.write(work)
 
     def waiting(self, model: Model, most: int) -> list[Waiting]:
         """The next passages that lack this model's vectors, in the order in which they came."""
@@ -158,8 +167,9 @@ class Shelved(vectors.Shelved):
         self, model: Model, done: list[Waiting], rows: Iterable[tuple[int, int, NDArray[Any]]], pieces: list[dict[str, object]]
     ) -> Model:
         """Put vectors for these passages; nothing for those that another process was faster with."""
-        folders = sorted({one.folder for one in done})
-        with self._database.transaction() as db:
+        folders, given = sorted({one.folder for one in done}), list(rows)
+
+        def work(db: Any) -> None:
             db.execute(self._sql["lock_folders"], {"folders": folders})
             taken = db.execute(self._sql["take_lacking"], {"model": model.id, "ids": [one.passage for one in done]})
             stock: Any = db.execute(self._sql["stock_of"], {"model": model.id, "folders": folders})
@@ -168,9 +178,11 @@ class Shelved(vectors.Shelved):
             cut = [tidied(piece) | {"folder": within[one]} for piece in pieces if (one := piece["passage"]) in within]
             if cut:
                 db.execute(self._sql["add_pieces"], {"rows": json.dumps(cut, ensure_ascii=False)})
-            wanted = [row for row in rows if row[1] // PIECES in there]
+            wanted = [row for row in given if row[1] // PIECES in there]
             if wanted:
                 self._put(db, model, wanted, {folder: (narrow, version) for folder, narrow, version in stock.fetchall()})
+
+        self._catalogue.write(work)
         return next((one for one in self.models() if one.id == model.id), model)
 
     def _put(
@@ -211,7 +223,7 @@ class Shelved(vectors.Shelved):
         """Those of a folder that no process keeps a copy of."""
         values = {"model": model.id, "folder": stock.folder, "query": str(query.tolist())}
         found: list[int] = []
-        if model.dim in _INDEXED:
+        if model.dim in _INDEXED and stock.wide > _FEW:
             with self._database.reading():  # type: ignore[attr-defined]
                 far = str(min(max(_FAR, 2 * most), _FARTHEST))
                 self._database.rows("look_far" if self._iterates() else "look_far_before", far=far)

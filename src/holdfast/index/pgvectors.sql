@@ -54,7 +54,7 @@ FROM unnest(:passages::bigint[], :places::integer[], :piece_numbers::bigint[], :
 -- name: drop_vectors
 WITH gone AS (
   DELETE FROM vectors v USING passage p, model m
-  WHERE p.doc = :doc::bigint AND NOT p.past AND v.model = m.id AND v.passage = p.id RETURNING v.model, v.folder, v.wide
+  WHERE p.doc = ANY(:docs::bigint[]) AND NOT p.past AND v.model = m.id AND v.passage = p.id RETURNING v.model, v.folder, v.wide
 ), fewer AS (
   SELECT model, folder, count(*) FILTER (WHERE NOT wide) AS narrow, count(*) FILTER (WHERE wide) AS wide FROM gone
   GROUP BY model, folder

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from zlib import crc32
 
+from holdfast.errors import Busy, Unsure
 from holdfast.index import pgvectors, sqlite
 from holdfast.index.changing import Catalogued
 from holdfast.index.pgchanging import Change, Names
 from holdfast.index.pgtext import number_of, plain, shortened, small, tidied
+from holdfast.index.rows import OUTLINE
 from holdfast.index.sqlite import listed
-from holdfast.postgres import Database, statements
+from holdfast.postgres import Again, Database, statements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
     from holdfast.postgres import Session, Store
 
 SQL = {**statements(__file__), **pgvectors.SQL}
-_LISTS = frozenset(("scopes", "ids", "tags", "held", "names", "labels", "terms", "texts", "what"))  # told as JSON
-_BY_NAME = frozenset(("facts", "stating", "declared", "stating_passages"))  # that look for a name which may be too long
-_NAMES = ("about", "named", "names", "labels")
+_LISTS = frozenset(("scopes", "ids", "tags", "held", "names", "keys", "labels", "terms", "texts", "what"))  # told as JSON
+_BY_NAME = frozenset(  # that look for a name which may be too long
+    ("facts", "facts_about", "stating", "declared", "stating_passages")
+)
+_NAMES = ("about", "named", "names", "label", "labels")
 _REMEMBERED = frozenset(("folders_of", "models", "stock", "who_of", "any_fact"))
 _COMMON = 1000  # mentions from which a word counts as common:
 _REST = 30.0  # seconds for which it is not counted again
@@ -54,6 +58,8 @@ class Catalogue(Database):
         return seen
 
     def rows(self, statement: str, /, **values: Any) -> list[Any]:
+        if statement == "notes_of_scope":  # `notes` asks each scope by itself
+            statement, values["scopes"] = "notes", [values.pop("scope")]
         seen = self.seen
         if seen is None or statement not in _REMEMBERED:
             return super().rows(statement, **_told(statement, values))
@@ -63,10 +69,16 @@ class Catalogue(Database):
         rows: list[Any] = seen[key]
         return rows
 
-    def transaction(self, durable: bool = False) -> Session:
+    @contextmanager
+    def transaction(self, durable: bool = False) -> Iterator[Session]:
+        """What is catalogued can be catalogued again: where nobody heard whether it was, nothing is in doubt but time."""
         if self.seen is not None:
             self._here.seen = {}  # what was told may not be so any more
-        return super().transaction(durable)
+        try:
+            with super().transaction(durable) as db:
+                yield db
+        except Unsure as error:
+            raise Again("the database went away while the catalogue was changed", "Try again in a moment") from error
 
     @contextmanager
     def asking(self) -> Iterator[bool]:
@@ -102,7 +114,7 @@ class Index(sqlite.Index):
         self._catalogue = Catalogue(store, busy_seconds)
         database: Any = self._catalogue
         Catalogued.__init__(self, database, SQL, listed(quarantine))
-        self.vectors: Any = pgvectors.Shelved(database, SQL)
+        self._vectors: Any = pgvectors.Shelved(database, SQL)
         self.standing = ""  # the statement that asks which files are on the shelf, where that is in the same database
         self._counted: dict[str, tuple[int, float]] = {}  # how common words are, and until when that is good enough
 
@@ -157,13 +169,18 @@ class Index(sqlite.Index):
         if not meant.files:
             return 0
 
-        def work(db: Session) -> int:
+        def work(db: Session) -> tuple[int, Change]:
             change = Change(db, self._sql, {(scope, part): meant})
             count = sum([change.drop(scope, part, name, lambda _: True) for name in meant.files])
             change.save()
-            return count
+            return count, change
 
-        return self._catalogue.write(work)
+        count, change = self._catalogue.write(work)
+        if count:
+            words = change.said()
+            with suppress(Busy):  # the files are out; words that nothing says are found by nobody, and go with the next purge
+                self._catalogue.write(lambda db: db.execute(self._sql["drop_words"], {"words": words}))
+        return count
 
     def start_anew(self) -> None:
         """Throw the catalogue away; the next look at the shelf fills a new one."""
@@ -184,7 +201,7 @@ class Index(sqlite.Index):
     def _forget(self) -> None:
         self._counted.clear()
         number_of.cache_clear()
-        self.vectors.forget_copies()
+        self._vectors.forget_copies()
 
     # --- asking it ---------------------------------------------------------------------------------------------------
 
@@ -244,13 +261,17 @@ class Index(sqlite.Index):
     def _talks(self) -> bool:
         return bool((self._catalogue.seen or {}).get("talks", True))
 
+    def outlines(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+        """Of those that are current what an order is made of."""
+        return [tuple([row[column] for column in OUTLINE]) for row in self.rows(ids, asked)]
+
     def unsaid(self, words: list[str]) -> list[str]:
         """Those of these words that the dictionary still has though nothing that is catalogued says them."""
         return [row[0] for row in self._all("lingering", terms=words)]
 
     def asked(self, statement: str, **values: Any) -> list[Any]:
         """The rows of a statement by its name; none of vectors where there are none."""
-        if statement in ("vectors_of", "has_vector") and not self.vectors.there():
+        if statement in ("vectors_of", "has_vector") and not self._vectors.there():
             return []
         return super().asked(statement, **values)
 

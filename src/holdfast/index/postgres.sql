@@ -65,8 +65,8 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   exposed = :exposed::boolean
 WHERE id = :doc::bigint;
 
--- name: drop_doc
-DELETE FROM doc WHERE id = :doc::bigint;
+-- name: drop_docs
+DELETE FROM doc WHERE id = ANY(:docs::bigint[]);
 
 -- name: add_passages
 WITH added AS (
@@ -102,11 +102,11 @@ FROM json_to_recordset(:rows::json) AS r (folder bigint, passage bigint, number 
 ON CONFLICT DO NOTHING;
 
 -- name: drop_facts
-DELETE FROM fact WHERE doc = :doc::bigint;
+DELETE FROM fact WHERE doc = ANY(:docs::bigint[]);
 
 -- name: drop_passages
 WITH gone AS (
-  DELETE FROM passage WHERE doc = :doc::bigint AND (NOT :current_only::boolean OR NOT past)
+  DELETE FROM passage WHERE doc = ANY(:docs::bigint[]) AND (NOT :current_only::boolean OR NOT past)
   RETURNING id, folder, past, words, length, terms
 ), unsaid AS (
   DELETE FROM mention m
@@ -126,7 +126,8 @@ WITH gone AS (
 )
 UPDATE folder f SET passages = f.passages - l.passages, words = f.words - l.words, tokens = f.tokens - l.tokens,
   old = f.old - l.old, old_tokens = f.old_tokens - l.old_tokens
-FROM fewer l WHERE f.id = l.folder;
+FROM fewer l WHERE f.id = l.folder
+RETURNING ARRAY(SELECT DISTINCT t.word FROM gone g CROSS JOIN LATERAL unnest(g.terms) AS t (word));
 
 -- name: prepare
 SELECT (
@@ -297,10 +298,28 @@ SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.li
   d.trust = ANY(:held::text[])
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
-  AND (:about::text IS NULL OR a.about = :about::text OR a.named = :about::text OR (d.kind = 'note' AND d.key = :key::text))
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
-ORDER BY a.about, a.named, a.valid_from, a.line, a.id;
+  AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
+    OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
+      > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
+ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
+
+-- name: facts_about
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[])
+FROM (                                       -- by any of the names, each once
+  SELECT id FROM fact WHERE about = ANY(:names::text[])
+  UNION SELECT id FROM fact WHERE named = ANY(:names::text[])
+  UNION SELECT x.id FROM doc n JOIN fact x ON x.doc = n.id WHERE n.kind = 'note' AND n.key = ANY(:keys::text[])
+) o JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope = ANY(:scopes::text[])
+  AND (:named::text IS NULL OR a.named = :named::text)
+  AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
+  AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
+    OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
+      > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
+ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
@@ -372,6 +391,10 @@ SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE d.kind
   (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder),
   (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder);
 
+-- name: amounts
+SELECT (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder WHERE f.scope = ANY(:scopes::text[])),
+  (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder WHERE f.scope = ANY(:scopes::text[]));
+
 -- name: rows_of_note
 SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
 WHERE f.scope = :scope::text AND f.part = 'notes' AND d.name = :name::text;
@@ -414,6 +437,9 @@ WHERE w.term >= :first::text AND w.term < :last::text AND c.uses > 0 ORDER BY 2 
 
 -- name: lingering
 SELECT * FROM unsaid(:terms::text[]);
+
+-- name: drop_words
+SELECT drop_words(:words::bigint[]);
 
 -- name: drop_unsaid
 SELECT drop_unsaid();

@@ -43,5 +43,6 @@ class Sought(Record):
     why: dict[int, dict[str, list[float]]] = {}
 
 
-ID, SEQ, RECORDED, START, DOC, VERSIONS, TURN, SPEAKER, WORDS = 0, 1, 8, 9, 11, 16, 19, 20, 22  # columns of a row
+OUTLINE = (0, 1, 8, 9, 11, 16, 19, 20, 22)  # the columns of a row that an order is made of,
+ID, SEQ, RECORDED, START, DOC, VERSIONS, TURN, SPEAKER, WORDS = range(len(OUTLINE))  # and their places among themselves
 PLACE = "in{}"  # the word by which a search keeps to a folder

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 from holdfast import sql, words
 from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
-from holdfast.index.rows import PLACE, Found
-from holdfast.index.vectors import Shelved
+from holdfast.index.rows import PLACE, Found, Sought
 from holdfast.note import Fact, Note, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -18,11 +15,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
+    from holdfast.index.vectors import Shelved
+
     Known = tuple[int, int, int]  # a folder's id, its fingerprint, and whether its index.md is stale
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 5  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 6  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 
@@ -48,7 +47,7 @@ class Index(Catalogued):
     def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
         database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
         super().__init__(database, SQL, listed(quarantine))
-        self.vectors = Shelved(self._database, SQL)
+        self._vectors: Shelved | None = None
         self._common: tuple[object, dict[str, int]] = None, {}  # what the catalogue was, and how common words were in it
 
     def generation(self) -> int:
@@ -56,6 +55,15 @@ class Index(Catalogued):
         with self._database.lock:
             self._database.opened()
             return self._database.generation
+
+    @property
+    def vectors(self) -> Shelved:
+        """The vectors of its passages; search by words needs none."""
+        if self._vectors is None:
+            from holdfast.index.vectors import Shelved
+
+            self._vectors = Shelved(self._database, SQL)
+        return self._vectors
 
     @property
     def in_memory(self) -> str:
@@ -80,9 +88,10 @@ class Index(Catalogued):
 
     def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
         """The passages of the places asked about that have any of these words, the best with the lowest number."""
-        match = self._match(terms, asked)
-        if not match:
+        within = self._within(asked) if terms else None
+        if within is None:
             return {}
+        match = within + _any_of(terms)
         scores = dict(self._all("match_now", query=match, pool=most))
         if asked.as_of:
             scores.update(self._all("match_past", query=match, pool=most))
@@ -96,22 +105,23 @@ class Index(Catalogued):
     def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
         """For each of these words the newest passages of the places asked about that have it, their numbers with commas
         between. Numbers as one text, because there may be thousands, and rating each costs ten times as much as naming it."""
-        matches = [self._match([term], asked) for term in terms]
-        return [str(self._one("having", query=match, most=most)[0] or "") if match else "" for match in matches]
+        within = self._within(asked)
+        if within is None:
+            return [""] * len(terms)
+        return [str(self._one("having", query=within + _any_of([term]), most=most)[0] or "") for term in terms]
 
     def lengths(self, ids: list[int]) -> list[tuple[int, int]]:
         """How many words each of these passages has: id, words."""
         return self._all("lengths", ids=_numbers(ids))
 
-    def _match(self, terms: list[str], asked: Asked) -> str:
-        """What FTS5 is asked for: any of these words, in the places asked about; nothing if there are none."""
+    def _within(self, asked: Asked) -> str | None:
+        """What keeps a match of FTS5 to the places asked about; None where there are none."""
         folders = self.folders_of(asked)
-        if not terms or not folders:
-            return ""
-        match = "{names text} : (" + " OR ".join([f'"{term}"' for term in terms]) + ")"
+        if not folders:
+            return None
         if asked.as_of or sum([folder[1] for folder in folders]) < self._one("current")[0]:  # else there is nothing elsewhere
-            match = f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND {match}"
-        return match
+            return f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND "
+        return ""
 
     def folders_of(self, asked: Asked) -> list[tuple[int, int, int]]:
         """The folders a question is about: id, how many passages, how many words in them."""
@@ -166,9 +176,10 @@ class Index(Catalogued):
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`. `only` 1 are those in
         quarantine, 0 those that are not."""
+        where = {"scope": scopes[0]} if len(scopes) == 1 else {"scopes": listed(scopes)}
         return self._all(
-            "notes", scopes=listed(scopes), type=type, tags=listed(folded_tags(tags)), before=before, most=most, now=now,
-            held=self._held, only=only,
+            "notes_of_scope" if len(scopes) == 1 else "notes", **where, type=type, tags=listed(folded_tags(tags)),
+            before=before, most=most, now=now, held=self._held, only=only,
         )  # fmt: skip
 
     def notes_after(
@@ -197,14 +208,23 @@ class Index(Catalogued):
 
     def count(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
         """How many notes some scopes have that are not over; of those in quarantine (1), or of the others (0)."""
-        return int(self._one("count_notes", scopes=listed(scopes), now=now, held=self._held, only=only)[0])
+        agents = '"agent"' in self._held  # most notes are theirs, so they are not in the index of what may be held
+        return int(self._one("count_notes", scopes=listed(scopes), now=now, held=self._held, agents=agents, only=only)[0])
 
-    def facts(self, scopes: tuple[str, ...], about: str | None, label: str | None, as_of: str | None) -> list[Fact]:
-        """The facts of some scopes, by subject, label and date."""
-        rows = self._all(
-            "facts", scopes=listed(scopes), about=fold(about) if about else None, key=note_key(about) if about else None,
-            named=fold(label) if label else None, as_of=as_of, held=self._held,
-        )  # fmt: skip
+    def facts(
+        self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
+        last: Fact | None = None, most: int = -1,
+    ) -> list[Fact]:  # fmt: skip
+        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`."""
+        behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
+        after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+        named = fold(label) if label else None
+        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most, **after}
+        if names is None:
+            rows = self._all("facts", **page)
+        else:
+            known = sorted(names)
+            rows = self._all("facts_about", names=listed(known), keys=listed([note_key(name) for name in known]), **page)
         return [
             Fact(
                 subject, label_, value, start, end, retired, tuple(links.split("\n")) if links else (),
@@ -240,6 +260,13 @@ class Index(Catalogued):
     def totals(self) -> tuple[int, int, int, int]:
         """Notes, files, passages, facts."""
         row: tuple[int, int, int, int] = self._one("totals") or (0, 0, 0, 0)
+        return row
+
+    def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
+        """Passages and facts of some scopes, or of all."""
+        if scopes is None:
+            return self.totals()[2:]
+        row: tuple[int, int] = self._one("amounts", scopes=listed(scopes))
         return row
 
     def exposed(self, scopes: tuple[str, ...]) -> frozenset[str]:
@@ -281,6 +308,8 @@ class Index(Catalogued):
 
     def verify(self) -> str:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
+        from zlib import crc32
+
         try:
             with self._writing() as db:
                 for row in db.execute(SQL["verify_pages"]):
@@ -310,6 +339,13 @@ class Index(Catalogued):
             name, ids=wanted, scopes=listed(asked.scopes), type=asked.type,
             tags=listed(folded_tags(asked.tags)), now=asked.now, as_of=asked.as_of, known_at=asked.known_at or _ANY_TIME,
             held=self._held,
+        )  # fmt: skip
+
+    def outlines(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+        """Of the current ones of these what an order is made of: only the columns of OUTLINE, for they are many."""
+        return self._all(
+            "outlines", ids=_numbers(ids), scopes=listed(asked.scopes), type=asked.type, tags=listed(folded_tags(asked.tags)),
+            now=asked.now,
         )  # fmt: skip
 
     def note_of_id(self, scopes: tuple[str, ...], id: str) -> tuple[str, str, str] | None:
@@ -359,6 +395,11 @@ class Index(Catalogued):
         self._database.close()
 
 
+def _any_of(terms: list[str]) -> str:
+    """What FTS5 is asked for: any of these words."""
+    return "{names text} : (" + " OR ".join([f'"{term}"' for term in terms]) + ")"
+
+
 def _numbers(ids: Iterable[int]) -> str:
     return "[" + ",".join(map(str, ids)) + "]"
 
@@ -399,6 +440,11 @@ def folded_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([tag.casefold() for tag in tags])
 
 
+def read_at(found: Found) -> tuple[str, str, str]:
+    """Where a passage is read: scope, part and name, and of a turn where its line begins."""
+    return found.scope, found.part, f"{found.name}:{found.offset}" if found.turn else found.name
+
+
 def listed(values: Iterable[str]) -> str:
     """A JSON list of strings, without importing json for a handful of plain ones."""
     parts = []
@@ -410,3 +456,9 @@ def listed(values: Iterable[str]) -> str:
             return json.dumps(list(values))
         parts.append(f'"{value}"')
     return "[" + ",".join(parts) + "]"
+
+
+def by_words(found: list[Found], explain: bool, reason: str = "") -> Sought:
+    """What a search by words alone found; that they are in it, and how telling they are, is all its order goes by."""
+    why = {one.passage: {"bm25": [round(one.score, 3)] * 2} for one in found} if explain else {}
+    return Sought(found, "keyword", reason, why)

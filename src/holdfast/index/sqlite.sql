@@ -42,7 +42,8 @@ CREATE TABLE doc (
   exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
   UNIQUE (folder, name)
 );
-CREATE INDEX doc_updated ON doc (updated);
+CREATE INDEX doc_newest ON doc (folder, pinned, updated, note_id);
+CREATE INDEX doc_over ON doc (folder, valid_to) WHERE valid_to IS NOT NULL;
 CREATE INDEX doc_exposed ON doc (folder) WHERE exposed = 1;
 CREATE INDEX doc_doubted ON doc (trust) WHERE trust NOT IN ('', 'user', 'agent');
 CREATE TABLE passage (
@@ -259,6 +260,14 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
   AND (p.valid_to IS NULL OR p.valid_to > :now);
 
+-- name: outlines
+SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words
+FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+  AND (:type IS NULL OR p.type = :type)
+  AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
+  AND (p.valid_to IS NULL OR p.valid_to > :now);
+
 -- name: passages_at
 SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
   CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions,
@@ -304,6 +313,19 @@ WHERE d.id IN (                            -- the few first, and only then their
   ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
+-- name: notes_of_scope
+SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
+  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+FROM folder f JOIN doc d INDEXED BY doc_newest ON d.folder = f.id JOIN passage p ON p.doc = d.id AND p.past = 0
+WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note'
+  AND (:type IS NULL OR d.type = :type)
+  AND (:tags = '[]'
+    OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+  AND (:before IS NULL OR d.touched < :before)
+  AND (d.valid_to IS NULL OR d.valid_to > :now)
+  AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT :most;
+
 -- name: notes_of
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
   d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text, p.id, p.names
@@ -317,9 +339,15 @@ FROM folder f JOIN doc d ON d.folder = f.id AND d.name = :name JOIN passage p ON
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
 
 -- name: count_notes
-SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
-  AND (d.valid_to IS NULL OR d.valid_to > :now) AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))));
+SELECT coalesce(sum(CASE :only WHEN 1 THEN doubted WHEN 0 THEN valid - doubted ELSE valid END), 0)
+FROM (                                     -- all of a folder, less the few that are over
+  SELECT f.passages - (SELECT count(*) FROM doc d WHERE d.folder = f.id AND d.valid_to <= :now) AS valid,
+    (SELECT count(*) FROM doc d INDEXED BY doc_doubted
+      WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust IN (SELECT value FROM json_each(:held)) AND d.folder = f.id
+        AND (d.valid_to IS NULL OR d.valid_to > :now))
+    + (SELECT count(*) FROM doc d
+      WHERE :agents AND d.trust = 'agent' AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now)) AS doubted
+  FROM folder f WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes');
 
 -- name: listing
 SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 THEN p.text ELSE substr(p.text, 1, 200) END,
@@ -332,10 +360,29 @@ SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.li
   d.trust IN (SELECT value FROM json_each(:held))
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
-  AND (:about IS NULL OR a.about = :about OR a.named = :about OR (d.kind = 'note' AND d.key = :key))
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
-ORDER BY a.about, a.named, a.valid_from, a.line;
+  AND (:last IS NULL                       -- from the first on, or behind the one that a page ended with
+    OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
+      > (:about, :label, :start, :line, :last))
+ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT :most;
+
+-- name: facts_about
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held))
+FROM (                                     -- by any of the names, each once
+  SELECT id FROM fact WHERE about IN (SELECT value FROM json_each(:names))
+  UNION SELECT id FROM fact WHERE named IN (SELECT value FROM json_each(:names))
+  UNION SELECT x.id FROM doc n CROSS JOIN fact x ON x.doc = n.id
+    WHERE n.kind = 'note' AND n.key IN (SELECT value FROM json_each(:keys))
+) o CROSS JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+  AND (:named IS NULL OR a.named = :named)
+  AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
+  AND (:last IS NULL                       -- from the first on, or behind the one that a page ended with
+    OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
+      > (:about, :label, :start, :line, :last))
+ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT :most;
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
@@ -405,6 +452,11 @@ WHERE d.problem <> '' AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDE
 -- name: totals
 SELECT (SELECT count(*) FROM doc WHERE kind = 'note'), (SELECT count(*) FROM doc WHERE kind = 'file'),
   (SELECT count(*) FROM passage), (SELECT count(*) FROM fact);
+
+-- name: amounts
+SELECT coalesce(sum((SELECT count(*) FROM passage p WHERE p.doc = d.id)), 0),
+  coalesce(sum((SELECT count(*) FROM fact a WHERE a.doc = d.id)), 0)
+FROM folder f JOIN doc d ON d.folder = f.id WHERE f.scope IN (SELECT value FROM json_each(:scopes));
 
 -- name: rows_of_note
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder

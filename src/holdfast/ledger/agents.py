@@ -95,7 +95,7 @@ class Agents(Part):
         rows = self._rows("token", id=id)
         return Presented(*rows[0]) if rows else None
 
-    def add(self, name: str, role: str, token: Minted, now: int, expires: int | None, told: Decision | None) -> None:
+    def add(self, name: str, role: str, token: Minted, now: int, expires: int | None, told: Decision) -> None:
         """A new agent, or one that had been revoked."""
 
         def work(db: apsw.Connection) -> None:
@@ -134,7 +134,7 @@ class Agents(Part):
         row: dict[str, Any] = {"id": token.id, "agent": name, "digest": token.digest, "now": now, "expires": expires}
         self._run(db, "put_token", **row)
 
-    def rotate(self, name: str, token: Minted, now: int, expires: int | None, grace: int, told: Decision | None) -> None:
+    def rotate(self, name: str, token: Minted, now: int, expires: int | None, grace: int, told: Decision) -> None:
         """A new token in the place of the old, which ends now or after a grace. Without an end of its own the new one
         lasts as long as the old one did."""
 
@@ -152,7 +152,7 @@ class Agents(Part):
 
         self._changed(work, told)
 
-    def revoke(self, name: str, now: int, told: Decision | None) -> int:
+    def revoke(self, name: str, now: int, told: Decision) -> int:
         """Every token of the agent; how many were still good."""
 
         def work(db: apsw.Connection) -> int:
@@ -162,19 +162,17 @@ class Agents(Part):
 
         return self._changed(work, told)
 
-    def _changed(self, work: Callable[[apsw.Connection], T], told: Decision | None) -> T:
+    def _changed(self, work: Callable[[apsw.Connection], T], told: Decision) -> T:
         """The change with its row in the audit, both or neither, on the disk."""
 
         def both(db: apsw.Connection) -> T:
             self._alone(db, "agents")
             answer = work(db)
-            if told is not None:
-                self._audit.add(db, [told])
+            self._audit.add(db, [told])
             return answer
 
         answer = self._write(both)
-        if told is not None:
-            self._audit.added(1)
+        self._audit.added(1)
         return answer
 
 

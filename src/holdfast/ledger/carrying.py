@@ -11,6 +11,7 @@ from holdfast import sql
 from holdfast.errors import Conflict
 from holdfast.ledger import secret
 from holdfast.ledger.part import Part
+from holdfast.ledger.purges import is_rejection
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -73,6 +74,8 @@ class Carrier(Part):
         self._write(lambda db: self._many(db, statement, [self._spelled(table, row) for row in rows]))
         if table.name == "receipts" and rows:
             self._ledger.purges.show_sign()
+        if table.name == "purged" and any(is_rejection(row[0]) for row in rows):
+            self._ledger.purges.show_sign(rejected=True)
 
     def add_audit(self, rows: list[Row], before: Mark) -> None:
         """The next rows of the audit, which must end where the one before the first of them ends."""

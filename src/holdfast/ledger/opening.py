@@ -16,7 +16,7 @@ _KEPT = 256  # ledgers of tenants and agents; each is small, and opening one aga
 def opened(config: Config, seconds: float | None = None, agent: str | None = None) -> Ledger:
     """The ledger that the settings name. With an agent, only what that one may see of what agents have done."""
     wait = config.lock_seconds if seconds is None else seconds
-    if not config.store:
+    if not config.store and not config.store_read:
         return Ledger(config.home, wait)
     from holdfast.ledger.postgres import Ledger as Shared
     from holdfast.postgres import store_of

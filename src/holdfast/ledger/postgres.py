@@ -14,6 +14,7 @@ from holdfast import dates
 from holdfast.errors import Damaged, Unsure
 from holdfast.ledger import agents, audit, done, repeats, sqlite
 from holdfast.ledger import mark as marks
+from holdfast.ledger.agents import Presented
 from holdfast.ledger.audit import canonical
 from holdfast.ledger.part import Part
 from holdfast.ledger.purges import Purges
@@ -86,9 +87,15 @@ class Audit(_OnPostgres, audit.Audit):
 
 
 class Agents(_OnPostgres, agents.Agents):
-    """The register of one tenant; `presented` alone knows the tokens of all, each by its exact id."""
+    """The register of one tenant; `presented` alone knows the tokens of all, each by its exact id, and is nobody's."""
 
     _name = "agents"
+    _register: Any = None
+
+    def presented(self, id: str) -> Presented | None:
+        self._register = self._register or self._file.for_nobody()
+        rows = self._register.rows(f"{self._name}.token", **plain({"id": id}))
+        return Presented(*rows[0]) if rows else None
 
     def add_first(self, name: str, role: str, token: Minted, now: int, told: Decision) -> bool:
         try:
@@ -137,14 +144,20 @@ class Repeats(_OnPostgres, repeats.Repeats):
 class _Purges(Purges):
     """What was purged: a row says that there is anything to ask for."""
 
-    _ever = False
+    _ever = _ever_rejected = False
 
     def any(self) -> bool:
-        self._ever = self._ever or bool(self._rows("any_receipt", {}))  # receipts stay for good
+        if not self._ever:  # receipts stay for good
+            self._ever, rejected = self._rows("any_purged", {})[0]
+            self._ever_rejected = self._ever_rejected or rejected
         return self._ever
 
-    def show_sign(self) -> None:
-        """The receipt itself is the sign."""
+    def any_rejected(self) -> bool:
+        """As the last question about purges was answered; once that is not asked any more, there may be some."""
+        return self._ever or self._ever_rejected
+
+    def show_sign(self, rejected: bool = False) -> None:
+        """The row itself is the sign."""
 
     def _inode(self) -> int:
         """A tenant's key never changes."""

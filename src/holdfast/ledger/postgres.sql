@@ -72,10 +72,13 @@ INSERT INTO receipts (id, time, receipt) VALUES (:id, :time, :receipt)
 ON CONFLICT (tenant, id) DO UPDATE SET receipt = excluded.receipt;
 
 -- name: receipts
-SELECT receipt FROM receipts WHERE :id::text IS NULL OR id = :id ORDER BY time DESC, id DESC;
+SELECT receipt FROM receipts
+WHERE (:id::text IS NULL OR id = :id)
+  AND (:last::text IS NULL OR (time, id) < (SELECT r.time, r.id FROM receipts r WHERE r.id = :last))
+ORDER BY time DESC, id DESC LIMIT nullif(:most::bigint, -1);
 
--- name: any_receipt
-SELECT 1 FROM receipts LIMIT 1;
+-- name: any_purged
+SELECT EXISTS (SELECT FROM receipts), EXISTS (SELECT FROM purged WHERE digest >= 'r' AND digest < 's');
 
 -- name: add_purged
 INSERT INTO purged (digest, receipt) VALUES (:digest, :receipt)
@@ -88,6 +91,9 @@ DELETE FROM purged WHERE digest = :digest;
 SELECT p.digest, p.receipt FROM purged p JOIN receipts r ON r.id = p.receipt
 WHERE p.digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json)))
   AND (NOT :ended::boolean OR r.receipt::json ->> 'state' <> 'begun');
+
+-- name: rejected_known
+SELECT receipt FROM purged WHERE digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json))) LIMIT 1;
 
 -- name: briefed_to
 SELECT count(*), count(DISTINCT session), string_agg(DISTINCT session, ','), max(time) FROM briefed

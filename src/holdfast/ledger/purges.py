@@ -1,7 +1,9 @@
 """What was purged and must not come back: receipts, and digests that only this home can make (docs/adr/0019). Never a text.
 
-A file in the home, `ledger.purged`, says that there is anything to ask for: a home in which nothing was ever purged pays
-one look at a file name for it.
+Beside them the texts that a person rejected, by digests of their own: nobody is refused for saying one, but it waits (S3).
+
+A file in the home, `ledger.purged` or `ledger.rejected`, says that there is anything to ask for: a home in which nothing ever
+was pays one look at a file name for it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 
 SIGN = "ledger.purged"
+_REJECTED = "ledger.rejected"
 TEXT_LEAST = 12  # characters of a whole text,
 LINE_LEAST = 24  # of a line,
 WORD_LEAST = 12  # and of a word that are worth a digest: shorter ones stand in innocent texts too
@@ -33,7 +36,8 @@ _WORD = pattern(r"[^\s\"'`,;()<>\[\]{}]{12,}")
 _MARK = pattern(r"\A(?:\d{1,3}[.)]|[a-z]\)|x\])\s+")
 _EDGES = " .,;:!?…·•*_-–—+>#|~=\"'`´“”„‘’«»()[]{}<>/\\"
 _LABEL = 40  # characters of what stands before a colon and is no part of the line
-_LOOSE = "l"  # the kind of digest by which a line is known whatever stands around it
+_LOOSE = "l"  # the kind of digest by which a line is known whatever stands around it,
+_REJECT = "r"  # and that of a text which a person rejected
 _SIGN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -82,7 +86,7 @@ class Purges:
     """The receipts and digests of one ledger."""
 
     def __init__(self, home: str, sql: dict[str, str], rows: Callable[..., list[Any]], write: Write) -> None:
-        self._sign = os.path.join(home, SIGN)
+        self._sign, self._rejected = os.path.join(home, SIGN), os.path.join(home, _REJECTED)
         self._path = os.path.join(home, "ledger.db")
         self._sql, self._rows, self._write = sql, rows, write
         self._key, self._of = b"", 0  # and the file that it was read from: another one has another key
@@ -90,6 +94,10 @@ class Purges:
     def any(self) -> bool:
         """Whether anything was ever purged here."""
         return os.path.exists(self._sign)
+
+    def any_rejected(self) -> bool:
+        """Whether anything was ever rejected here."""
+        return os.path.exists(self._rejected)
 
     # --- digests ----------------------------------------------------------------------------------------------------
 
@@ -189,11 +197,9 @@ class Purges:
         return {place: receipt for digest, receipt in known.items() for place in owners[digest]}
 
     def _known(self, digests: list[str], ended: bool) -> dict[str, str]:
-        import json
-
         known: dict[str, str] = {}
         for start in range(0, len(digests), _MOST_AT_ONCE):
-            some = json.dumps(digests[start : start + _MOST_AT_ONCE])
+            some = _json(digests[start : start + _MOST_AT_ONCE])
             known.update(self._rows("purged_known", {"digests": some, "ended": ended}))
         return known
 
@@ -214,6 +220,29 @@ class Purges:
         rows = [{"digest": one} for one in digests]
         self._write(lambda db: db.executemany(self._sql["drop_purged"], rows).fetchall(), True)
 
+    # --- what a person rejected -------------------------------------------------------------------------------------
+
+    def reject(self, texts: Iterable[str], id: str) -> None:
+        """Keep that a person took away the note of this id, which said these texts: each is known again as a whole."""
+        rows = [{"digest": self._said([text])[0], "receipt": id} for text in texts]
+        key = self._key
+        self._kept(lambda db: self._add(db, rows, key))
+        self.show_sign(rejected=True)
+
+    def rejected(self, text: str) -> str:
+        """The id of a note that a person took away, and that said this text or a line of it, if any."""
+        known = self._rows("rejected_known", {"digests": _json(self._said([text, *_lines(text)]))})
+        return str(known[0][0]) if known else ""
+
+    def unreject(self, text: str) -> None:
+        """A person let this pass: nobody rejects it any more."""
+        if self.any() or self.any_rejected():
+            self.drop(self._said([text, *_lines(text)]))
+
+    def _said(self, texts: list[str]) -> list[str]:
+        """What stands for texts, whatever stands around them."""
+        return [self._digest(_REJECT, bare(folded(text)) or folded(text)) for text in texts]
+
     # --- receipts ---------------------------------------------------------------------------------------------------
 
     def put(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
@@ -226,41 +255,63 @@ class Purges:
         key = self._key if rows else b""
 
         def work(db: apsw.Connection) -> None:
-            if rows:  # the key they were made with stands beside them, or they are worth nothing
-                db.execute(self._sql["add_key"], {"name": "purged", "value": key}).fetchall()
-                if db.execute(self._sql["key"], {"name": "purged"}).fetchall() != [(key,)]:
-                    raise Busy("the ledger was replaced by another meanwhile", "Try again")
             db.execute(self._sql["put_receipt"], row).fetchall()
+            self._add(db, rows, key)
+
+        self._kept(work)
+        self.show_sign()
+
+    def _add(self, db: apsw.Connection, rows: list[dict[str, str]], key: bytes) -> None:
+        """Digests; the key they were made with stands beside them, or they are worth nothing."""
+        if rows:
+            db.execute(self._sql["add_key"], {"name": "purged", "value": key}).fetchall()
+            if db.execute(self._sql["key"], {"name": "purged"}).fetchall() != [(key,)]:
+                raise Busy("the ledger was replaced by another meanwhile", "Try again")
             db.executemany(self._sql["add_purged"], rows).fetchall()
 
+    def _kept(self, work: Callable[[apsw.Connection], None]) -> None:
         try:
             self._write(work, True)
         except Busy:
             self._key = b""
             raise
-        self.show_sign()
 
-    def receipts(self, id: str | None = None) -> list[dict[str, Any]]:
-        """The receipts, newest first; or the one of this id."""
+    def receipts(self, id: str | None = None, last: str | None = None, most: int = -1) -> list[dict[str, Any]]:
+        """The receipts, newest first, so many behind that of the `last` id; or the one of this id."""
         import json
 
-        return [json.loads(row[0]) for row in self._rows("receipts", {"id": id})]
+        return [json.loads(row[0]) for row in self._rows("receipts", {"id": id, "last": last, "most": most})]
 
     def unfinished(self) -> list[dict[str, Any]]:
         """Those of purges that have something left to do."""
         every = self.receipts() if self.any() else []
         return [one for one in every if one.get("state") != "done" and not one.get("again")]
 
-    def show_sign(self) -> None:
-        """Say in the home that something was purged; on disk before anything is removed."""
-        if os.path.exists(self._sign):
+    def show_sign(self, rejected: bool = False) -> None:
+        """Say in the home that something was purged, or rejected; on disk before anything is removed."""
+        from holdfast.ledger.secret import flush_folder
+
+        sign = self._rejected if rejected else self._sign
+        if os.path.exists(sign):
             return
         try:
-            os.close(os.open(self._sign, _SIGN_FLAGS, 0o600))
-            folder = os.open(os.path.dirname(self._sign), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            os.close(os.open(sign, _SIGN_FLAGS, 0o600))
+            flush_folder(os.path.dirname(sign))
         except OSError as error:
-            raise from_os(error, f"cannot write {self._sign}") from error
+            raise from_os(error, f"cannot write {sign}") from error
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text that are long enough not to be said by chance."""
+    return [line for line in text.split("\n") if len(line.strip()) >= TEXT_LEAST]
+
+
+def is_rejection(digest: str) -> bool:
+    """Whether a digest is of a text that a person rejected."""
+    return digest.startswith(_REJECT)
+
+
+def _json(digests: list[str]) -> str:
+    import json
+
+    return json.dumps(digests)

@@ -24,7 +24,7 @@ def of(home: str) -> bytes:
     place = path(home)
     try:
         if not os.path.lexists(place):
-            _make(place, os.urandom(_BYTES))
+            make(place, os.urandom(_BYTES).hex().encode())
         return _read(place)
     except OSError as error:
         raise from_os(error, f"cannot keep a secret in {place}") from error
@@ -35,17 +35,17 @@ def keep(home: str, value: bytes) -> None:
     place = path(home)
     try:
         os.makedirs(home, 0o700, exist_ok=True)
-        _make(place, value)
+        make(place, value.hex().encode())
     except OSError as error:
         raise from_os(error, f"cannot keep a secret in {place}") from error
 
 
-def _make(place: str, value: bytes) -> None:
-    """Whole or not at all, and on the disk; where two make one at once, the first one stays."""
+def make(place: str, line: bytes) -> None:
+    """A secret as one line, whole or not at all, and on the disk; where two make one at once, the first one stays."""
     temp = f"{place}.{os.urandom(8).hex()}"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
     try:
-        os.write(fd, value.hex().encode() + b"\n")
+        os.write(fd, line + b"\n")
         os.fsync(fd)
         os.link(temp, place)
     except FileExistsError:
@@ -53,21 +53,32 @@ def _make(place: str, value: bytes) -> None:
     finally:
         os.close(fd)
         os.unlink(temp)
-    folder = os.open(os.path.dirname(place), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flush_folder(os.path.dirname(place))
+
+
+def flush_folder(path: str) -> None:
+    """The names in it are on the disk."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
 
 
-def _read(place: str) -> bytes:
-    fix = "Put it back from a backup; without it, reviews posted before are known by the ledger alone"
+def read(place: str, most: int, fix: str) -> bytes:
+    """The line of a file that only its owner can read, or so much of it."""
     fd = os.open(place, os.O_RDONLY | _FLAGS)
     with open(fd, "rb") as file:
         found = os.fstat(fd)
-        kept = file.read(4 * _BYTES).strip()
+        kept = file.read(most).strip()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise Damaged(f"{place} is not the owner's alone, so it is no secret", fix)
+    return kept
+
+
+def _read(place: str) -> bytes:
+    fix = "Put it back from a backup; without it, reviews posted before are known by the ledger alone"
+    kept = read(place, 4 * _BYTES, fix)
     try:
         secret = bytes.fromhex(kept.decode("ascii"))
     except ValueError:

@@ -226,7 +226,9 @@ INSERT INTO receipts (id, time, receipt) VALUES (:id, :time, :receipt)
 ON CONFLICT (id) DO UPDATE SET receipt = excluded.receipt;
 
 -- name: receipts
-SELECT receipt FROM receipts WHERE :id IS NULL OR id = :id ORDER BY time DESC, id DESC;
+SELECT receipt FROM receipts
+WHERE (:id IS NULL OR id = :id) AND (:last IS NULL OR (time, id) < (SELECT r.time, r.id FROM receipts r WHERE r.id = :last))
+ORDER BY time DESC, id DESC LIMIT :most;
 
 -- name: add_purged
 INSERT INTO purged (digest, receipt) VALUES (:digest, :receipt)
@@ -238,6 +240,9 @@ DELETE FROM purged WHERE digest = :digest;
 -- name: purged_known
 SELECT p.digest, p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest = j.value JOIN receipts r ON r.id = p.receipt
 WHERE NOT :ended OR json_extract(r.receipt, '$.state') <> 'begun';
+
+-- name: rejected_known
+SELECT p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest = j.value LIMIT 1;
 
 -- name: briefed_to
 SELECT count(*), count(DISTINCT session), group_concat(DISTINCT session), max(time) FROM briefed

@@ -7,7 +7,7 @@ ledger, the mark beside it or one that somebody kept elsewhere reach.
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger.audit import LAST, chained
+from holdfast.ledger.audit import FIRST, LAST, chained
 from holdfast.ledger.mark import Mark
 from holdfast.note import Record
 
@@ -65,6 +65,16 @@ def glance(audit: Audit) -> str:
     return ""
 
 
+def newest(audit: Audit, many: int = 10_000) -> str:
+    """What is wrong with the last rows, read again through the chain; nothing where they are as they were written."""
+    head, walk = audit.head(), _Walk()
+    rows = audit.rows(head.count - many if head and head.count > many else FIRST)
+    if head and head.count > many:
+        walk.begin(next(rows, None))
+    walk.through(rows)
+    return walk.problems[0] if walk.problems else ""
+
+
 def _noted(audit: Audit, walk: _Walk) -> Mark | None:
     """Read before the rows: what is appended meanwhile only makes them more."""
     try:
@@ -113,6 +123,11 @@ class _Walk:
         self.broken += 1
         if len(self.problems) < _SHOWN:
             self.problems.append(what)
+
+    def begin(self, row: tuple[Any, ...] | None) -> None:
+        """From behind this row on."""
+        if row is not None:
+            self.last, self.hash = row[0], row[7]
 
     def through(self, rows: Any) -> None:
         for row in rows:

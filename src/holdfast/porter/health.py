@@ -1,4 +1,5 @@
-"""What `doctor` tells of the gateway: roles that mean nothing, agents without one, decisions that are not in the audit."""
+"""What `doctor` and `/v1/check` tell of the gateway: roles that mean nothing, agents without one, decisions that are not in
+the audit, and an audit that is not what was written."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import os
 from holdfast import dates, hooklog
 from holdfast.errors import HoldfastError
 from holdfast.ledger import mark
-from holdfast.ledger.verify import glance
+from holdfast.ledger.verify import glance, newest
 from holdfast.mending import Mending, quoted
 from holdfast.note import Problem
 from holdfast.porter.porter import LOG, Porter
@@ -24,11 +25,18 @@ def problems(config: Config) -> list[Problem]:
     """Everything about it that is not as it should be; where there is no gateway, nothing."""
     porter = Porter(config)
     try:
-        return _roles(porter) + _unrecorded(config) + _agents(porter) + _chain(porter)
-    except HoldfastError as error:
-        return [Problem("gateway", error.message, error.fix, "" if config.store else "ledger.db")]
+        return found(porter)
     finally:
         porter.close()
+
+
+def found(porter: Porter, whole: bool = True) -> list[Problem]:
+    """The same of a porter that is there already; one that is not the `whole` gateway's knows of its own tenant alone."""
+    config = porter.config
+    try:
+        return _roles(porter) + (_unrecorded(config) if whole else []) + _agents(porter) + _chain(porter)
+    except HoldfastError as error:
+        return [Problem("gateway", error.message, error.fix, "" if config.store else "ledger.db")]
 
 
 def _roles(porter: Porter) -> list[Problem]:
@@ -50,11 +58,11 @@ def _is_ours(path: str) -> bool:
 def _agents(porter: Porter) -> list[Problem]:
     """Those whose role is not there: they can do nothing."""
     known, broken = [role.name for role in porter.roles()], [fault.role for fault in porter.faults()]
-    mending, now = Mending(porter.config.home), dates.clock()
+    now = dates.clock()
     return [
         Problem(
             "agent", f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
-            mending.holdfast(f"agent revoke {agent.name}"),
+            _command(porter, f"agent revoke {agent.name}"),
         )
         for agent in porter.agents()
         if agent.role not in known and agent.role not in broken and agent.state(now) == "active"
@@ -68,16 +76,24 @@ def _unrecorded(config: Config) -> list[Problem]:
     if not missed:
         return []
     last, log = missed[-1], hooklog.path(config.home, LOG)
-    what = f"{len(missed)} decisions are not in the audit, last {last.time} ({last.client}, {last.event}): {last.message}"
+    count = "1 decision is" if len(missed) == 1 else f"{len(missed):,} decisions are"
+    what = f"{count} not in the audit, last {last.time} ({last.client}, {last.event}): {last.message}"
     return [Problem("audit", what, f"{last.fix}; afterwards rm -f {quoted(log)}", log)]
 
 
 def _chain(porter: Porter) -> list[Problem]:
-    """Both ends of the audit against each other; `audit verify` reads all of it."""
-    wrong = glance(porter.ledger.audit)
+    """Both ends of the audit against each other, and its last rows; `audit verify` reads all of it."""
+    wrong = glance(porter.ledger.audit) or newest(porter.ledger.audit)
     if not wrong:
         return []
     aside = "delete the tenant's row of holdfast.audit_mark" if porter.config.store else f"move {mark.NAME} aside"
     what = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
     place = "" if porter.config.store else mark.NAME
-    return [Problem("audit_chain", what, Mending(porter.config.home).holdfast("audit verify"), place)]
+    return [Problem("audit_chain", what, _command(porter, "audit verify"), place)]
+
+
+def _command(porter: Porter, words: str) -> str:
+    """A command of ours, for the tenant that it is about."""
+    config = porter.config
+    of = f"--tenant {quoted(config.tenant)} " if config.store and config.tenant != "default" else ""
+    return Mending(config.home).holdfast(of + words)

@@ -14,6 +14,7 @@ ACTIONS = (
     "audit.read",
     "agents.manage",
     "roles.read",
+    "metrics.read",  # counts and times, for a scraper
     "github.review",
     "dispatch",
     "done.read",

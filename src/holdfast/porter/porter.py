@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
+from contextlib import contextmanager
 
 from holdfast import dates, guard, hooklog
 from holdfast.errors import ConfigError, Denied, HoldfastError, Unrecorded, UsageError
@@ -14,6 +15,7 @@ from holdfast.porter.roles import Roles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from holdfast.config import Config
@@ -34,6 +36,32 @@ class Missed:
         self.lock = allocate_lock()
         self.count = 0
         self.untold: dict[str, int] = {}
+
+
+class Permit:
+    """What was allowed and changes tokens: its row goes into the audit together with the change, both or neither. Where
+    nothing was changed, the row is written at the end, and says why."""
+
+    def __init__(self, porter: Porter, caller: Caller, action: str, meta: dict[str, Any]) -> None:
+        self._porter, self._caller, self._action, self._meta = porter, caller, action, meta
+        self.used = False
+
+    def __enter__(self) -> Permit:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.used:
+            return
+        why = {"failed": getattr(error, "code", type(error).__name__)} if error is not None else {}
+        told = {**self._meta, **why}
+        if getattr(error, "may_be_done", False):  # whoever asks is told that, and never that nothing was done
+            self._porter._record(self._caller, self._action, "allowed", told)
+        else:
+            self._porter._must_record(self._caller, self._action, told)
+
+    def decision(self, **more: Any) -> Decision:
+        """The row that the change writes."""
+        return _decision(self._caller, self._action, "allowed", {**self._meta, **more})
 
 
 class Porter:
@@ -84,12 +112,25 @@ class Porter:
     def allow(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> None:
         """Decide by the role, write one row, and raise Denied unless it is allowed. Where the row cannot be written and
         must be, nothing is allowed. `meta` is names and ids, never a text."""
+        self._must_record(caller, action, self._allowed(caller, action, scope, meta))
+
+    def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
+        """The same, but what is allowed is written down with the change that it is for."""
+        return Permit(self, caller, action, self._allowed(caller, action, scope, meta))
+
+    def _allowed(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> dict[str, Any]:
+        """What the row of a yes says; a no is written down and raised."""
         reason = why_not(self._roles.get(caller.role), action, scope)
-        told = {**meta, **({"scope": scope} if scope else {}), **({"reason": reason} if reason else {})}
-        failure = self._record(caller, action, "denied" if reason else "allowed", told)
+        told = {**meta, **({"scope": scope} if scope else {})}
         if reason:
+            self._record(caller, action, "denied", {**told, "reason": reason})
             fix = "An operator may change its role: `holdfast role list` shows them"
             raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
+        return told
+
+    def _must_record(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
+        """The row of a yes, which fails what it is for only where nothing may be done without it."""
+        failure = self._record(caller, action, "allowed", meta)
         if failure is not None and self._is_strict(action):
             what = f"nothing was done, because the audit could not be written: {failure.message}"
             raise Unrecorded(what, failure.fix) from failure
@@ -120,41 +161,51 @@ class Porter:
 
     # --- agents and their tokens ----------------------------------------------------------------------------------
 
-    def add(self, name: str, role: str, days: int | None = None, *, recorded: bool = False) -> tuple[Agent, str]:
-        """Let an agent in: it, and its token, which is shown this once. `recorded` says that `allow` has written the row
-        already; otherwise it is the owner of the home who does this."""
+    def add(self, name: str, role: str, days: int | None = None, *, permit: Permit | None = None) -> tuple[Agent, str]:
+        """Let an agent in: it, and its token, which is shown this once. Without a `permit` it is the owner of the home who
+        does this."""
         guard.no_secret(guard.name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._must_be_a_role(role)
         made, now = tokens.make(), int(dates.clock())
-        told = None if recorded else _decision(self._local, "agents.manage", "allowed", _about("add", name, made, of_role=role))
-        self.ledger.agents.add(name, role, made.kept, now, _end(now, days), told)
+        with self._changing(permit, "add", name, made, of_role=role) as told:
+            self.ledger.agents.add(name, role, made.kept, now, _end(now, days), told)
         return self.agent(name), made.token
 
     def rotate(
-        self, name: str, days: int | None = None, grace_hours: int = 0, *, recorded: bool = False
+        self, name: str, days: int | None = None, grace_hours: int = 0, *, permit: Permit | None = None
     ) -> tuple[Agent, str]:
         """A new token for an agent. The old one ends at once, or after a grace."""
         if not 0 <= grace_hours <= _MOST_DAYS * 24:
             raise UsageError(f"a grace is 0 hours or more, not {grace_hours}", "Leave it out to end the old token at once")
         self.agent(name)
         made, now = tokens.make(), int(dates.clock())
-        told = None if recorded else _decision(self._local, "agents.manage", "allowed", _about("rotate", name, made))
-        self.ledger.agents.rotate(name, made.kept, now, _end(now, days), grace_hours * 3600, told)
+        with self._changing(permit, "rotate", name, made) as told:
+            self.ledger.agents.rotate(name, made.kept, now, _end(now, days), grace_hours * 3600, told)
         return self.agent(name), made.token
 
-    def revoke(self, name: str, *, recorded: bool = False) -> Agent:
+    def revoke(self, name: str, *, permit: Permit | None = None) -> Agent:
         """End every token of an agent, in every process at once. What it has kept stays."""
         self.agent(name)
-        told = None if recorded else _decision(self._local, "agents.manage", "allowed", {"verb": "revoke", "name": name})
-        self.ledger.agents.revoke(name, int(dates.clock()), told)
+        with self._changing(permit, "revoke", name) as told:
+            self.ledger.agents.revoke(name, int(dates.clock()), told)
         return self.agent(name)
 
     def first_token(self) -> str | None:
         """The operator's, where there is no agent at all; None where there is one. Of many who ask at once, one is told."""
         made = tokens.make()
-        told = _decision(self._local, "agents.manage", "allowed", _about("add", OPERATOR, made, of_role=OPERATOR))
-        first = self.ledger.agents.add_first(OPERATOR, OPERATOR, made.kept, int(dates.clock()), told)
+        with self._changing(None, "add", OPERATOR, made, of_role=OPERATOR) as told:
+            first = self.ledger.agents.add_first(OPERATOR, OPERATOR, made.kept, int(dates.clock()), told)
         return made.token if first else None
+
+    @contextmanager
+    def _changing(
+        self, permit: Permit | None, verb: str, name: str, made: tokens.Made | None = None, **more: str
+    ) -> Iterator[Decision]:
+        """The row that goes with a change: the caller's, or the owner's of the home."""
+        given = permit or Permit(self, self._local, "agents.manage", {})
+        new = {"new_token": made.kept.id} if made else {}
+        yield given.decision(verb=verb, name=name, **new, **more)
+        given.used = True
 
     def agent(self, name: str) -> Agent:
         return self.ledger.agents.get(name)
@@ -176,10 +227,6 @@ class Porter:
         """Whether a role is the operator's own, not one that comes with Holdfast."""
         return self._roles.own(role)
 
-    def reload(self) -> None:
-        """Read the roles again now; without it, a change counts from the next decision on."""
-        self._roles.reload()
-
     def _must_be_a_role(self, name: str) -> None:
         if self._roles.get(name) is not None:
             return
@@ -193,10 +240,6 @@ class Porter:
 def _decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:
     token = {"token": caller.token} if caller.token else {}
     return Decision(caller.agent, action, outcome, {**meta, **token, "role": caller.role}, caller.tenant)
-
-
-def _about(verb: str, name: str, made: tokens.Made, **more: str) -> dict[str, Any]:
-    return {"verb": verb, "name": name, "new_token": made.kept.id, **more}
 
 
 def _end(now: int, days: int | None) -> int | None:

@@ -55,11 +55,6 @@ class Roles:
         """Where the operator's own would stand."""
         return os.path.join(self.folder, name + reading.SUFFIX)
 
-    def reload(self) -> None:
-        """Read all of them again, whatever their stamps say."""
-        self._now = None
-        self._current()
-
     def _current(self) -> tuple[_Stamp | None, dict[str, Role], tuple[Fault, ...]]:
         """What is known now; a snapshot, so that a thread never sees half of a change."""
         now = self._now

@@ -15,7 +15,13 @@ from holdfast.postgres.alone import Alone
 from holdfast.postgres.database import Database
 from holdfast.postgres.migrating import migrate, newest, ready
 from holdfast.postgres.named import statements
+from holdfast.postgres.pgvector import lacking, lacking_at
+from holdfast.postgres.replica import wrong
 from holdfast.postgres.session import Session
 from holdfast.postgres.store import Store, store_of
+from holdfast.postgres.trouble import Again
 
-__all__ = ["Alone", "Database", "Session", "Store", "migrate", "newest", "ready", "statements", "store_of"]
+__all__ = [
+    "Again", "Alone", "Database", "Session", "Store", "lacking", "lacking_at", "migrate", "newest", "ready", "statements",
+    "store_of", "wrong",
+]  # fmt: skip

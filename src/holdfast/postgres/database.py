@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from weakref import WeakSet
 
 from holdfast.postgres.session import Session
-from holdfast.postgres.tending import vacuum
+from holdfast.postgres.tending import analyze, vacuum
 from holdfast.postgres.trouble import Again, ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
     from holdfast.postgres.line import Values
@@ -60,7 +61,11 @@ class Database:
             return current.queue(text, values).fetchall()
         return Session(self.store, self._seconds, reads=True).all_of(text, values)
 
-    def transaction(self, durable: bool = False) -> Session:
+    def for_nobody(self) -> Database:
+        """The same for whoever has no tenant yet: what it may ask is answered however much any tenant asks."""
+        return Database(self.store.replace(tenant="", agent=""), self._sql, self._seconds)
+
+    def transaction(self, durable: bool = False) -> AbstractContextManager[Session]:
         """BEGIN ... COMMIT around a `with`; durable means that it outlives a crash when it ends."""
         return self._session((id(self), self._shared), durable=durable)  # one thread never waits for two connections
 
@@ -112,6 +117,10 @@ class Database:
     def vacuum(self, tables: Sequence[str]) -> str:
         """Take the dead rows out of these tables; why it could not be done, if it could not."""
         return vacuum(self.store, tables)
+
+    def analyze(self, tables: Sequence[str]) -> str:
+        """Let the server count what these tables hold; why it could not be done, if it could not."""
+        return analyze(self.store, tables)
 
     # --- what a file would need ------------------------------------------------------------------------------------
 

@@ -35,7 +35,24 @@ SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'hold
 SELECT pg_try_advisory_xact_lock(:number::bigint);
 
 -- name: version
-SELECT holdfast.version();
+SELECT holdfast.version(), (
+  SELECT to_regtype('public.halfvec') IS NOT NULL AND pg_has_role(relowner, 'USAGE') AND NOT EXISTS (
+    SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'numbers' AND NOT attisdropped)
+  FROM pg_class WHERE oid = to_regclass('holdfast.vectors'));
+
+-- name: pgvector
+SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'), extension.extversion, schema.nspname,
+  to_regtype('public.halfvec') IS NOT NULL, EXISTS (
+    SELECT FROM pg_attribute WHERE attrelid = to_regclass('holdfast.vectors') AND attname = 'numbers' AND NOT attisdropped)
+FROM (SELECT) AS one LEFT JOIN pg_extension AS extension ON extension.extname = 'vector'
+  LEFT JOIN pg_namespace AS schema ON schema.oid = extension.extnamespace;
+
+-- name: make_vectors
+SELECT holdfast.make_vectors();
+
+-- name: identity
+SELECT system_identifier::text, current_database()::text, pg_is_in_recovery(), pg_postmaster_start_time()::text
+FROM pg_control_system();
 
 -- name: patience
 SELECT set_config('lock_timeout', :wait, true), set_config('statement_timeout', '0', true),

@@ -78,7 +78,7 @@ class Line:
         self._patience = (patience + _GRACE) * 1000
         self.warnings: list[str] = []
         self.since = time.monotonic()  # when it was last given back
-        self.holder = 0  # the thread that has it
+        self.holder, self.tenant = 0, ""  # the thread that has it, and for whom
         connection.add_notice_handler(self._hear)
 
     def _hear(self, notice: psycopg.errors.Diagnostic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from hashlib import sha256
 
 import psycopg
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _LOCK = 0x686F6C6466617374  # "holdfast": whoever has it migrates
 _WAIT_SECONDS = 300
+_VECTORS = "vectors"  # what is applied when pgvector came after the tables
 
 
 class Step(Record):
@@ -58,7 +60,13 @@ def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str
                     applied.append(step.name)
                     if progress is not None:
                         progress(step.name)
+            if _make_vectors(connection):
+                applied.append(_VECTORS)
+                if progress is not None:
+                    progress(_VECTORS)
     except psycopg.errors.InsufficientPrivilege as error:
+        if _nothing_to_do(url):
+            return applied
         raise ConfigError(
             f"this login may not migrate the database ({error.diag.message_primary})",
             "Run `holdfast migrate --store URL` as the owner of the schema holdfast",
@@ -97,19 +105,41 @@ def _apply(connection: Connection, step: Step) -> bool:
         return True
 
 
+def _make_vectors(connection: Connection) -> bool:
+    """Whether vectors can be kept from now on, and could not before: pgvector came after the tables."""
+    if connection.execute(SQL["pgvector"]).fetchone()[4]:  # type: ignore[index]
+        return False
+    with connection.transaction():
+        connection.execute(SQL["patience"], {"wait": f"{_WAIT_SECONDS}s"})
+        connection.execute(SQL["turn"], {"number": _LOCK})
+        there = connection.execute(SQL["pgvector"]).fetchone()
+        made = connection.execute(SQL["make_vectors"]).fetchone()
+        return bool(made and made[0] and there and not there[4])
+
+
+def _nothing_to_do(url: str) -> bool:
+    """Whether the database is up to date, as a login that may not change it can see."""
+    try:
+        with psycopg.connect(**parameters(url)) as connection:
+            there, state = connection.execute(SQL["version"]).fetchone(), connection.execute(SQL["pgvector"]).fetchone()
+    except psycopg.Error:
+        return False
+    return bool(there and there[0] == newest() and state and (state[4] or not state[3]))
+
+
 def newest() -> int:
     """The number of the last one that this Holdfast has."""
     return steps()[-1].number
 
 
-def version(line: Line) -> int:
-    """The number of the last migration; 0 where there was none."""
+def version(line: Line) -> tuple[int, bool]:
+    """The number of the last migration, 0 where there was none; and whether this login could let vectors be kept now."""
     answer = Answer()
     try:
         line.ask([(SQL["version"], (), answer)])
-        return int(answer.rows[0][0] or 0)
+        return int(answer.rows[0][0] or 0), bool(answer.rows[0][1])
     except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
-        return 0
+        return 0, False
     except psycopg.errors.InsufficientPrivilege:
         raise ConfigError(
             "the login of store.url may not use the schema holdfast",
@@ -118,9 +148,13 @@ def version(line: Line) -> int:
 
 
 def ready(store: Store, line: Line) -> None:
-    """See that the schema is this Holdfast's; an older one is migrated where the login may."""
-    there = version(line)
+    """See that the schema is this Holdfast's; an older one is migrated where the login may, and so is one without vectors
+    where pgvector came since."""
+    there, vectors_are_due = version(line)
     if there > newest():
         raise ConfigError("the database was migrated by a newer Holdfast", "Upgrade this one")
     if there < newest():
         migrate(store.url)
+    elif vectors_are_due:
+        with suppress(ConfigError, Busy):  # without them words are searched, and that is told
+            migrate(store.url)

@@ -7,9 +7,11 @@ none: the parent's stay the parent's.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
+from collections import Counter
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from holdfast.postgres.store import Store
 
+_log = logging.getLogger("holdfast.postgres")  # a gateway writes it down; elsewhere nobody is told unless they ask
+_log.addHandler(logging.NullHandler())
 _STALE = 300  # seconds after which an unused connection is not trusted any more
 STRANGER_SECONDS = 5  # how long an address that never answered is tried
 _CONNECT_SECONDS = 5
@@ -30,7 +34,8 @@ _AVOID_SECONDS = 10
 
 
 class Pool:
-    """At most so many connections to one address; a thread that has one already is given a second one beyond that."""
+    """At most so many connections to one address; a thread that has one already is given a second one beyond that. Where
+    several tenants ask, one of them has half of them at most: however many requests it sends, the others are answered."""
 
     def __init__(self, url: str, most: int, patience: float, primary: bool = True) -> None:
         self.parameters = parameters(url, primary)
@@ -39,30 +44,43 @@ class Pool:
         self._change = threading.Condition()
         self._idle: list[Line] = []
         self._out = 0
-        self._held: dict[int, int] = {}  # how many each thread has
+        self._held = Counter[int]()  # how many each thread has,
+        self._used = Counter[str]()  # and each tenant
+        self._several = False  # whether more than one tenant ever asked:
+        self._first = ""  # one other than this
         self.met = False  # whether it ever answered
         self.ready = False  # whether its schema was looked at
-        self._avoided = 0.0  # until when, because it did not answer
+        self._avoided = 0.0  # until when, because it did not answer,
+        self._trouble = ""  # and what was wrong then, until it answers
 
-    def borrow(self, end: float) -> Line:
+    def borrow(self, end: float, tenant: str = "") -> Line:
         """A connection that seems alive; waits until then for one of the others to come back."""
         me = threading.get_ident()
         with self._change:
-            while self._out >= self._most and not self._held.get(me):  # who has one and waited would hold up everybody
-                if not self._change.wait(end - time.monotonic()) and self._out >= self._most:
-                    raise Busy(
-                        f"all {self._most} connections to the database are in use",
-                        "Try again in a moment, or set store.connections higher",
-                    )
+            self._first = self._first or tenant
+            self._several = self._several or tenant not in ("", self._first)
+            while self._refuses(tenant) and not self._held[me]:  # who has one and waited would hold up everybody
+                if not self._change.wait(end - time.monotonic()) and (why := self._refuses(tenant)):
+                    raise Busy(why, "Try again in a moment, or set store.connections higher")
             self._out += 1
-            self._held[me] = self._held.get(me, 0) + 1
+            self._held[me] += 1
+            self._used[tenant] += 1
         try:
             line = self._alive() or self._connect()
         except BaseException:
-            self._one_less(me)
+            self._one_less(me, tenant)
             raise
-        line.holder = me
+        line.holder, line.tenant = me, tenant
         return line
+
+    def _refuses(self, tenant: str) -> str:
+        """Why it gives no connection to a tenant now, if it does not. Who has none yet (and shows a token) has no share."""
+        if self._out >= self._most:
+            return f"all {self._most} connections to the database are in use"
+        share = max(self._most // 2, 1)
+        if self._several and tenant and self._used[tenant] >= share:
+            return f"all {share} connections to the database that one tenant may have are in use"
+        return ""
 
     def give_back(self, line: Line) -> None:
         """Ready for the next one, unless it was left within a transaction."""
@@ -73,14 +91,26 @@ class Pool:
             keep = keep and self._out + len(self._idle) <= self._most
             if keep:
                 self._idle.append(line)
-            self._one_less(line.holder)
+            self._one_less(line.holder, line.tenant)
         if not keep:
             line.close()
 
-    def avoid(self) -> None:
-        """Leave it alone for a while: a replica that is gone must not hold up every question."""
+    def avoid(self, trouble: str = "") -> None:
+        """Leave it alone for a while: a replica that is gone must not hold up every question. The first time it is told why."""
         self._avoided = time.monotonic() + _AVOID_SECONDS
         self.close()
+        with self._change:
+            begun, self._trouble = bool(trouble and not self._trouble), self._trouble or trouble
+        if begun:
+            _log.warning("the read replica is left out, the primary answers: %s", trouble)
+
+    def answered(self) -> None:
+        """What was wrong with it, if anything was, is over."""
+        if self._trouble:
+            with self._change:
+                over, self._trouble = bool(self._trouble), ""
+            if over:
+                _log.warning("the read replica answers again")
 
     @property
     def avoided(self) -> bool:
@@ -93,13 +123,16 @@ class Pool:
         for line in idle:
             line.close()
 
-    def _one_less(self, holder: int) -> None:
+    def _one_less(self, holder: int, tenant: str) -> None:
         with self._change:
             self._out -= 1
             self._held[holder] -= 1
+            self._used[tenant] -= 1
             if not self._held[holder]:
                 del self._held[holder]
-            self._change.notify()
+            if not self._used[tenant]:
+                del self._used[tenant]
+            self._change.notify_all()  # of those who wait, not every one may have it
 
     def _alive(self) -> Line | None:
         """The connection that was used last, if it still is one."""
@@ -124,7 +157,8 @@ def parameters(url: str, primary: bool = True) -> dict[str, Any]:
         said = conninfo_to_dict(url)
         [int(port) for port in str(said.get("port") or 5432).split(",") if port]
     except (psycopg.Error, ValueError):
-        raise ConfigError("store.url is not a valid address", "Write it as postgresql://user@host:5432/database") from None
+        name = "store.url" if primary else "store.read_url"
+        raise ConfigError(f"{name} is not a valid address", "Write it as postgresql://user@host:5432/database") from None
     if primary and "," in str(said.get("host", "")):
         said.setdefault("target_session_attrs", "read-write")  # of several, the one that can be written to
     usual: dict[str, Any] = {"application_name": "holdfast", "connect_timeout": _CONNECT_SECONDS, "tcp_user_timeout": 20_000}

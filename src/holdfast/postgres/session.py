@@ -16,7 +16,8 @@ from holdfast.postgres.line import Answer
 from holdfast.postgres.migrating import ready
 from holdfast.postgres.named import SQL
 from holdfast.postgres.pool import STRANGER_SECONDS, pool_of
-from holdfast.postgres.trouble import Again, gone, ours, overtaken, shut_out
+from holdfast.postgres.replica import of_replica
+from holdfast.postgres.trouble import Again, gone, ours, overtaken, unfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,33 +119,35 @@ class Session:
                 if done is not None and done.status == b"COMMIT":
                     self._drop()
                     break
-                if not gone(error) and not (self._replica and (overtaken(error) or shut_out(error))):
+                if not gone(error) and not (self._replica and (overtaken(error) or unfit(error))):
                     if self._reads:
                         self.undo()  # whoever asks next in this transaction is answered
                     raise ours(error) from error
                 self._drop()
                 if done is not None and sent and not self._reads and not _surely_not_done(error, batch):
                     raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from error
-                if not self._may_repeat(begun, pause):
+                if not self._may_repeat(error, begun, pause):
                     raise ours(error) from error
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
         self._failed = False
+        if self._replica:
+            self._pool.answered()
 
     def _take(self, end: float) -> tuple[Line, bool]:
         """The connection, and whether it is a fresh one, on which nothing was begun."""
         if self._line is not None:
             return self._line, False
-        self._line = self._pool.borrow(end)
+        self._line = self._pool.borrow(end, self._store.tenant)
         if not self._pool.ready and not self._replica:
             ready(self._store, self._line)
             self._pool.ready = True
         return self._line, True
 
-    def _may_repeat(self, begun: float, pause: float) -> bool:
+    def _may_repeat(self, error: BaseException, begun: float, pause: float) -> bool:
         """Whether to ask again. What was asked of a replica is asked of the primary, whatever the replica's trouble is."""
         if self._replica:
-            self._pool.avoid()
+            self._pool.avoid("" if overtaken(error) else of_replica(str(ours(error))))
             self._replica, self._pool = False, pool_of(self._store)
             return True
         if self._answered and not self._reads:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.config import without_password
+from holdfast.config import is_store, without_password
 from holdfast.errors import ConfigError
 from holdfast.note import Record, is_name
 
@@ -31,7 +31,12 @@ class Store(Record):
 
 def store_of(config: Config, agent: str | None, all_agents: bool) -> Store:
     """The store that the settings name, for this caller."""
-    if not (config.store or "").startswith(("postgresql://", "postgres://")):
+    if config.store_read and not config.store:
+        raise ConfigError(
+            "store.read_url names a replica, and store.url names nothing that it could be a replica of",
+            "Set store.url (HOLDFAST_STORE), or take store.read_url (HOLDFAST_STORE_READ) out",
+        )
+    if not is_store(config.store):
         raise ConfigError("store.url is not the address of a PostgreSQL", "Write it as postgresql://user@host:5432/database")
     if not is_name(config.tenant):
         raise ConfigError(f"store.tenant cannot be {config.tenant!r}", "Use letters, digits, dots, dashes and underscores")

@@ -15,11 +15,35 @@ _OUTRUN = {
     "40001": "another writer was faster",
     "40P01": "two writers waited for each other",
 }
-_SHUT_OUT = re.compile(  # a failed login has no SQLSTATE, only words: those of a server, of a pooler before it, of the driver
-    r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|not permitted to log in|permission denied)"
-    r"|FATAL:.*no such (user|database)|no password supplied"
+_REFUSALS = (  # a failed login has no SQLSTATE, only words: those of a server, of a pooler before it, of the driver
+    (
+        r"no password supplied", "",
+        "the database wants a password, and none is given", "Write it into store.url, or into a password file (PGPASSFILE)",
+    ),
+    (
+        r"FATAL:.*password authentication failed|FATAL:.*SASL authentication failed", "28P01",
+        "the database does not know this user with this password", "Correct the user or the password in store.url",
+    ),
+    (
+        r"FATAL:.*database .*does not exist|FATAL:.*no such database", "3D000",
+        "the server has no database of that name", "Let an administrator create it, or correct its name in store.url",
+    ),
+    (
+        r"server does not support SSL", "",
+        "the database offers no encryption, and store.url asks for it", "Turn on `ssl` there, or correct sslmode in store.url",
+    ),
+    (
+        r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|not permitted to log in|permission denied|no such user)",
+        "28",
+        "the database does not let this user in from here", "Correct the user in store.url, or let it in there (pg_hba.conf)",
+    ),
+)  # fmt: skip
+_MISTAKEN = re.compile(  # what the client library says of an option before it asks anybody
+    r'invalid "?(\w+)"? value:|for connection option "(\w+)"|bad value for (\w+):|invalid (port) number|of (service) "'
+    r"|weak (sslmode)|with \d+ (hostaddr) values|parse (network address)|root (certificate) file"
 )
 _NO_SCHEMA = ("3F000", "42P01", "42703", "42883")
+_NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # nor our role
 
 
 class Again(Busy):
@@ -31,7 +55,7 @@ def gone(error: BaseException) -> bool:
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
         return False
     state = error.sqlstate
-    return not shut_out(error) if state is None else state.startswith("08") or state in _AWAY
+    return not (mistaken(error) or shut_out(error)) if state is None else state.startswith("08") or state in _AWAY
 
 
 def shut_out(error: BaseException) -> bool:
@@ -42,13 +66,26 @@ def shut_out(error: BaseException) -> bool:
     by_host: dict[str, bool] = {}
     for line in each.split("\n- ") if each else [said]:
         host = line.partition(", hostaddr:")[0] if each else ""  # which may have several addresses, not all of them in use
-        by_host[host] = by_host.get(host, False) or _SHUT_OUT.search(line) is not None
+        by_host[host] = by_host.get(host, False) or _refusal(line) is not None
     return all(by_host.values())
+
+
+def mistaken(error: BaseException) -> str:
+    """The option of the address that the client library does not understand, if that is what is wrong."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.ProgrammingError) or error.sqlstate is not None:
+        return ""
+    found = _MISTAKEN.search(str(error))
+    return next(filter(None, found.groups())) if found else ""
 
 
 def overtaken(error: BaseException) -> bool:
     """Whether a replica gave up a question because it had to follow its primary: that one may be asked instead."""
     return getattr(error, "sqlstate", None) in ("40001", "40P01", "57P04")
+
+
+def unfit(error: BaseException) -> bool:
+    """Whether a replica is none of this database, or no longer, or does not let us in: the primary may be asked instead."""
+    return bool(mistaken(error)) or shut_out(error) or getattr(error, "sqlstate", None) in _NO_REPLICA
 
 
 def ours(error: BaseException) -> BaseException:
@@ -57,11 +94,21 @@ def ours(error: BaseException) -> BaseException:
         return InvalidText("this text cannot be kept in PostgreSQL", "Remove what is not valid Unicode")
     if not isinstance(error, psycopg.Error):
         return error
+    if option := mistaken(error):
+        return ConfigError(f"the {option} in store.url is not one that can be used", f"Correct the {option}")
     if shut_out(error):
-        return ConfigError("the database does not let us in", "Correct store.url: its user, password or database")
+        return _refusal(str(error)) or Trouble("the database refused", "Look into the server's log")
     if gone(error):
         return Again(f"the database is not there ({_said(error)})", "Try again in a moment, or correct store.url")
     return _by_state(error, error.sqlstate or "")
+
+
+def _refusal(said: str = "", state: str = "") -> ConfigError | None:
+    """Why it does not let us in, by its words or by its SQLSTATE."""
+    for words, known_by, what, fix in _REFUSALS:
+        if re.search(words, said) if said else known_by and state.startswith(known_by):
+            return ConfigError(what, fix)
+    return None
 
 
 def _said(error: psycopg.Error) -> str:
@@ -84,8 +131,8 @@ def _by_state(error: psycopg.Error, state: str) -> HoldfastError:
         return DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
     if state.startswith(("58", "XX001", "XX002")):
         return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
-    if state.startswith("28") or state == "3D000":
-        return ConfigError(f"the database does not let us in ({kind})", "Correct store.url: its user, password or database")
+    if refused := _refusal(state=state):
+        return refused
     if state in _NO_SCHEMA:
         return Trouble(f"the database is not as this Holdfast expects it ({kind})", "Run `holdfast migrate`")
     if state == "42501":

@@ -14,7 +14,7 @@ from holdfast.briefing import Brief
 from holdfast.browsing import Piece, Snippet
 from holdfast.checkup import Status
 from holdfast.desk import typed_errors
-from holdfast.errors import Disabled, Unauthenticated, UsageError
+from holdfast.errors import Disabled, NotFound, Unauthenticated, UsageError
 from holdfast.graph import Edge, Graph
 from holdfast.memory import Memory
 from holdfast.note import (
@@ -27,6 +27,7 @@ from holdfast.note import (
     Note,
     Progress,
     Receipt,
+    Scope,
     Stored,
     Turn,
     Version,
@@ -36,7 +37,7 @@ from holdfast.remote import bulk, spelling
 from holdfast.remote.files import RemoteFiles
 from holdfast.remote.keeping import Keeping
 from holdfast.remote.places import Places
-from holdfast.remote.records import made, many
+from holdfast.remote.records import R, made, many
 from holdfast.remote.wire import Wire
 from holdfast.sweeping import Swept
 from holdfast.tracing import Trace
@@ -72,8 +73,8 @@ class RemoteMemory(Keeping):
             raise UsageError("over HTTP the token says which agent this is", "Leave `agent` out, or use that agent's token")
         settings = config or configuration.load()
         super().__init__(
-            None, config=settings.replace(agent=spelling.NOBODY), project=project, session=session, client=client,
-            origin=origin, cwd=cwd, progress=progress,
+            None, config=settings.replace(agent=spelling.NOBODY, store_read=None), project=project, session=session,
+            client=client, origin=origin, cwd=cwd, progress=progress,
         )  # fmt: skip
         self._wire = Wire(os.fspath(home or settings.url or ""), token or settings.token)
         self._places = Places(self._desk)
@@ -125,16 +126,17 @@ class RemoteMemory(Keeping):
         scope: str = "project",
         origin: str | None = None,
         made_from: str | Iterable[str] | None = None,
+        redact: bool = False,
     ) -> FactSet:
         self._desk.must_be_enabled()
-        subject, label, value = guard.one_line(subject, "subject", 200), guard.label(label), guard.one_line(value, "value")
-        guard.no_secret(f"{subject}\n{label}: {value}", "the fact", fix="State where it is kept, not what it is")
+        subject, label, value, rules = guard.fact(subject, label, value, redact)
         body = {
             "subject": subject, "label": label, "value": value, "scope": self._desk.scope(scope).kind, "many": many or None,
             "on": dates.day_or_moment(on, "on") if on is not None else None, "made_from": spelling.sources(made_from),
             "origin": spelling.origin(self._desk.origin, origin),
         }  # fmt: skip
-        return made(FactSet, self._ask("POST", "/v1/facts", _given(body), once=True))
+        stated = made(FactSet, self._ask("POST", "/v1/facts", _given(body), once=True))
+        return stated.replace(redacted=rules) if rules else stated
 
     def log(
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
@@ -161,7 +163,7 @@ class RemoteMemory(Keeping):
     def trash(self, *, scope: str | None = None) -> List[Binned]:
         if not self.config.enabled:
             return []
-        return many(Binned, self._ask("GET", "/v1/trash", query={"scope": self._named(scope)}), "trash")
+        return List(self._pages(Binned, "/v1/trash", "trash", {"scope": self._named(scope)}))
 
     def purge(
         self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
@@ -185,7 +187,7 @@ class RemoteMemory(Keeping):
     def receipts(self, id: str | None = None) -> List[Receipt]:
         if id is not None:
             return [made(Receipt, self._ask("GET", f"/v1/receipts/{quote(id, safe='')}"))]
-        return many(Receipt, self._ask("GET", "/v1/receipts"), "receipts")
+        return List(self._pages(Receipt, "/v1/receipts", "receipts"))
 
     # --- where it came from --------------------------------------------------------------------------------------
 
@@ -196,20 +198,30 @@ class RemoteMemory(Keeping):
         body = {"source": source, "revert": revert or None, "dry_run": dry_run or None, "everywhere": everywhere or None}
         return made(Swept, self._ask("POST", "/v1/forget-source", _given(body), once=True))
 
-    def review(self, *, scope: str | None = None) -> List[Note]:
+    def review(self, *, scope: str | None = None, everywhere: bool = False) -> List[Note]:
         if not self.config.enabled:
             return []
-        return List(self._listed({"scope": self._named(scope)}, path="/v1/review"))
+        query = {"scope": scope if everywhere else self._named(scope), "everywhere": everywhere or None}
+        return List(self._pages(Note, "/v1/review", "notes", query))
 
-    def approve(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Note:
-        note = self.get(key, scope=scope)
-        body = {"version": expected if expected is not None else note.version}
-        return made(Note, self._ask("POST", f"/v1/review/{note.scope.kind}/{key}/approve", body, once=True))
+    def approve(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
+        return made(Note, self._decided("approve", key, scope, expected))
 
-    def reject(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
-        note = self.get(key, scope=scope)
-        path = f"/v1/review/{note.scope.kind}/{key}/reject"
-        return made(Forgotten, self._ask("POST", path, {"version": expected or note.version}, once=True))
+    def reject(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Forgotten:
+        return made(Forgotten, self._decided("reject", key, scope, expected))
+
+    def _decided(self, what: str, key: str, scope: str | Scope | None, expected: str | None) -> Any:
+        """Of the text that was read. Whose the note is goes with the request where its whole scope is named."""
+        if isinstance(scope, Scope):
+            every = self.review(everywhere=True) if expected is None else []
+            seen = next((note.version for note in every if (note.scope, note.key) == (scope, key)), expected)
+            if seen is None:
+                raise NotFound(f"no note {key!r} waits in {scope}", "`holdfast review` lists what waits")
+            kind, whose = scope.kind, {scope.kind: scope.id} if scope.id else {}
+        else:
+            note = self.get(key, scope=scope)
+            kind, whose, seen = note.scope.kind, {}, note.version if expected is None else expected
+        return self._ask("POST", f"/v1/review/{kind}/{key}/{what}", {"version": seen, **whose}, once=True)
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         guard.key_of_note(key)
@@ -275,9 +287,7 @@ class RemoteMemory(Keeping):
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
         guard.key_of_note(key)
-        return self._places.nearest(
-            scope, lambda kind: many(Version, self._ask("GET", _at(kind, key, "/history")), "versions")
-        )
+        return self._places.nearest(scope, lambda kind: List(self._pages(Version, _at(kind, key, "/history"), "versions")))
 
     def facts(
         self,
@@ -295,7 +305,7 @@ class RemoteMemory(Keeping):
         if not self.config.enabled:
             return []
         query = {"subject": subject, "label": label, "as_of": then, "scope": self._named(scope), "history": history or None}
-        return many(Fact, self._ask("GET", "/v1/facts", query=query), "facts")
+        return List(self._pages(Fact, "/v1/facts", "facts", query))
 
     def brief(
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
@@ -378,12 +388,17 @@ class RemoteMemory(Keeping):
     def _noted(self, kind: str, key: str, then: dict[str, Any] | None = None) -> Note:
         return made(Note, self._ask("GET", _at(kind, key), query=then))
 
-    def _listed(self, query: dict[str, Any], at_once: int = _PAGE, path: str = "/v1/notes") -> Iterator[Note]:
-        """Notes page by page, as long as anybody wants more."""
+    def _listed(self, query: dict[str, Any], at_once: int = _PAGE) -> Iterator[Note]:
+        return self._pages(Note, "/v1/notes", "notes", query, at_once)
+
+    def _pages(
+        self, kind: type[R], path: str, name: str, query: dict[str, Any] | None = None, at_once: int = _PAGE
+    ) -> Iterator[R]:
+        """A list page by page, as long as anybody wants more."""
         cursor = None
         while True:
-            said = self._ask("GET", path, query={**query, "limit": at_once, "cursor": cursor})
-            yield from many(Note, said, "notes")
+            said = self._ask("GET", path, query={**(query or {}), "limit": at_once, "cursor": cursor})
+            yield from many(kind, said, name)
             cursor = said.get("next")
             if not cursor:
                 return

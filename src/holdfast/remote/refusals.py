@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import errors
+from holdfast import advice, errors
 from holdfast.errors import (
     ConfigError,
     Conflict,
@@ -43,10 +43,10 @@ def error_of(status: int, headers: dict[str, str], said: Any) -> HoldfastError:
     code, message = said["code"], _text(said.get("detail")) or _text(said.get("title")) or said["code"]
     if code in ("no_route", "wrong_method"):
         return UsageError("this gateway cannot do that over HTTP", _NOT_THERE)
-    kind = _kind(code, said)
+    kind, message, fix = _kind(code, said), advice.as_command(message), advice.as_command(_text(said.get("fix")))
     if kind is TooMany:
-        return TooMany(message, _text(said.get("fix")), _seconds(headers.get("retry-after")))
-    return kind(message, _text(said.get("fix")))
+        return TooMany(message, fix, _seconds(headers.get("retry-after")))
+    return kind(message, fix)
 
 
 def _kind(code: str, said: dict[str, Any]) -> type[HoldfastError]:

@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
-from holdfast.errors import ConfigError, Contended, HoldfastError, Trouble, Unauthenticated, Unreached
+from holdfast import outgoing
+from holdfast.errors import Contended, HoldfastError, Trouble, Unauthenticated, Unreached
 from holdfast.remote.refusals import error_of
 
 T = TypeVar("T")
 MOST_BYTES = 256 * 1024 * 1024  # of one answer
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0  # the first answer by meaning may wait for models to be loaded
+_LIKE = "Write it like https://memory.example.com or http://127.0.0.1:8710"
 _IDLE = 16  # connections that are kept for the next request
 _PAUSES = (0.05, 0.25, 1.0)  # before each further attempt
 _LINES = "application/x-ndjson"
@@ -30,7 +32,7 @@ class Wire:
     """One gateway, as one caller speaks to it."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        self._at = _split(url)
+        self._at = outgoing.address(url, "the gateway", _LIKE)
         self._head = {"Accept": "application/json", "User-Agent": "holdfast", **_authorization(token)}
         self._guard = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
@@ -251,18 +253,3 @@ def _authorization(token: str | None) -> dict[str, str]:
     if not token.isascii() or not token.isprintable():
         raise Unauthenticated("the token has characters that no token has", "Give the one that `holdfast agent add` printed")
     return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def _split(url: str) -> SplitResult:
-    """The address, taken apart. The message never shows it: somebody may have put a password into it."""
-    fix = "Write it like https://memory.example.com or http://127.0.0.1:8710, without user, query or fragment"
-    try:
-        at = urlsplit(url.strip())
-        known = bool(at.hostname) and (at.port is None or at.port > 0)
-    except ValueError:
-        raise ConfigError("the gateway's address cannot be read", fix) from None
-    if at.scheme not in ("http", "https") or not known or "@" in at.netloc or at.query or at.fragment:
-        raise ConfigError("the gateway's address must be http:// or https:// and a host", fix)
-    if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url.strip()):
-        raise ConfigError("the gateway's address has characters that no address has", fix)
-    return at

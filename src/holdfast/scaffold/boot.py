@@ -125,7 +125,7 @@ def chars(cap: int | None) -> int:
     if cap is None:
         return CHARS
     if not isinstance(cap, int) or isinstance(cap, bool) or cap < LEAST:
-        raise UsageError(f"a start-up takes {LEAST:,} to {briefing.MOST_CHARS:,} characters, not {cap!r}")
+        raise UsageError(f"a start-up takes {LEAST:,} to {briefing.MOST_CHARS:,} characters, not {cap!r}", "Give that many")
     return min(cap, briefing.MOST_CHARS)
 
 

@@ -21,7 +21,8 @@ _RUN = 2000
 _ROUNDS = 4
 _LONG = 128 * 1024  # characters: beyond, places that read alike are looked at once
 _AROUND = 20, 120
-_PLACES = 100_000
+_WORK = 1_000_000  # what may be done for a long text: one is to pass by a place that reads like another,
+_LOOK, _SEARCH = 10, 80  # what it costs to look at a place, and to look for a rule that may start before it
 MARK = "[REDACTED:"
 
 
@@ -51,7 +52,7 @@ def exposes(text: str) -> bool:
 
     seen = bare(text)
     try:
-        return not plain(seen) and bool(found(seen))
+        return bool(found(seen))
     except TooLarge:
         return True
 
@@ -74,7 +75,12 @@ def redacted(text: str) -> tuple[str, tuple[str, ...]]:
 
 def named(text: str, hits: tuple[Found, ...]) -> str:
     """Which rules, and on which lines: what may be said of them."""
-    said = dict.fromkeys([f"{hit.rule} on line {text.count(chr(10), 0, hit.start) + 1}" for hit in hits])
+    said: dict[str, None] = {}
+    line, last = 1, 0
+    for hit in hits:  # which come in order
+        line += text.count("\n", last, hit.start)
+        last = hit.start
+        said[f"{hit.rule} on line {line}"] = None
     more = f" and {len(said) - 5} more" if len(said) > 5 else ""
     return ", ".join(list(said)[:5]) + more
 
@@ -105,20 +111,13 @@ class _Places:
     """The places of a long text where a rule found nothing: those that read alike are passed by, and there may not be many."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._seen: set[tuple[str, str]] | None = set() if len(text) > _LONG else None
+        self.seen: set[tuple[str, str]] | None = set() if len(text) > _LONG else None
+        self._left = _WORK
 
-    def _around(self, rule: Rule, place: int) -> tuple[str, str]:
-        return rule.id, self._text[max(0, place - _AROUND[0]) : place + _AROUND[1]]
-
-    def known(self, rule: Rule, place: int) -> bool:
-        return self._seen is not None and self._around(rule, place) in self._seen
-
-    def nothing_at(self, rule: Rule, place: int) -> None:
-        if self._seen is not None:
-            if len(self._seen) >= _PLACES:
-                raise TooLarge("a text with too many places where a secret may stand", "Split it")
-            self._seen.add(self._around(rule, place))
+    def spend(self, work: int) -> None:
+        self._left -= work
+        if self._left < 0 and self.seen is not None:
+            raise TooLarge("a text with too many places where a secret may stand", "Split it")
 
 
 def _hits(rule: Rule, anchor: str, text: str, lower: str, places: _Places) -> Iterator[Found]:
@@ -126,19 +125,26 @@ def _hits(rule: Rule, anchor: str, text: str, lower: str, places: _Places) -> It
         return
     if rule.back == ANYWHERE:
         for one in rule.regex.finditer(text):
+            places.spend(_LOOK)
             if rule.holds(text, one):
                 yield Found(rule.id, *rule.value(one))
         return
+    id, seen, (before, behind), cost = rule.id, places.seen, _AROUND, _SEARCH if rule.back > 0 else _LOOK
     place = lower.find(anchor)
     while place >= 0:
         after = place + 1
-        if not places.known(rule, place):
+        around = (id, text[place - before if place > before else 0 : place + behind]) if seen is not None else ("", "")
+        if seen is None or around not in seen:
             match = _match(rule, text, lower, place)
             if match is not None and rule.holds(text, match):
-                yield Found(rule.id, *rule.value(match))
+                places.spend(_SEARCH)
+                yield Found(id, *rule.value(match))
                 after = max(match.end(), after)
-            else:
-                places.nothing_at(rule, place)
+            elif seen is not None:
+                places.spend(cost)
+                seen.add(around)
+        else:
+            places.spend(1)
         place = lower.find(anchor, after)
 
 

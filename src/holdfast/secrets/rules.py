@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _FILE = os.path.join(os.path.dirname(__file__), "rules.tsv")
 _PART = "\x1f"
 _SHORT_TEXT = 32 * 1024  # bytes: so many can be kept as numbers
+_AT_ONCE = 16 * 1024  # numbers that a long one is looked at by
 ANYWHERE = -2  # as `back`: a match may stand anywhere in the text
 _VALUE = 3  # characters that a group has at least which is the secret
 _NAME_CHARS = 50  # before a keyword, that are part of the name it stands in
@@ -67,6 +68,8 @@ _anchored: dict[int, list[tuple[str, list[Rule]]]] = {}  # by the first four byt
 _starts: set[int] = set()  # those four bytes as numbers: all of a text's are looked up in one go
 _threes: set[int] = set()
 three_of = (0xFFFFFF).__and__ if sys.byteorder == "little" else (8).__rrshift__  # the first three bytes of four; no Python
+_ends: dict[str, int] = {}  # the last four bytes of each longer anchor
+_wide: set[int] = set()  # all of these, the three with whatever comes behind them
 _short: dict[int, list[tuple[str, list[Rule]]]] = {}  # by three, which is all that some have
 _common: list[re.Pattern[str]] = []
 _ranks: dict[str, int] = {}
@@ -97,16 +100,32 @@ def present(lower: str) -> list[tuple[str, list[Rule]]]:
     if not _anchored:
         _learn()
     data = lower.encode("utf-8", "surrogatepass") + b"    "
+    if len(data) >= _SHORT_TEXT:
+        return _present_in_long(lower, data)
     grams: set[int] = set()
     for offset in range(4):
-        each = memoryview(data)[offset : offset + (len(data) - offset) // 4 * 4].cast("I")
-        grams.update(each if len(data) < _SHORT_TEXT else _starts.intersection(each))
+        grams.update(memoryview(data)[offset : offset + (len(data) - offset) // 4 * 4].cast("I"))
     first = [anchor for gram in _starts & grams for anchor in _anchored[gram]]
-    if len(data) < _SHORT_TEXT:
-        first += [anchor for gram in _threes.intersection(map(three_of, grams)) for anchor in _short[gram]]
-    else:
-        first += [anchor for anchors in _short.values() for anchor in anchors]
+    first += [anchor for gram in _threes.intersection(map(three_of, grams)) for anchor in _short[gram]]
     return [one for one in first if one[0] in lower]
+
+
+def _present_in_long(lower: str, data: bytes) -> list[tuple[str, list[Rule]]]:
+    """The same where every step counts: one look at each four bytes, and at the whole text only for anchors that are longer."""
+    if not _wide:
+        ends = [end << 24 for end in range(256)] if sys.byteorder == "little" else range(256)
+        up = 0 if sys.byteorder == "little" else 8
+        anchors = [anchor for some in _anchored.values() for anchor, _ in some]
+        _ends.update({anchor: _gram(end[-4:]) for anchor in anchors if len(end := anchor.encode()) > 4})
+        _wide.update(_starts, _ends.values(), [three << up | end for three in _threes for end in ends])
+    found: set[int] = set()
+    for offset in range(4):
+        grams = memoryview(data)[offset : offset + (len(data) - offset) // 4 * 4].cast("I")
+        for start in range(0, len(grams), _AT_ONCE):
+            found |= _wide.intersection(grams[start : start + _AT_ONCE].tolist())
+    first = [anchor for gram in found & _starts for anchor in _anchored[gram]]
+    first += [anchor for three in _threes.intersection(map(three_of, found)) for anchor in _short[three]]
+    return [one for one in first if one[0] not in _ends or (_ends[one[0]] in found and one[0] in lower)]
 
 
 def _learn() -> None:
@@ -119,13 +138,17 @@ def _learn() -> None:
     short: dict[int, list[tuple[str, list[Rule]]]] = {}
     for anchor, rules in found.items():
         start = anchor.encode()[:4]
-        gram = int.from_bytes(start.ljust(4), sys.byteorder)
+        gram = _gram(start)
         where, key = (anchored, gram) if len(start) == 4 else (short, three_of(gram))
         where.setdefault(key, []).append((anchor, rules))
     _short.update(short)
     _starts.update(anchored)
     _threes.update(short)
     _anchored.update(anchored)  # the last: whoever finds it filled finds the others so
+
+
+def _gram(start: bytes) -> int:
+    return int.from_bytes(start.ljust(4), sys.byteorder)
 
 
 def listed(name: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 _BIG = 96 * 1024  # bytes of the folder itself: some two thousand notes; fewer are counted sooner than a child starts
-_HALVES = 2  # children, each with its share of the files: more would only wait for each other on a small machine
+_SHARES = min((os.cpu_count() or 1) - 1, 2)  # children, each with its share of the files, on a processor that we leave free
 _children: list[tuple[int, int]] = []  # where each tells its counts, and its process
 _places: list[str] = []
 _counts: dict[str, int] = {}
@@ -18,10 +18,10 @@ _counts: dict[str, int] = {}
 def start(home: str, scopes: list[str]) -> None:
     """Begin to count the notes of those scopes that are big."""
     big = [scope for scope in scopes if _size(f"{home}/shelf/{scope}/notes") >= _BIG]
-    if not big or _children or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
+    if not big or _children or not hasattr(os, "fork") or not _SHARES:
         return
     _places[:] = big
-    for share in range(_HALVES):
+    for share in range(_SHARES):
         if not _fork(home, share):
             return
 
@@ -60,7 +60,7 @@ def _fork(home: str, share: int) -> bool:
 def _receive() -> None:
     """What the children counted; if one did not, nothing."""
     counts = [0] * len(_places)
-    whole = len(_children) == _HALVES
+    whole = len(_children) == _SHARES
     for reader, child in _children:
         with open(reader, "rb") as answers:
             data = answers.read()
@@ -79,7 +79,7 @@ def _count(home: str, share: int, writer: int) -> None:
         counts = []
         for scope in _places:
             folder = os.open(f"{home}/shelf/{scope}/notes", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            total, odd = count(folder, share, _HALVES)
+            total, odd = count(folder, share, _SHARES)
             counts.append(total)
             if odd:  # temp files to sweep, names to look at twice: the parent does that
                 os._exit(1)

@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from holdfast.errors import Conflict, HoldfastError, from_os
 from holdfast.shelf import disk
+from holdfast.shelf.roll import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,35 @@ def _bare(path: str) -> bool:
         return not [name for name in os.listdir(path) if not name.startswith(".")]
     except OSError:
         return False  # gone since
+
+
+def passed_over(shelf: Shelf, scope_folder: str) -> list[tuple[str, str]]:
+    """What stands in a scope and is no document or transcript, each with why: it would stay behind unseen. Hidden files are
+    nobody's memory, and index.md is made anew."""
+    root = disk.open_folder(shelf.home, ("shelf", *scope_folder.split("/")))
+    if root is None:
+        return []
+    found = []
+    with root:
+        for where, inner, names_ in disk.walk(root):
+            inner[:] = [name for name in inner if not name.startswith(".") and disk.is_utf8(name)]
+            for name in names_:
+                path = where + name
+                if name.startswith(".") or not disk.is_utf8(name) or path == "index.md":
+                    continue
+                if not os.path.isfile(full := os.path.join(shelf.full(scope_folder), path)) or os.path.islink(full):
+                    found.append((path, "a link, or something else that is no file"))
+                elif not _is_kept(path):
+                    found.append((path, "stands where no memory does"))
+    return sorted(found)
+
+
+def _is_kept(path: str) -> bool:
+    """Whether a file at such a path of a scope is a document or a transcript."""
+    part, *inside = path.split("/")
+    if part == "files" or (part in PARTS and len(inside) == 1):
+        return bool(inside)
+    return part in ("transcripts", "trash") and len(inside) == 2 and path.endswith(SUFFIX)
 
 
 def bring(shelf: Shelf, scope_folder: str, part: str, brought: list[Brought]) -> None:

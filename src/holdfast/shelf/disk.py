@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import stat
-import struct
 
 from holdfast import house
 from holdfast.errors import Damaged, TooLarge, from_os
@@ -32,7 +31,7 @@ _EVENTS = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800  # modif
 _ONLY_FOLDERS = 0x01000000 | 0x02000000  # and never through a link
 _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _LOST = _OVERFLOW | _IGNORED | 0x2000 | 0x400 | 0x800  # unmounted, the folder itself gone or moved
-_EVENT = struct.Struct("iIII")
+_EVENT = "iIII"  # what the kernel tells of one event
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -230,7 +229,8 @@ def discard(folder: Folder, fd: int, name: str) -> None:
 
 
 def sweep(folder: Folder, name: str) -> bool:
-    """Remove a temp file whose writer is gone. Of a batch, the holder goes last: while it is held, all are."""
+    """Remove a temp file whose writer is gone: while a batch's holder is held, all of it is. Sweepers share their hold, so
+    that no two keep each other, nor a process one of them just started, from taking a name away."""
     holder = name[: name.index(".tmp") + 4] if ".tmp." in name else name
     try:
         fd = os.open(holder, _READ, dir_fd=folder.fd)
@@ -239,7 +239,7 @@ def sweep(folder: Folder, name: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return _unlinked(folder, name)
     except OSError:
         return False
@@ -358,6 +358,8 @@ class Watch:
 
     def changes(self) -> dict[str, set[str] | None]:
         """For each folder with events: the names they concern, or None for "look at all of it"."""
+        from struct import calcsize, unpack_from
+
         found: dict[str, set[str] | None] = {}
         while True:
             try:
@@ -366,9 +368,10 @@ class Watch:
                 return found
             place = 0
             while place < len(data):
-                number, mask, _, length = _EVENT.unpack_from(data, place)
-                name = data[place + _EVENT.size : place + _EVENT.size + length].rstrip(b"\0")
-                place += _EVENT.size + length
+                number, mask, _, length = unpack_from(_EVENT, data, place)
+                start = place + calcsize(_EVENT)
+                place = start + length
+                name = data[start:place].rstrip(b"\0")
                 self._note(found, number, mask, os.fsdecode(name))
 
     def _note(self, found: dict[str, set[str] | None], number: int, mask: int, name: str) -> None:

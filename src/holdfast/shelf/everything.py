@@ -47,6 +47,11 @@ def vacuumed(shelf: Shelf) -> str:
     return shelf.database.vacuum([*_TRUTH, *tables(shelf)])
 
 
+def analyzed(shelf: Shelf) -> str:
+    """Let the server count what is in all of them, to plan by; why that could not be done, if it could not."""
+    return shelf.database.analyze([*_TRUTH, *tables(shelf)])
+
+
 def _looked_through(shelf: Shelf, statement: str, **values: str) -> Iterator[Any]:
     """All rows of a question, some at a time."""
     database = shelf.database

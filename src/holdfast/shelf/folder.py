@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         def release(self) -> None: ...
 
 _BINNED = pattern(r"(?P<key>.+)--(?P<time>\d{8}T\d{6}Z)-(?P<number>[0-9a-f]{8})\.md\Z")
+_FEW = 64  # files that are asked for one by one rather than by listing the folder
 KINDS = ("global", "projects", "agents", "sessions")
 
 
@@ -123,6 +124,11 @@ class Shelf:
 
         return carrying.folders(self, scope_folder)
 
+    def passed_over(self, scope_folder: str) -> list[tuple[str, str]]:
+        from holdfast.shelf import carrying
+
+        return carrying.passed_over(self, scope_folder)
+
     # --- notes -----------------------------------------------------------------------------------------------------
 
     def path(self, scope: Scope, key: str, part: str = "notes") -> str:
@@ -150,8 +156,8 @@ class Shelf:
         if folder is None:
             return [None] * len(keys)
         with folder:
-            here = set(os.listdir(folder.fd))
-            return [disk.read(folder, f"{key}.md") if f"{key}.md" in here else None for key in keys]
+            here = self._names(folder, len(keys))
+            return [disk.read(folder, f"{key}.md") if here is None or f"{key}.md" in here else None for key in keys]
 
     def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, Sheet]]:
         """The notes of that key in these scopes, in their order."""
@@ -236,10 +242,14 @@ class Shelf:
                 raise from_os(error, f"cannot write to {folder.name}") from error
 
     def _as_seen(self, folder: Folder, notes: list[tuple[str, bytes, Stamp | None]]) -> None:
-        here = set(os.listdir(folder.fd))
+        here = self._names(folder, len(notes))
         for name, _, seen in notes:
-            if (disk.stamp(folder, name) if name in here else None) != seen:
+            if (disk.stamp(folder, name) if here is None or name in here else None) != seen:
                 raise Changed
+
+    def _names(self, folder: Folder, wanted: int) -> set[str] | None:
+        """What is there, listed where that is cheaper than asking for each that is wanted; None where it is not."""
+        return set(os.listdir(folder.fd)) if wanted > _FEW else None
 
     def bin(
         self, scope: Scope, keys: list[str], part: str, seconds: float, seen: dict[str, Stamp] | None = None

@@ -11,7 +11,7 @@ import time
 from holdfast.errors import Busy
 from holdfast.shelf import roll
 from holdfast.shelf.folder import Entry
-from holdfast.shelf.postgres import SQL, drawn, share
+from holdfast.shelf.postgres import SQL, Taken, drawn, share
 from holdfast.shelf.roll import LINE_BYTES, PART, SUFFIX, Line, Place, parts_of
 
 TYPE_CHECKING = False
@@ -130,11 +130,11 @@ class Roll(roll.Roll):
         return len(changed)
 
     def erase(self) -> bool:
-        found: list[bool] = []
+        taken = Taken()
 
         def work(db: Session) -> None:
             row = self._lock(db)
-            found.append(row is not None)
+            taken.note(row.ino if row else 0)
             if row is not None:
                 db.execute(SQL["erase_lines"], {"ino": row.ino})
                 db.execute(SQL["erase_roll"], self._key)
@@ -142,16 +142,16 @@ class Roll(roll.Roll):
                 self._shelf.unname(db, self._scope, (PART,), self.name)
 
         self._shelf.surely(work, self._lock, lambda: self._row() is None)
-        return any(found)
+        return bool(taken.last)
 
     def _moved(self, name: str, away: bool) -> bool:
         trashed = Roll(self._shelf, self._scope, f"{self._client}/{name}", "trash")
         source, target = (self, trashed) if away else (trashed, self)
-        moved: list[bool] = []
+        moved = [0]
 
         def work(db: Session) -> None:
             row, other = source._lock(db), target._lock(db)
-            moved.append(row is not None and other is None)
+            moved[0] = row.ino if row and not other else 0
             if row is None or other is not None:
                 return
             now = time.time_ns()
@@ -161,8 +161,12 @@ class Roll(roll.Roll):
             source._mix(db, row.mix)
             target._mix(db, mix)
 
-        self._shelf.surely(work, source._lock, lambda: source._row() is None and target._row() is not None)
-        return any(moved)
+        def stands() -> bool:
+            there = target._row()
+            return there is not None and there.ino == moved[0]
+
+        self._shelf.surely(work, source._lock, stands)
+        return bool(moved[0])
 
     # --- its rows ----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.errors import Conflict, Damaged, InvalidPath, NotFound
+from holdfast.errors import Conflict, Damaged, InvalidPath
 from holdfast.shelf import tree
 from holdfast.shelf.folder import Changed, nothing_against
 from holdfast.shelf.postgres import SQL, _sheet, mixed, put, put_all, share
@@ -87,7 +87,7 @@ class Tree(tree.Tree):
             self._hold(db)
             here = self._below(parts, db)
             if not here:
-                raise NotFound(f"no file {'/'.join(parts)}")
+                raise tree.missing(parts)
             for part, name, _, _ in here:
                 db.execute(SQL["erase"], {"scope": self._scope, "part": part, "name": name})
             gone = mixed([mix for _, _, _, mix in here])
@@ -97,13 +97,13 @@ class Tree(tree.Tree):
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         if new[: len(old)] == old:
-            raise InvalidPath("a folder cannot move into itself")
+            raise InvalidPath("a folder cannot move into itself", "Choose a name outside of it")
 
         def work(db: Session) -> None:
             self._hold(db)
             here = self._below(old, db)
             if not here:
-                raise NotFound(f"no file {'/'.join(old)}")
+                raise tree.missing(old)
             if self._below(new, db):
                 raise Conflict(f"{'/'.join(new)} is there already", "Choose another name or delete it first")
             self.make_room(db, new)

@@ -144,8 +144,14 @@ class Shelf(folder.Shelf):
                 yield scope, sheet
 
     def read_ahead(self, wanted: list[Named]) -> dict[Named, Sheet]:
-        scopes, parts, names = (list(column) for column in zip(*wanted, strict=True)) if wanted else ([], [], [])
-        rows = self.database.rows("read_ahead", scopes=scopes, parts=parts, names=names) if wanted else []
+        """All documents with one question, and all lines of transcripts (each named with where it begins) with another."""
+        documents = [one for one in wanted if one[1] != "transcripts"]
+        scopes, parts, names = (list(column) for column in zip(*documents, strict=True)) if documents else ([], [], [])
+        rows = self.database.rows("read_ahead", scopes=scopes, parts=parts, names=names) if documents else []
+        lines = [(scope, *name.rpartition(":")[::2]) for scope, part, name in wanted if part == "transcripts"]
+        if lines:
+            within, rolls, starts = (list(column) for column in zip(*lines, strict=True))
+            rows += self.database.rows("lines_ahead", scopes=within, names=rolls, starts=starts)
         return {(scope, part, name): _sheet(*rest) for scope, part, name, *rest in rows}
 
     def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
@@ -248,14 +254,14 @@ class Shelf(folder.Shelf):
         self.surely(work, lambda db: self.hold(db, scope.folder, _MOVED), stands)
 
     def erase(self, scope: Scope, part: str, name: str, seen: Stamp | None = None) -> bool:
-        found: list[bool] = []
+        taken = Taken()
 
         def work(db: Session) -> None:
             self.hold(db, scope.folder, _MOVED)
             here = self._standing(db, scope.folder, part, [name])
             if here and seen is not None and here[name][0] != seen:
                 raise Changed
-            found.append(bool(here))
+            taken.note(here[name][0][0] if here else 0)
             if here:
                 db.execute(SQL["erase"], {"scope": scope.folder, "part": part, "name": name})
                 self.mix(db, scope.folder, part, here[name][1])
@@ -264,7 +270,7 @@ class Shelf(folder.Shelf):
         self.surely(
             work, lambda db: self.hold(db, scope.folder, _MOVED), lambda: self.stamp(scope.folder, part, name) is None
         )
-        return any(found)
+        return bool(taken.last)
 
     def census(self, scope_folder: str, part: str) -> Iterator[Entry]:
         for name, *stamp in self.database.rows("census", scope=scope_folder, part=part):
@@ -272,6 +278,9 @@ class Shelf(folder.Shelf):
 
     def misnamed(self, scope_folder: str) -> list[str]:
         return []
+
+    def passed_over(self, scope_folder: str) -> list[tuple[str, str]]:
+        return []  # nothing else can stand here
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
         return self.fingerprints((scope_folder,)).get((scope_folder, part), 0)
@@ -318,17 +327,34 @@ class Shelf(folder.Shelf):
     def surely(self, work: Callable[[Session], None], hold: Callable[[Session], object], stands: Callable[[], bool]) -> None:
         """Do it durably. Where the answer to COMMIT was lost, whoever carried it out may still be at it: wait until nobody
         writes there, look whether it `stands`, and do it again if not."""
-        doubtful = False
+        doubtful: Unsure | None = None
         for _ in range(_TRIES):
             try:
                 # looking is durable too: what it finds is with the standbys by then, and not just here
                 if doubtful and self.database.write(lambda db: (hold(db), stands())[1], durable=True):
                     return None
-                doubtful = False
+                doubtful = None
                 return self.database.write(work, durable=True)
-            except Unsure:
-                doubtful = True
-        raise Busy("the database goes away whenever something is to be kept", "Try again in a moment")
+            except Unsure as error:
+                doubtful = error
+            except Busy:
+                if doubtful:  # nobody could look: it may be there all the same
+                    break
+                raise
+        raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from doubtful
+
+
+class Taken:
+    """What each try of an erasure found, by its number; 0 is nothing. One whose answer was lost may have been carried out, and
+    what stands there since is somebody else's."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def note(self, number: int) -> None:
+        if self.last and number not in (0, self.last):
+            raise Busy("somebody else wrote here while the database was away", "Try again")
+        self.last = number
 
 
 class Held:

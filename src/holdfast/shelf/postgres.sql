@@ -45,6 +45,13 @@ WHERE scope = :scope AND part = :part AND name = ANY(:names::text[]);
 SELECT scope, part, name, data, stamp, changed, modified FROM document
 WHERE (scope, part, name) IN (SELECT * FROM unnest(:scopes::text[], :parts::text[], :names::text[]));
 
+-- name: lines_ahead
+SELECT r.scope, r.part, r.name || ':' || l.start, l.data, r.ino, r.changed, 0::bigint
+FROM unnest(:scopes::text[], :names::text[], :starts::text[]) AS w (scope, name, start)
+  JOIN roll r ON r.scope = w.scope AND r.part = 'transcripts' AND r.name = w.name
+  JOIN line l ON l.ino = r.ino AND l.start = w.start::bigint
+WHERE octet_length(l.data) <= 8388608;    -- a longer one is nobody's turn
+
 -- name: stamps
 SELECT name, stamp, changed, octet_length(data), mix FROM document
 WHERE scope = :scope AND part = :part AND name = ANY(:names::text[]);

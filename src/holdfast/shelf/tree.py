@@ -133,26 +133,26 @@ class Tree:
         """Remove a file, or a folder with all in it."""
         folder = self._folder(parts[:-1])
         if folder is None:
-            raise NotFound(f"no file {'/'.join(parts)}")
+            raise missing(parts)
         with folder, self._locked():
             try:
                 _no_link(folder, parts)
                 self._remove(folder, parts[-1])
                 disk.sync_folder(folder)
             except FileNotFoundError:
-                raise NotFound(f"no file {'/'.join(parts)}") from None
+                raise missing(parts) from None
             except OSError as error:
                 raise from_os(error, f"cannot delete {'/'.join(parts)}") from error
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         """Move a file or folder; never over another."""
         if new[: len(old)] == old:
-            raise InvalidPath("a folder cannot move into itself")
+            raise InvalidPath("a folder cannot move into itself", "Choose a name outside of it")
         source = self._folder(old[:-1])
         if source is None or self.stamp(old) is None:
             if source is not None:
                 os.close(source.fd)
-            raise NotFound(f"no file {'/'.join(old)}")
+            raise missing(old)
         with source, self._made(new[:-1]) as target, self._locked():
             try:
                 _no_link(source, old)
@@ -162,7 +162,7 @@ class Tree:
                 disk.sync_folder(target)
                 disk.sync_folder(source)
             except FileNotFoundError:
-                raise NotFound(f"no file {'/'.join(old)}") from None
+                raise missing(old) from None
             except OSError as error:
                 raise from_os(error, f"cannot rename {'/'.join(old)}") from error
 
@@ -224,6 +224,11 @@ class Tree:
 
     def _locked(self) -> Lock:
         return Lock(self._home, self._lock, self._lock_seconds)
+
+
+def missing(parts: tuple[str, ...]) -> NotFound:
+    """What to say of a file that is not there."""
+    return NotFound(f"no file {'/'.join(parts)}", "`view /memories` lists what there is")
 
 
 def _no_link(folder: Folder, parts: tuple[str, ...]) -> None:

@@ -146,10 +146,18 @@ def _tell_agents(screen: Screen, agents: list[dict[str, Any]]) -> None:
         screen.nothing("there is no agent; `holdfast agent add NAME --role ROLE` lets one in")
         return
     rows = [
-        (one["agent"], one["role"], one["state"], one["token_id"], (one["expires"] or _NO_DATE)[:10], one["created"][:10])
+        (one["agent"], one["role"], one["state"], token["id"], (token["expires"] or _NO_DATE)[:10], one["created"][:10])
         for one in agents
+        for token in _shown(one["tokens"])
     ]
     screen.table(("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"), rows, ("bold", "", "", "dim", "", "dim"))
+
+
+def _shown(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest one, and before it those that are still good: after a rotation the old one may be, for a while."""
+    now = dates.now()
+    good = [one for one in tokens[:-1] if one["revoked"] is None and (one["expires"] or now + "~") > now]
+    return [*good, *tokens[-1:]]
 
 
 def _tell_roles(screen: Screen, told: list[dict[str, Any]]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from holdfast import dates
 from holdfast.doors.cli.screen import one_line, plural
-from holdfast.errors import UsageError
+from holdfast.errors import NotFound, UsageError
 from holdfast.ledger.opening import opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.config import Config
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
     from holdfast.ledger import Ledger
@@ -71,7 +72,22 @@ def _ledger(call: Call) -> Ledger:
 
     settings = call.settings()
     say_where(call, settings)
-    return opened(settings)
+    ledger = opened(settings)
+    if settings.store and settings.tenant != "default":
+        _must_be_there(settings, ledger)
+    return ledger
+
+
+def _must_be_there(settings: Config, ledger: Ledger) -> None:
+    """A tenant that has nothing at all is one that was never there: nobody is to hear that its audit is sound."""
+    from holdfast.postgres import store_of
+    from holdfast.shelf.postgres import Shelf
+
+    if ledger.audit.last() is None and not ledger.agents.list():
+        store = store_of(settings, None, all_agents=True)
+        if not Shelf(store, settings.home, settings.lock_seconds).scopes():
+            ledger.close()
+            raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")
 
 
 def _tell_entries(screen: Screen, told: dict[str, Any]) -> None:

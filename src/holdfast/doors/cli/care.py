@@ -19,6 +19,7 @@ def status(call: Call) -> int:
 
 
 def doctor(call: Call) -> int:
+    from holdfast import exposure
     from holdfast.config import without_password
 
     problems = [*call.memory.check(), *_of_clients(call), *_of_gateway(call)]
@@ -26,7 +27,11 @@ def doctor(call: Call) -> int:
     held = _held(call)
     store = call.memory.config.store
     where = without_password(store) if store else call.memory.home
-    report = {"quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems}
+    looked_at, total = exposure.looked_at(call.memory)
+    report = {
+        "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
+        "transcripts": {"bytes": total, "looked_at": looked_at},
+    }  # fmt: skip
     return call.answer(report, _tell_report, 1 if problems else 0)
 
 
@@ -53,15 +58,15 @@ def _of_clients(call: Call) -> list[Problem]:
 
 
 def _of_gateway(call: Call) -> list[Problem]:
-    """What is wrong with roles, agents and the audit; nothing is looked at where there is no home."""
+    """What is wrong with roles, agents and the audit; nothing is looked at where there is no home, or another machine's."""
     import os
 
     settings = call.memory.config
-    if not settings.enabled or not (settings.store or os.path.isdir(settings.home)):
+    if not settings.enabled or call.memory.home != settings.home or not (settings.store or os.path.isdir(settings.home)):
         return []
     from holdfast.porter import health
 
-    return health.problems(call.memory.config)
+    return health.problems(settings)
 
 
 def reindex(call: Call) -> int:
@@ -115,16 +120,15 @@ def bench(call: Call) -> int:
 
 
 def _tell_status(screen: Screen, status: Status) -> None:
-    hosted = "://" in status.shelf  # in a store, which has no files to tell the size of
-    made = f"{plural(status.passages, 'passage')}, {plural(status.facts, 'fact')}"
+    hosted = "://" in status.shelf  # in a store
     rows = [
         ("home", status.home), *([("store", status.shelf)] if hosted else []),
         ("project", status.project or "not looked up while memory is disabled"),
         ("session", status.session or "none"), ("agent", status.agent or "none"),
         ("enabled", "yes" if status.enabled else "no: memory is disabled"),
-        ("index", made if hosted else f"{size(status.index_bytes)}, {made}"),
-        *([] if hosted else [("ledger", size(status.ledger_bytes))]),
-        ("history", f"{plural(status.sessions, 'session')}, {plural(status.turns, 'turn')}"),
+        *_counted("index", (status.index_bytes, None), (status.passages, "passage"), (status.facts, "fact")),
+        *_counted("ledger", (status.ledger_bytes, None)),
+        *_counted("history", (status.sessions, "session"), (status.turns, "turn")),
         ("embedder", _embedder(status)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),
     ]  # fmt: skip
@@ -138,12 +142,17 @@ def _tell_status(screen: Screen, status: Status) -> None:
         screen.table(head, [_scope_row(one) for one in status.scopes], ("cyan", "", "", "", "", "", "", "dim"))
 
 
+def _counted(name: str, *amounts: tuple[int | None, str | None]) -> list[tuple[str, str]]:
+    """A row of sizes and counts, without those that were not told; no row if none was."""
+    told = [plural(count, noun) if noun else size(count) for count, noun in amounts if count is not None]
+    return [(name, ", ".join(told))] if told else []
+
+
 def _embedder(status: Status) -> str:
     """Which one is set, what keeps it from working, and what it has not seen yet."""
     if status.unusable:
         return f"{status.embedder}: {status.unusable}"
-    waiting = plural(status.waiting, "passage")
-    return f"{status.embedder}, {waiting} without vectors yet" if status.waiting else status.embedder
+    return f"{status.embedder}, {plural(status.waiting, 'passage')} without vectors yet" if status.waiting else status.embedder
 
 
 def _scope_row(one: ScopeStatus) -> tuple[str, ...]:
@@ -160,6 +169,10 @@ def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
         screen.aside("memory is disabled: only what can be seen without writing anything was looked at", "yellow")
     if report["quarantined"]:
         screen.aside(f"{plural(report['quarantined'], 'note')} in quarantine: `holdfast review`")
+    said = report["transcripts"]
+    if said["looked_at"] < said["bytes"]:
+        most = f"{said['looked_at'] >> 20:,} of {said['bytes'] >> 20:,} MiB"
+        screen.aside(f"of transcripts only the newest were looked through for secrets: {most}")
     if report["ok"]:
         screen.say(f"{screen.paint('all is well', 'green')} in {report['home']}")
     else:

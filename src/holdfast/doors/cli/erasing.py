@@ -112,6 +112,8 @@ def _tell_beyond_reach(screen: Screen, places: Iterable[str]) -> None:
 
 def _tell_restored(screen: Screen, note: Note) -> None:
     screen.say(f"{screen.paint('restored', 'green')} {screen.paint(note.key, 'bold')} in {note.scope}")
+    if note.quarantined:
+        screen.aside(f"in quarantine, and told to nobody before a person approves it: `holdfast review --approve {note.key}`")
 
 
 def _tell_session(screen: Screen, logged: Logged) -> None:

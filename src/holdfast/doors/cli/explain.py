@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 _MODELS = {"static": "static model", "sentence": "sentence model", "multi": "multilingual model"}
 MEANS = {
+    "bm25": "words in the text, the rarer the more",
     "bmd": "words in the text", "bmw": "words in it and the turn before", "bms": "words in the session",
     "big": "words side by side", "soft": "words of like meaning", "soft_sm": "words of like meaning in the session",
     "spk": "said by the person named", "ru": "said by the user", "ra": "said by the assistant", "fp": "said of oneself",

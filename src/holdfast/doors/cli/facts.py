@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def fact(call: Call) -> int:
     stated = call.memory.fact(
         call["subject"], call["label"], call["value"], many=bool(call["many"]), made_from=call["from"],
-        **call.given("on", "scope", "origin")
+        **call.given("on", "scope", "origin", "redact")
     )
     return call.answer(stated, _tell_stated)
 
@@ -31,6 +31,8 @@ def _tell_stated(screen: Screen, stated: FactSet) -> None:
     until = f", until {fact.valid_to}" if fact.valid_to else ""
     said = f"{named(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
     screen.say(f"{screen.paint(stated.action, style)} {one_line(said)} in {stated.note.scope}")
+    if stated.redacted:
+        screen.aside(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
     for old in stated.retired:
         screen.say("  " + screen.paint(one_line(f"retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
 

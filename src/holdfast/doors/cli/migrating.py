@@ -17,10 +17,13 @@ def migrate(call: Call) -> int:
     settings = call.settings()
     if not settings.store:
         raise UsageError("which database?", "Say it with --store postgresql://user@host/database, or set store.url")
-    from holdfast.postgres import migrate, newest
+    from holdfast.postgres import lacking_at, migrate, newest
 
     applied = migrate(settings.store, None if call.screen.json else lambda name: call.screen.aside(f"applied {name}"))
-    return call.answer({"applied": applied, "version": newest()}, _tell)
+    what, fix = lacking_at(settings.store)
+    if what and not call.screen.json:
+        call.screen.aside(f"search by meaning is off: {what}. {fix}", "yellow")
+    return call.answer({"applied": applied, "version": newest(), "without_vectors": what}, _tell)
 
 
 def _tell(screen: Screen, done: dict[str, Any]) -> None:

@@ -7,15 +7,15 @@ import sys
 
 from holdfast.doors.cli.call import confirm, must_ask, only_one
 from holdfast.doors.cli.screen import one_line, plural
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.note import Forgotten, Note
+    from holdfast.note import Forgotten, Note, Scope
     from holdfast.sweeping import Swept, Touched
-    from holdfast.tracing import Made, Saying, Step, Trace
+    from holdfast.tracing import Decision, Made, Saying, Step, Trace
 
 _KEYS = "[a]pprove  [r]eject  [e]dit  [s]kip  [q]uit"
 _END = "\x03\x04"  # Ctrl-C and Ctrl-D, where a terminal hands them on
@@ -23,15 +23,47 @@ _END = "\x03\x04"  # Ctrl-C and Ctrl-D, where a terminal hands them on
 
 def review(call: Call) -> int:
     only_one(call, "approve", "reject")
-    scope = call["scope"]
     if call["approve"]:
-        return call.answer(call.memory.approve(call["approve"], scope=scope), _tell_approved)
+        key, where, seen = _meant(call, call["approve"])
+        return call.answer(call.memory.approve(key, scope=where, expected=seen), _tell_approved)
     if call["reject"]:
-        return call.answer(call.memory.reject(call["reject"], scope=scope), _tell_rejected)
-    notes = call.memory.review(scope=scope)
+        key, where, seen = _meant(call, call["reject"])
+        return call.answer(call.memory.reject(key, scope=where, expected=seen), _tell_rejected)
+    notes = _waiting(call)
     if notes and not call.screen.json and call.screen.terminal and sys.stdin.isatty():
         return _one_by_one(call, notes)
-    return call.answer(notes, _tell_waiting)
+    if call["everywhere"]:
+        return call.answer(notes, _tell_everywhere)
+    return call.answer(notes, _tell_waiting if notes else lambda *_: _tell_nothing(call))
+
+
+def _waiting(call: Call) -> list[Note]:
+    return call.memory.review(scope=call["scope"], everywhere=bool(call["everywhere"]))
+
+
+def _meant(call: Call, name: str) -> tuple[str, str | Scope | None, str | None]:
+    """The note that is named: its key, where it is, and the version that waits. Everywhere a key may stand in many scopes:
+    then `SCOPE/KEY` says which one."""
+    if not call["everywhere"]:
+        return name, call["scope"], None
+    found = [note for note in _waiting(call) if name in (note.key, f"{note.scope}/{note.key}")]
+    if not found:
+        raise NotFound(f"no note {name!r} is in quarantine", "`holdfast review --everywhere` lists what waits")
+    if len(found) > 1:
+        names = ", ".join([f"{note.scope}/{note.key}" for note in found])
+        raise UsageError(f"{name!r} waits in several scopes", f"Say which one: {names}")
+    return found[0].key, found[0].scope, found[0].version
+
+
+def _tell_nothing(call: Call) -> None:
+    """That nothing waits here; a person is told what waits where they are not."""
+    try:
+        elsewhere = len(call.memory.review(everywhere=True))
+    except HoldfastError:  # not theirs to know, or a gateway that does not tell
+        elsewhere = 0
+    count = "1 note waits" if elsewhere == 1 else f"{elsewhere:,} notes wait"
+    more = f" here; {count} elsewhere: `holdfast review --everywhere`" if elsewhere else ""
+    call.screen.nothing(f"nothing is in quarantine{more}")
 
 
 def _one_by_one(call: Call, notes: list[Note]) -> int:
@@ -40,22 +72,22 @@ def _one_by_one(call: Call, notes: list[Note]) -> int:
     must_be_person(call.memory, "review notes")
     for number, note in enumerate(notes, 1):
         _tell_note(call.screen, note, f"{number} of {len(notes)}")
-        word = _asked(call.screen)
+        word = _asked(call)
         if word == "q":
             break
         try:
-            _do(call, note, word)
+            _do(call, note, word, note.scope if call["everywhere"] else note.scope.kind)
         except HoldfastError as error:  # the others can be decided all the same
             call.screen.aside(f"{error.message}. {error.fix}", "red")
-    call.screen.aside(f"{plural(len(call.memory.review(scope=call['scope'])), 'note')} left in quarantine")
+    call.screen.aside(f"{plural(len(_waiting(call)), 'note')} left in quarantine")
     return 0
 
 
-def _do(call: Call, note: Note, word: str) -> None:
+def _do(call: Call, note: Note, word: str, where: str | Scope | None = None) -> None:
     if word == "a":
-        _tell_approved(call.screen, call.memory.approve(note.key, scope=note.scope.kind, expected=note.version))
+        _tell_approved(call.screen, call.memory.approve(note.key, scope=where, expected=note.version))
     elif word == "r":
-        _tell_rejected(call.screen, call.memory.reject(note.key, scope=note.scope.kind))
+        _tell_rejected(call.screen, call.memory.reject(note.key, scope=where))
     elif word == "e":
         from holdfast.doors.cli.editing import edited
         from holdfast.doors.cli.notes import tell_stored
@@ -63,17 +95,17 @@ def _do(call: Call, note: Note, word: str) -> None:
         stored = edited(call, note)
         tell_stored(call.screen, stored)
         # left as it was, it was read all the same; what somebody wrote since was not
-        call.memory.approve(note.key, scope=note.scope.kind, expected=stored.note.version)
+        call.memory.approve(note.key, scope=where, expected=stored.note.version)
 
 
-def _asked(screen: Screen) -> str:
-    """One key, of those that mean something."""
-    screen.aside(_KEYS)
+def _asked(call: Call) -> str:
+    """One key, of those that mean something; what is somebody else's is not edited."""
+    call.screen.aside(_KEYS.replace("[e]dit  ", "") if call["everywhere"] else _KEYS)
     while True:
         word = _key().lower()
         if not word or word in _END:
             return "q"
-        if word in "aresq":
+        if word in ("arsq" if call["everywhere"] else "aresq"):
             return word
 
 
@@ -105,12 +137,22 @@ def _about(note: Note) -> str:
 
 
 def _tell_waiting(screen: Screen, notes: list[Note]) -> None:
+    _table(screen, [(note.key, note.scope.kind, note) for note in notes])
+    screen.aside("`holdfast review --approve KEY` lets one be told, `--reject KEY` forgets it")
+
+
+def _tell_everywhere(screen: Screen, notes: list[Note]) -> None:
+    """The same, with whose each is."""
     if not notes:
         screen.nothing("nothing is in quarantine")
         return
-    rows = [(note.key, note.scope.kind, note.source.trusted, note.updated[:10], note.text[:400]) for note in notes]
+    _table(screen, [(note.key, str(note.scope), note) for note in notes])
+    screen.aside("`holdfast review --everywhere --approve KEY` lets one be told, `--reject KEY` forgets it")
+
+
+def _table(screen: Screen, notes: list[tuple[str, str, Note]]) -> None:
+    rows = [(key, scope, note.source.trusted, note.updated[:10], note.text[:400]) for key, scope, note in notes]
     screen.table(("KEY", "SCOPE", "TRUST", "UPDATED", "TEXT"), rows, ("bold", "cyan", "yellow", "dim", ""))
-    screen.aside("`holdfast review --approve KEY` lets one be told, `--reject KEY` forgets it")
 
 
 def _tell_approved(screen: Screen, note: Note) -> None:
@@ -139,8 +181,14 @@ def _tell_trace(screen: Screen, trace: Trace) -> None:
     if trace.led_to:
         screen.say(screen.paint("led to", "dim"))
         _tell_made(screen, trace.led_to, 1)
-    decided = [f"{one.time}  {one.action}" for one in trace.decisions]
+    decided = [f"{one.time}  {_decision(one, trace.note)}" for one in trace.decisions]
     _tell_lines(screen, "decided", decided)
+
+
+def _decision(one: Decision, note: Note) -> str:
+    """What was decided; of another note, whose words this one says, also of which."""
+    where, key = one.detail.get("scope", ""), one.detail.get("key", "")
+    return one.action if (where, key) == (str(note.scope), note.key) else f"{one.action}: {where} {key}"
 
 
 def _tell_saying(screen: Screen, saying: Saying) -> None:
@@ -185,7 +233,7 @@ def forget_source(call: Call) -> int:
     how = {"revert": bool(call["revert"]), "everywhere": bool(call["everywhere"])}
     if not call["dry_run"] and must_ask(call):
         would = call.memory.forget_source(call["source"], dry_run=True, **how)
-        if would.forgotten or would.reverted:
+        if (would.forgotten or would.reverted) and not would.refused:
             if not call.screen.json:
                 _tell_swept(call.screen, would)
             count = plural(len(would.forgotten) + len(would.reverted), "note")
@@ -195,11 +243,13 @@ def forget_source(call: Call) -> int:
 
 
 def _tell_swept(screen: Screen, swept: Swept) -> None:
-    would = "would be " if swept.dry_run else ""
+    would = "not " if swept.refused else "would be " if swept.dry_run else ""
     parts = (
         (f"{would}forgotten", swept.forgotten), (f"{would}taken back", swept.reverted), ("only before", swept.older),
         ("put away", swept.binned),
     )  # fmt: skip
+    if swept.refused:
+        screen.aside(f"nothing would be done: {swept.refused}", "yellow")
     rows = [(what, *_row(one)) for what, some in parts for one in some]
     if rows:
         screen.table(("", "KEY", "SCOPE", "BY WAY OF", "CLEAN UNTIL"), rows, ("bold", "bold", "cyan", "", "dim"))
@@ -207,10 +257,10 @@ def _tell_swept(screen: Screen, swept: Swept) -> None:
         screen.nothing(f"nothing here came from {swept.source}")
     if any(one.clean for one in swept.forgotten):
         screen.aside("--revert stores the last text that did not come from it again, instead of forgetting the note")
-    for one in swept.binned:  # nothing keeps anybody from restoring it
+    for one in swept.binned:
         screen.aside(f"{one_line(one.path)} can be restored: `holdfast purge {one.key}` removes it for good", "yellow")
     if swept.restorable_until:
-        screen.aside(f"until {swept.restorable_until[:10]}, `holdfast restore KEY` brings one back")
+        screen.aside(f"until {swept.restorable_until[:10]}, `holdfast restore KEY` brings one back, in quarantine")
     for path in swept.transcripts:
         session = path.rpartition("/")[2].removesuffix(".jsonl")
         screen.aside(f"what was said stands in {path}: `holdfast purge --session {session}` removes it", "yellow")

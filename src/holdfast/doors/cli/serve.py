@@ -25,6 +25,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def serve(call: Call) -> int:
     """Until it is told to stop."""
     gc.enable()  # a process that stays needs what one command does without
+    from holdfast.doors.cli.remote import say_where
     from holdfast.doors.http import serve as server
     from holdfast.doors.http.logs import Logs
 
@@ -38,6 +39,8 @@ def serve(call: Call) -> int:
     workers = call["workers"] if call["workers"] is not None else 1
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(f"{workers} workers", f"Give 1 to {_MOST_WORKERS}")
+
+    say_where(call, call.settings())
 
     def ready(where: str) -> None:
         _tell(call, where, _first_token(call))

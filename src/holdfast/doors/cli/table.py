@@ -122,7 +122,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
             options=(
                 Option("--on", "DATE", "since when; otherwise today"),
-                Option("--many", "", "beside the values it has, not in their place"), _SCOPE, _ORIGIN, _FROM,
+                Option("--many", "", "beside the values it has, not in their place"), _SCOPE, _ORIGIN, _FROM, _REDACT,
             ),
             example="holdfast fact Telegram status enabled --on 2026-03-27",
         ),
@@ -399,8 +399,10 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command("status", "care:status", "where memory for this folder lives and how much there is", example="holdfast status"),
         Command(
             "review", "reviewing:review", "what waits for a person before it is told: approve, reject or edit it",
-            options=(Option("--approve", "KEY", "let it be told"), Option("--reject", "KEY", "forget it"), _SCOPED),
-            example="holdfast review",
+            options=(
+                Option("--approve", "KEY", "let it be told"), Option("--reject", "KEY", "forget it"), _SCOPED,
+                Option("--everywhere", "", "of every agent, project and session"),
+            ), example="holdfast review",
         ),
         Command(
             "trace", "reviewing:trace", "where a note came from, to whom it was told, what was made from it", args=(_KEY,),

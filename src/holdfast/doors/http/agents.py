@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import dates
-from holdfast.doors.http.done import CURSOR, LIMIT, cursor, page_asked
+from holdfast.doors.http.done import BY_NUMBER, cursor, page_asked
 from holdfast.doors.http.once import ALL, Again
 from holdfast.doors.http.problem import without_home
-from holdfast.doors.http.route import NDJSON, NOWHERE, Asked, Lines, Reply, Route
+from holdfast.doors.http.route import NDJSON, NOWHERE, PAGE, Asked, Lines, Reply, Route
 from holdfast.doors.http.schema import answer, fields, number, page_of, ref, rows, text
 from holdfast.errors import Conflict
 from holdfast.ledger import verify as chain
@@ -28,11 +28,13 @@ _SHOWN = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    return {"agents": [_told(agent) for agent in asked.porter.agents()]}
+    limit, last = asked.page
+    found = [agent for agent in asked.porter.agents() if agent.name > last]
+    return {"agents": [_told(agent) for agent in found[:limit]], "next": found[limit - 1].name if len(found) > limit else None}
 
 
 def add(asked: Asked) -> Reply:
-    agent, token = asked.porter.add(asked["name"], asked["role"], asked.given.get("days"), recorded=True)
+    agent, token = asked.porter.add(asked["name"], asked["role"], asked.given.get("days"), permit=asked.permit)
     return Reply({"agent": agent.name, "role": agent.role, "token": token}, 201)
 
 
@@ -47,14 +49,14 @@ _ONCE = Again(lambda body: {"agent": body["agent"]}, _shown_once)
 
 def rotate(asked: Asked) -> dict[str, Any]:
     given = asked.only("days", "grace_hours")
-    agent, token = asked.porter.rotate(asked["name"], **given, recorded=True)
+    agent, token = asked.porter.rotate(asked["name"], **given, permit=asked.permit)
     return {"agent": agent.name, "role": agent.role, "token": token}
 
 
 def revoke(asked: Asked) -> dict[str, Any]:
     if asked["name"] == asked.caller.agent:
-        raise Conflict("nobody shuts themselves out over HTTP", f"`holdfast agent revoke {asked.caller.agent}` does")
-    return _told(asked.porter.revoke(asked["name"], recorded=True))
+        raise Conflict("nobody shuts themselves out over HTTP", "Ask with the token of another who may manage agents")
+    return _told(asked.porter.revoke(asked["name"], permit=asked.permit))
 
 
 def roles(asked: Asked) -> dict[str, Any]:
@@ -91,24 +93,24 @@ def _told(agent: Agent) -> dict[str, Any]:
 
 ROUTES = (
     Route(
-        "GET", "/agents", "agents.manage", list_, "every agent with its role and the public parts of its tokens", NOWHERE,
-        answers=answer(agents=rows(_AGENT)),
+        "GET", "/agents", "agents.manage", list_, "every agent with its role and the public parts of its tokens, by name",
+        NOWHERE, {**PAGE, "cursor": _NAME}, answers=page_of(_AGENT, "agents"),
     ),
     Route(
         "POST", "/agents", "agents.manage", add, "let an agent in; its token is shown this once", NOWHERE,
         takes=fields({"name": _NAME, "role": text("Its role.", minLength=1, maxLength=100), "days": _DAYS}, "name", "role"),
         answers=_WITH_TOKEN, status=201, example={"name": "reviewer", "role": "code-review-engineer"}, shows=_SHOWN,
-        again=_ONCE,
+        again=_ONCE, permits=True,
     ),
     Route(
         "POST", "/agents/{name}/token", "agents.manage", rotate, "a new token for an agent; the old one ends", NOWHERE,
         {"name": _NAME},
         takes=fields({"days": _DAYS, "grace_hours": number("How long the old one stays good.", 0, 8760)}),
-        answers=_WITH_TOKEN, example={"grace_hours": 24}, shows=_SHOWN, again=_ONCE,
+        answers=_WITH_TOKEN, example={"grace_hours": 24}, shows=_SHOWN, again=_ONCE, permits=True,
     ),
     Route(
         "DELETE", "/agents/{name}", "agents.manage", revoke, "end every token of an agent, at once; what it kept stays",
-        NOWHERE, {"name": _NAME}, answers=_AGENT, again=ALL,
+        NOWHERE, {"name": _NAME}, answers=_AGENT, again=ALL, permits=True,
     ),
     Route(
         "GET", "/roles", "roles.read", roles, "every role, and those whose file cannot be read", NOWHERE,
@@ -119,7 +121,7 @@ ROUTES = (
         {
             "agent": _NAME, "action": text("Only this action.", *ACTIONS), "outcome": text("Only so.", "allowed", "denied"),
             "since": text("From this moment on.", minLength=1), "until": text("Before this moment.", minLength=1),
-            "limit": LIMIT, "cursor": CURSOR,
+            **BY_NUMBER,
         },
         answers=page_of(ref(Entry), "audit"),
     ),

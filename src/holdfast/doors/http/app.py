@@ -15,10 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-import anyio
-import anyio.to_thread
-
 from holdfast.doors.http import bulk, mcp, once, problem, reading, showing
+from holdfast.doors.http.aside import Aside
 from holdfast.doors.http.gateway import Gateway, Whose
 from holdfast.doors.http.hosts import Hosts, preflight
 from holdfast.doors.http.limits import Crowd, Rates
@@ -39,6 +37,7 @@ Send = Callable[[Message], Awaitable[None]]
 _WHOSE = ("project", "session")
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
+_ONCE = "Leave it out of the query and the body"
 _MORE_THREADS = 16  # to find out who asks, while all who may be answered are
 
 
@@ -54,7 +53,7 @@ class App:
         self._routes = Routes()
         self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
         self._logs = logs or Logs(None)
-        self._threads = anyio.CapacityLimiter(settings.serve_at_once + _MORE_THREADS)
+        self._aside = Aside(settings.serve_at_once + _MORE_THREADS)
         self._mcp = mcp.Mounted(gateway, hosts, origins, self._logs)
         self._life = AsyncExitStack()
 
@@ -154,10 +153,6 @@ class App:
         reading.declared(request.headers, most)
         return await reading.body(receive, most)
 
-    async def _aside(self, work: Callable[[], Any]) -> Any:
-        """Whatever touches files: in a thread, and to its end, whoever hangs up meanwhile."""
-        return await anyio.to_thread.run_sync(work, limiter=self._threads)
-
     # --- in the thread ------------------------------------------------------------------------------------------------
 
     def _done(self, found: Found, request: Request, caller: Caller, data: bytes) -> Reply:
@@ -166,9 +161,11 @@ class App:
         route = found.route
         with self.crowd.work(), ExitStack() as stack:
             given, wrong = _given(route, request, found.places, data)
-            asked = self.asked(route, request, caller, given, stack)
-            if wrong is not None:
+            if wrong is not None:  # where it was to go may stand in what cannot be read
+                scope, about = _scope_of_head(found, request), _about(route, found.places)
+                self.gateway.porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
                 raise wrong
+            asked = self.asked(route, request, caller, given, stack)
             _must_fit(route.shape, given)
             reply = once.run(asked, route.again, _head(request) + data)
             if isinstance(reply.body, Lines):
@@ -180,7 +177,11 @@ class App:
         """The request, once the porter has let it pass; the decision is written down either way."""
         scope = _scope(route, given)
         porter = self.gateway.porter
-        porter.allow(caller, route.action, scope, route=route.name, request=request.id, **_about(route, given))
+        about, permit = {"route": route.name, "request": request.id, **_about(route, given)}, None
+        if route.permits:
+            permit = stack.enter_context(porter.permit(caller, route.action, scope, **about))
+        else:
+            porter.allow(caller, route.action, scope, **about)
         whose = self._whose(route, request, caller, given)
         whose.must_name(scope)
         sees = porter.role(caller.role).scopes
@@ -191,7 +192,7 @@ class App:
                 lent.append(stack.enter_context(self.gateway.lend(caller, whose, sees)))
             return lent[0]
 
-        return Asked(route, self.gateway, caller, request.id, given, request.headers, memory, whose)
+        return Asked(route, self.gateway, caller, request.id, given, request.headers, memory, whose, permit)
 
     def _whose(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Whose:
         """Whose memory is meant. Who may let agents in and out could give themselves any agent's token: they may name one."""
@@ -246,8 +247,7 @@ class App:
             try:
                 await route.verb(asked, once_, reading.pieces(receive, bulk.MOST_BYTES), answering, self._aside)
             except BaseException as error:
-                with anyio.CancelScope(shield=True):
-                    await self._aside(partial(once_.drop, error))
+                await self._aside(partial(once_.drop, error))
                 raise
 
     # --- beginning and end --------------------------------------------------------------------------------------------
@@ -260,7 +260,8 @@ class App:
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._life.aclose()
-                await anyio.to_thread.run_sync(self.gateway.close)
+                await self._aside(self.gateway.close)
+                self._aside.end()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -337,7 +338,7 @@ def _given(route: Route, request: Request, places: dict[str, str], data: bytes) 
     clash = [name for name in places if name in given]
     if clash:
         detail = [{"pointer": f"/{name}", "detail": "stands in the path already"} for name in clash]
-        return {**given, **places}, Problem("invalid_request", "a field of the path is given again", errors=detail)
+        return {**given, **places}, Problem("invalid_request", "a field of the path is given again", _ONCE, errors=detail)
     return {**given, **places}, None
 
 

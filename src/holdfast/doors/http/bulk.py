@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.doors.http import problem
 from holdfast.doors.http.notes import CONTENT, KEY, REDACT
 from holdfast.doors.http.once import ALL, REPLAYED, Streamed
-from holdfast.doors.http.reading import must_be_small
+from holdfast.doors.http.reading import must_be_small, once_each
 from holdfast.doors.http.route import EVERYWHERE, NDJSON, SCOPED, WRITE, Asked, Lines, Reply, Route
 from holdfast.doors.http.schema import fields, flag, text
 from holdfast.doors.mcp.verbs import ORIGINS
@@ -133,7 +133,7 @@ def parsed(number: int, line: bytes, most: str = _IMPORT) -> dict[str, Any]:
     """A line as a note. It may say that it is worth less than what brings it, never that it is worth more."""
     try:
         must_be_small(line)
-        row = json.loads(line.decode("utf-8"))
+        row = json.loads(line.decode("utf-8"), object_pairs_hook=once_each)
     except problem.Problem as error:
         raise problem.Problem(error.code, f"line {number}: {error.detail}", error.fix) from None
     except (ValueError, RecursionError):

@@ -9,6 +9,7 @@ from holdfast.doors.http.once import ALL, Again
 from holdfast.doors.http.route import NOWHERE, Asked, Route
 from holdfast.doors.http.schema import answer, fields, flag, ref, rows, text
 from holdfast.note import Note
+from holdfast.porter import health
 
 _CARE = "home.care"
 _PROBLEM = answer(
@@ -21,8 +22,9 @@ _REASONS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 def check(asked: Asked) -> dict[str, Any]:
     """Where the home stands on the server's disk is nobody's business."""
-    home = asked.gateway.home
-    found = [one.as_dict() for one in asked.memory.check()]
+    home, settings = asked.gateway.home, asked.gateway.config_of(asked.caller)
+    whole = settings == asked.gateway.config()
+    found = [one.as_dict() for one in (*asked.memory.check(), *health.found(asked.porter, whole))]
     return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
 
 
@@ -52,7 +54,7 @@ _RETAINED = Again(lambda body: {"archived": [_wordless(one) for one in body["arc
 
 ROUTES = (
     Route(
-        "GET", "/v1/check", _CARE, check, "what is wrong with the home, and the command that mends each thing", NOWHERE,
+        "GET", "/v1/check", _CARE, check, "what is wrong with the home, its roles and its audit, and what mends it", NOWHERE,
         answers=answer(problems=rows(_PROBLEM)), shows={"problems": []}, does=("check",),
     ),
     Route(

@@ -68,7 +68,7 @@ def _memory(asked: Asked, whom: Caller, role: Role) -> dict[str, Any]:
     asked.gateway.porter.allow(asked.caller, READ, "agent", route=asked.route.name, request=asked.id, **named)
     reason = why_not(role, READ, "agent")  # what the agent itself may not read it is not told either
     if reason:
-        raise Denied(f"{whom.agent} may not {READ}: {reason}")
+        raise Denied(f"{whom.agent} may not {READ}: {reason}", "Give it a role that may; `holdfast role list` shows them")
     budget = asked.given.get("budget", _BUDGET)
     wide = {"brief_entries": _ENTRIES, "brief_scope_chars": budget, "brief_total_chars": budget}
     settings = asked.gateway.config_of(asked.caller).replace(**wide)
@@ -81,7 +81,7 @@ def _hand_over(asked: Asked, told: dict[str, Any]) -> None:
     """Once: whoever takes it may have begun with it, even if no answer came."""
     settings = asked.gateway.config_of(asked.caller)
     if not settings.webhook:
-        raise UsageError("no webhook is set here", "Set dispatch.webhook, or ask for it with to: caller")
+        raise UsageError("no webhook is set here", "Ask for it with to: caller, or have dispatch.webhook set")
     place = Place(settings.webhook, "the webhook", settings.webhook_key, _SECONDS)
     whose = {"X-Holdfast-Tenant": settings.tenant} if settings.store else {}
     answered = place.ask("POST", "", told, {"Idempotency-Key": _key(asked, told), **whose})

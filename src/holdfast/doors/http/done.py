@@ -6,16 +6,15 @@ from typing import Any
 
 from holdfast import dates, guard
 from holdfast.doors.http.once import ALL
-from holdfast.doors.http.route import NOWHERE, Asked, Reply, Route
-from holdfast.doors.http.schema import answer, fields, number, page_of, text
+from holdfast.doors.http.route import NOWHERE, PAGE, Asked, Reply, Route
+from holdfast.doors.http.schema import answer, fields, page_of, text
 from holdfast.errors import UsageError
 from holdfast.ledger.done import Deed
 from holdfast.note import stamp
 
 KIND = text("What sort of work.", pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
 SUBJECT = text("What it was done to.", minLength=1, maxLength=500)
-LIMIT = number("So many; otherwise 50.", 1, 500)
-CURSOR = text("Where the page before ended.", pattern="^[0-9]{1,18}$")
+BY_NUMBER = {**PAGE, "cursor": text("Where the page before ended.", pattern="^[0-9]{1,18}$")}
 _DEED = answer(kind={"type": "string"}, subject={"type": "string"}, time={"type": "string"})
 
 
@@ -40,7 +39,8 @@ def record(asked: Asked) -> Reply:
 
 def page_asked(asked: Asked) -> dict[str, Any]:
     """The page that is asked for, as the ledger's lists take it."""
-    return {"limit": asked.given.get("limit", 50), "before": int(asked["cursor"]) if "cursor" in asked.given else None}
+    limit, cursor = asked.page
+    return {"limit": limit, "before": int(cursor) if cursor else None}
 
 
 def cursor(following: int | None) -> str | None:
@@ -61,7 +61,7 @@ def _told(deed: Deed) -> dict[str, str]:
 ROUTES = (
     Route(
         "GET", "/done", "done.read", list_, "what the caller's agent has done, newest first", NOWHERE,
-        {"kind": KIND, "limit": LIMIT, "cursor": CURSOR}, answers=page_of(_DEED, "done"),
+        {"kind": KIND, **BY_NUMBER}, answers=page_of(_DEED, "done"),
     ),
     Route(
         "GET", "/done/exists", "done.read", exists, "whether the caller's agent has done it", NOWHERE,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.doors.http.notes import AS_OF, MADE_FROM
+from holdfast import guard, paging
+from holdfast.doors.http.notes import AS_OF, MADE_FROM, REDACT
 from holdfast.doors.http.once import Again, as_it_stands, ids
-from holdfast.doors.http.route import EVERYWHERE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
-from holdfast.doors.http.schema import answer, fields, flag, number, ref, rows, text
+from holdfast.doors.http.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
+from holdfast.doors.http.schema import answer, fields, flag, number, page_of, ref, rows, text
 from holdfast.doors.mcp.verbs import ORIGINS
 from holdfast.graph import Edge, Graph
 from holdfast.note import Fact, FactSet
@@ -17,31 +18,33 @@ _LABEL = text("Which property of it.", minLength=1, maxLength=200)
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    found = asked.memory.facts(asked.given.get("subject"), **asked.only("label", "as_of", "scope", "history"))
-    return {"facts": [fact.as_dict() for fact in found]}
+    found, following = paging.facts(asked.memory, *asked.page, **asked.only("subject", "label", "as_of", "scope", "history"))
+    return {"facts": [fact.as_dict() for fact in found], "next": following}
 
 
 def state(asked: Asked) -> Reply:
     stated = asked.memory.fact(
-        asked["subject"], asked["label"], asked["value"], **asked.only("on", "many", "scope", "origin", "made_from")
+        asked["subject"], asked["label"], asked["value"], **asked.only("on", "many", "scope", "origin", "made_from", "redact")
     )
     return Reply(stated.as_dict(), 201 if stated.action == "created" else 200)
 
 
 def _kept(body: dict[str, Any]) -> dict[str, Any]:
     days = [one["valid_from"] for one in body["retired"]]
-    return {"action": body["action"], **ids(body["note"]), "from": body["fact"]["valid_from"], "retired": days}
+    told = {"action": body["action"], "redacted": body["redacted"]}
+    return {**told, **ids(body["note"]), "from": body["fact"]["valid_from"], "retired": days}
 
 
 def _stated_before(asked: Asked, kept: dict[str, Any]) -> Any:
     """The same answer as the first time, from the lines as they stand now; where they are gone, from the request."""
-    note = as_it_stands(asked, kept)
-    lines = asked.memory.facts(asked["subject"], label=asked["label"], scope=kept["scope"], history=True)
-    said = [one for one in lines if one.value == asked["value"] and one.valid_from == kept["from"]]
+    note, redacted = as_it_stands(asked, kept), tuple(kept.get("redacted", ()))
+    subject, label, value, _ = guard.fact(asked["subject"], asked["label"], asked["value"], bool(redacted))
+    lines = asked.memory.facts(subject, label=label, scope=kept["scope"], history=True)
+    said = [one for one in lines if one.value == value and one.valid_from == kept["from"]]
     if not said:
-        said = [Fact(asked["subject"], asked["label"], asked["value"], kept["from"], scope=note.scope)]
+        said = [Fact(subject, label, value, kept["from"], scope=note.scope)]
     retired = [one for one in lines if one.valid_from in kept["retired"] and one != said[0]]
-    return FactSet(kept["action"], said[0], tuple(retired), note).as_dict()
+    return FactSet(kept["action"], said[0], tuple(retired), note, redacted).as_dict()
 
 
 _STATED_AGAIN = Again(_kept, _stated_before)
@@ -58,12 +61,12 @@ def path(asked: Asked) -> dict[str, Any]:
 
 ROUTES = (
     Route(
-        "GET", "/v1/facts", READ, list_, "what is stated, now or as of a day", EVERYWHERE,
+        "GET", "/v1/facts", READ, list_, "what is stated, now or as of a day, by subject and label", EVERYWHERE,
         {
             "subject": _SUBJECT, "label": _LABEL, "as_of": AS_OF, "scope": SCOPED,
-            "history": flag("Everything that ever was stated."),
+            "history": flag("Everything that ever was stated."), **PAGE,
         },
-        answers=answer(facts=rows(ref(Fact))), does=("facts",),
+        answers=page_of(ref(Fact), "facts"), does=("facts",),
     ),
     Route(
         "POST", "/v1/facts", WRITE, state, "state a dated fact; the one it replaces is struck through and kept", "project",
@@ -72,7 +75,7 @@ ROUTES = (
                 "subject": _SUBJECT, "label": _LABEL,
                 "value": text("Its value; [[Name]] links to another subject.", minLength=1),
                 "on": text("Since when, a day; otherwise today."), "many": flag("Beside the values it has."), "scope": SCOPE,
-                "origin": text("Where the agent has it from.", *ORIGINS), "made_from": MADE_FROM,
+                "origin": text("Where the agent has it from.", *ORIGINS), "made_from": MADE_FROM, "redact": REDACT,
             },
             "subject", "label", "value",
         ),

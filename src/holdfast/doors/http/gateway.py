@@ -109,7 +109,9 @@ class Gateway:
 
     def _begin(self, missed: Missed | None = None) -> None:
         """By the settings as they are now."""
-        self._config = config.load(self.home).replace(project=None, session=None, agent=None, client=None, **self.given)
+        self._config = config.load(self.home).replace(
+            project=None, session=None, agent=None, client=None, together=True, **self.given
+        )
         self._porter, self._ledgers = Porter(self._config, missed=missed), Ledgers(self._config)
         self._glance = Ledgers(self._config, _GLANCE_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be written down are logged here

@@ -7,6 +7,8 @@ from holdfast.doors.http.problem import Problem
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MAY_SEND = "authorization, content-type, idempotency-key, if-match, if-none-match, x-holdfast-project, x-holdfast-session"
+_NAMES = "Ask by a name of its own; whoever runs it gives it others with --allow-host NAME"
+_PAGES = "Whoever runs this gateway lets pages ask with --allow-origin ORIGIN"
 _MAY_READ = "etag, retry-after, x-request-id, idempotency-replayed"
 
 
@@ -22,13 +24,13 @@ class Hosts:
         may read the answer, if its origin was named."""
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or not self._is_host(hosts[0].decode("latin-1")):
-            raise Problem("wrong_host", "this server does not go by that name", "Start it with --allow-host NAME")
+            raise Problem("wrong_host", "this server does not go by that name", _NAMES)
         names = [name for name, _ in headers if name.startswith(b"x-holdfast-")]
         if len(names) != len(set(names)):
             raise Problem("invalid_request", "a header that says whose memory is meant comes twice", "Send it once")
         pages = [value.decode("latin-1") for name, value in headers if name == b"origin"]
         if len(pages) > 1 or not all(self._is_named(page) or _is_own(page, hosts[0].decode("latin-1")) for page in pages):
-            raise Problem("wrong_origin", "pages of that origin may not ask", "Start it with --allow-origin ORIGIN")
+            raise Problem("wrong_origin", "pages of that origin may not ask", _PAGES)
         if not pages or not self._is_named(pages[0]):
             return {}
         return {"access-control-allow-origin": pages[0], "access-control-expose-headers": _MAY_READ, "vary": "Origin"}

@@ -47,7 +47,7 @@ class Logs:
 
 class Servers(logging.Handler):
     """What the server below us and the libraries have to say, in the same form. Only the kind of an error, and of others than
-    the server no words at all, since those may be anybody's."""
+    the server and ourselves no words at all, since those may be anybody's."""
 
     def __init__(self, logs: Logs) -> None:
         super().__init__()
@@ -55,6 +55,7 @@ class Servers(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
-        words = {"message": record.getMessage()[:200]} if record.name.startswith("uvicorn") else {"logger": record.name}
+        known = record.name.startswith(("uvicorn", "holdfast"))
+        words = {"message": record.getMessage()[:200]} if known else {"logger": record.name}
         told = {"trouble": kind.__name__} if kind else words
         self._logs.say(record.levelname.lower(), event="server", **told)

@@ -7,8 +7,8 @@ from typing import Any
 from holdfast import paging
 from holdfast.doors.http.once import ALL, NOTE, Again, as_it_stands, ids, noted
 from holdfast.doors.http.problem import Problem
-from holdfast.doors.http.route import EVERYWHERE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
-from holdfast.doors.http.schema import answer, fields, flag, number, page_of, ref, rows, text
+from holdfast.doors.http.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
+from holdfast.doors.http.schema import answer, fields, flag, page_of, ref, rows, text
 from holdfast.doors.mcp.verbs import ORIGINS
 from holdfast.errors import Conflict, NotFound
 from holdfast.note import SCOPES, TYPES, Binned, Forgotten, Note, Stored, Version
@@ -54,12 +54,7 @@ _STORED = {"action": "created", "note": _NOTE, "redacted": []}
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    if "source" in asked.given:
-        found = asked.memory.list(**asked.only("source", "scope", "type", "tags"))
-        return {"notes": [note.as_dict() for note in found], "next": None}
-    notes, following = paging.page(
-        asked.memory, asked.given.get("limit", 50), asked.given.get("cursor", ""), **asked.only("scope", "type", "tags")
-    )
+    notes, following = paging.page(asked.memory, *asked.page, **asked.only("scope", "type", "tags", "source"))
     return {"notes": [note.as_dict() for note in notes], "next": following}
 
 
@@ -98,7 +93,8 @@ def forget(asked: Asked) -> dict[str, Any]:
 
 
 def history(asked: Asked) -> dict[str, Any]:
-    return {"versions": [one.as_dict() for one in asked.memory.history(asked["key"], scope=asked["scope"])]}
+    found, following = paging.versions(asked.memory, asked["key"], *asked.page, scope=asked["scope"])
+    return {"versions": [one.as_dict() for one in found], "next": following}
 
 
 def restore(asked: Asked) -> Reply:
@@ -111,7 +107,8 @@ def clear(asked: Asked) -> dict[str, Any]:
 
 
 def trash(asked: Asked) -> dict[str, Any]:
-    return {"trash": [one.as_dict() for one in asked.memory.trash(**asked.only("scope"))]}
+    found, following = paging.binned(asked.memory, *asked.page, **asked.only("scope"))
+    return {"trash": [one.as_dict() for one in found], "next": following}
 
 
 def told(stored: Stored) -> Reply:
@@ -162,8 +159,7 @@ ROUTES = (
         "GET", "/v1/notes", READ, list_, "the notes you may see, newest first, pinned ones before", EVERYWHERE,
         {
             "scope": SCOPED, "type": text("Only of this type.", *TYPES), "tags": TAGS,
-            "source": text("Only what came from it, be it by way of other notes; all on one page.", minLength=1),
-            "limit": number("So many; otherwise 50.", 1, 500), "cursor": text("Where the page before ended.", minLength=1),
+            "source": text("Only what came from it, be it by way of other notes.", minLength=1), **PAGE,
         },
         answers=page_of(ref(Note), "notes"), shows={"notes": [_NOTE], "next": None}, does=("list",),
     ),
@@ -197,8 +193,8 @@ ROUTES = (
         },
     ),
     Route(
-        "GET", "/v1/notes/{scope}/{key}/history", READ, history, "every version of a note, newest first", "project", IN,
-        answers=answer(versions=rows(ref(Version))), does=("history",),
+        "GET", "/v1/notes/{scope}/{key}/history", READ, history, "every version of a note, newest first", "project",
+        {**IN, **PAGE}, answers=page_of(ref(Version), "versions"), does=("history",),
     ),
     Route(
         "POST", "/v1/notes/{scope}/{key}/restore", WRITE, restore, "bring back what was forgotten or archived", "project", IN,
@@ -211,7 +207,7 @@ ROUTES = (
         shows={"cleared": 3, "beyond_reach": []},
     ),
     Route(
-        "GET", "/v1/trash", READ, trash, "what was forgotten or archived and can be restored", EVERYWHERE, {"scope": SCOPED},
-        answers=answer(trash=rows(ref(Binned))), does=("trash",),
+        "GET", "/v1/trash", READ, trash, "what was forgotten or archived and can be restored", EVERYWHERE,
+        {"scope": SCOPED, **PAGE}, answers=page_of(ref(Binned), "trash"), does=("trash",),
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import json
 import traceback
 from typing import Any
 
-from holdfast import errors
+from holdfast import advice, errors
 from holdfast.errors import HoldfastError
 from holdfast.guard import withheld
 
@@ -16,7 +16,7 @@ TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "no_route": (404, "There is no such route"),
     "wrong_method": (405, "The route knows other methods"),
     "too_slow": (408, "The body took too long to come"),
-    "precondition": (412, "The note is not the version you named"),
+    "precondition": (412, "The note is not as If-Match or If-None-Match says"),
     "too_deep": (413, "The JSON is nested too deeply"),
     "wrong_type": (415, "The body is of another kind than the route reads"),
     "wrong_host": (421, "The request names a host that this server does not go by"),
@@ -28,6 +28,7 @@ TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
 }
 
 
+_HIS_TO_MEND = ("config", "damaged", "disabled", "disk", "trouble")  # of who runs the gateway, whoever asks
 SOMEBODY_PURGED = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
 
@@ -93,8 +94,11 @@ def _headers(error: HoldfastError) -> dict[str, str]:
 
 
 def _body(status: int, code: str, title: str, detail: str, fix: str, request_id: str) -> dict[str, Any]:
-    said = {"type": f"/problems/{code}", "title": title, "status": status, "detail": detail, "code": code}
-    return {**said, "fix": fix, "request_id": request_id}
+    """Whoever asks over HTTP may have no command line, and no hands on the gateway's machine."""
+    whose = "Whoever runs this gateway: " if fix and code in _HIS_TO_MEND else ""
+    told, todo = advice.as_request(detail), whose + advice.as_request(fix)
+    said = {"type": f"/problems/{code}", "title": title, "status": status, "detail": told, "code": code}
+    return {**said, "fix": todo, "request_id": request_id}
 
 
 def _of_errors(kind: type[HoldfastError]) -> dict[str, tuple[int, str]]:

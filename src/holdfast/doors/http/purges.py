@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast import paging
 from holdfast.doors.http.notes import IN
 from holdfast.doors.http.once import Again
-from holdfast.doors.http.route import EVERYWHERE, Asked, Route
-from holdfast.doors.http.schema import answer, fields, flag, ref, rows, text
+from holdfast.doors.http.route import EVERYWHERE, PAGE, Asked, Route
+from holdfast.doors.http.schema import fields, flag, page_of, ref, text
 from holdfast.errors import NotFound, Refused
 from holdfast.note import Receipt
 
@@ -32,12 +33,13 @@ def anything(asked: Asked) -> dict[str, Any]:
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    return {"receipts": [one.as_dict() for one in asked.memory.receipts() if _is_theirs(asked, one)]}
+    found, following = paging.receipts(asked.memory, *asked.page)
+    return {"receipts": [one.as_dict() for one in found], "next": following}
 
 
 def get(asked: Asked) -> dict[str, Any]:
-    found = asked.memory.receipts(asked["id"])[:1]
-    if not found or not _is_theirs(asked, found[0]):
+    found = asked.memory.receipts(asked["id"])
+    if not found:  # memory is switched off
         raise NotFound("no such receipt", "GET /v1/receipts lists those you may see")
     return found[0].as_dict()
 
@@ -52,11 +54,6 @@ def _told_again(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
 
 
 _AGAIN = Again(_kept, _told_again)
-
-
-def _is_theirs(asked: Asked, receipt: Receipt) -> bool:
-    """A person sees every receipt; any other caller those of scopes that are theirs."""
-    return asked.caller.is_person or receipt.scope in asked.memory._desk.places(None)
 
 
 ROUTES = (
@@ -78,8 +75,8 @@ ROUTES = (
         again=_AGAIN, does=("purge",),
     ),
     Route(
-        "GET", "/v1/receipts", _PURGE, list_, "what was purged, newest first, and not a word of it", EVERYWHERE,
-        answers=answer(receipts=rows(ref(Receipt))), others=True, does=("receipts",),
+        "GET", "/v1/receipts", _PURGE, list_, "what was purged, newest first, and not a word of it", EVERYWHERE, PAGE,
+        answers=page_of(ref(Receipt), "receipts"), shows={"receipts": [_SHOWN], "next": None}, others=True, does=("receipts",),
     ),
     Route(
         "GET", "/v1/receipts/{id}", _PURGE, get, "one receipt", EVERYWHERE,

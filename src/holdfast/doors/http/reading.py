@@ -88,10 +88,25 @@ def parsed(data: bytes) -> Any:
     """The JSON of a body. In a thread: it may be long."""
     must_be_small(data)
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_no_constant, parse_float=_number)
+        text = data.decode("utf-8")
+        return json.loads(text, parse_constant=_no_constant, parse_float=_number, object_pairs_hook=once_each)
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
         raise Problem("not_json", f"the body is not JSON: {what}", "Send one JSON object as UTF-8") from None
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. One with a field twice is refused: whoever looked at it on the way may have gone by the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+        raise _twice("body", twice)
+    return found
+
+
+def _twice(where: str, name: str) -> Problem:
+    detail = [{"pointer": f"/{name[:80]}", "detail": "comes twice"}]
+    return Problem("invalid_request", f"a field of the {where} comes twice", "Give it once", errors=detail)
 
 
 def asked(query: bytes, known: dict[str, Schema]) -> dict[str, Any]:
@@ -106,8 +121,7 @@ def asked(query: bytes, known: dict[str, Schema]) -> dict[str, Any]:
         if schema.get("type") == "array":
             found.setdefault(name, []).append(value)
         elif name in found:
-            detail = [{"pointer": f"/{name[:80]}", "detail": "comes twice"}]
-            raise Problem("invalid_request", "a field of the query comes twice", "Give it once", errors=detail)
+            raise _twice("query", name)
         else:
             found[name] = _typed(schema.get("type"), value)
     return found

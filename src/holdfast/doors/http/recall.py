@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast import checkup, telling
 from holdfast.briefing import Brief
 from holdfast.browsing import SEARCHED, Piece, Snippet, snippet
 from holdfast.doors.http.notes import AS_OF, KNOWN_AT, TAGS
@@ -12,7 +13,8 @@ from holdfast.doors.http.schema import Schema, answer, fields, flag, number, ref
 from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer
 
 _LIMIT = number("At most so many; otherwise 10.", 1, 100)
-_EVERYBODYS = ("index_bytes", "ledger_bytes", "passages", "facts", "turns", "waiting")  # counted over the whole home
+_AMOUNTS = ("passages", "facts", "sessions", "turns", "quarantined", "waiting", "index_bytes", "ledger_bytes")
+_NOT_TOLD = "null where it is not told: what is counted over the whole home is the operator's to know."
 _STRING: Schema = {"type": "string"}
 _FILTERS = ("scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
 
@@ -36,10 +38,8 @@ def brief(asked: Asked) -> dict[str, Any]:
 
 def status(asked: Asked) -> dict[str, Any]:
     """How much there is of what the caller may see; whose else memory is there, how much and where, is nobody's business."""
-    told = asked.memory.status()
-    if not asked.caller.is_person:
-        seen = tuple([one for one in told.scopes if one.visible])
-        told = told.replace(**dict.fromkeys(_EVERYBODYS, 0), scopes=seen, sessions=sum([one.sessions for one in seen]))
+    desk = asked.memory._desk
+    told = checkup.status(desk, telling.brief(desk, remember=False), whole=asked.caller.is_person)
     return {name: value for name, value in told.as_dict().items() if name not in ("home", "shelf", "project")}
 
 
@@ -52,7 +52,8 @@ ROUTES = (
             "known_at": KNOWN_AT, "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *MODES),
             "sort": text("What comes first. Otherwise relevance.", *SORTS),
             "kind": text("Only notes, files, or turns of earlier sessions.", *PARTS),
-            "now": text("When it is, for questions such as `last week`."), "explain": flag("Why each hit is where it is."),
+            "now": text("When it is, for questions such as `last week`."),
+            "explain": flag("Why each hit is where it is; with mode recent its date alone says."),
         }),
         answers=ref(Answer), example={"query": "which test runner", "mode": "keyword"},
         shows={"hits": [], "mode": "keyword", "degraded": False, "reason": "", "disabled": False}, does=("recall",),
@@ -85,7 +86,13 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/status", READ, status, "how much there is in the scopes you may see", EVERYWHERE,
-        answers=fields({"enabled": {"type": "boolean"}, "scopes": rows({"type": "object"})}, "enabled", "scopes", closed=False),
+        answers=fields(
+            {
+                "enabled": {"type": "boolean"}, "scopes": rows({"type": "object"}),
+                **{name: {"type": ["integer", "null"], "description": _NOT_TOLD} for name in _AMOUNTS},
+            },
+            "enabled", "scopes", *_AMOUNTS, closed=False,
+        ),
         does=("status",),
     ),
 )  # fmt: skip

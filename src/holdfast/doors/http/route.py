@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from holdfast.doors.http.schema import Schema, fields, text
+from holdfast.doors.http.schema import Schema, fields, number, text
 from holdfast.note import SCOPES, Record
 from holdfast.porter.policy import why_not
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.ledger import Ledger
     from holdfast.memory import Memory
     from holdfast.porter import Caller, Porter
+    from holdfast.porter.porter import Permit
 
 READ, WRITE = "agent.memory.read", "agent.memory.write"
 EVERYWHERE, NOWHERE = "*", ""  # a route that reads all the caller may see, and one that has nothing to do with scopes
@@ -30,6 +31,7 @@ WHOSE = {
     "project": text("The project that is meant; or send X-Holdfast-Project.", pattern=_NAME),
     "session": text("The session that is meant; or send X-Holdfast-Session.", pattern=_NAME),
 }
+PAGE = {"limit": number("So many; otherwise 50.", 1, 500), "cursor": text("Where the page before ended.", minLength=1)}
 OTHERS = {"agent": text("Whose scope `agent` is meant, if not yours; takes `agents.manage` too.", pattern=_NAME)}
 
 
@@ -54,6 +56,7 @@ class Route(Record):
     again: Again | None = None  # whether an Idempotency-Key counts, and how the answer is told again
     tagged: bool = False  # whether it goes by ETag and If-Match
     others: bool = False  # whether it may be about another agent's memory
+    permits: bool = False  # whether its verb writes the row of the decision, together with what it changes
     for_model: bool = False  # whether a model reads its answer as it is
     does: tuple[str, ...] = ()  # the verbs of Memory that it is; every verb has a route, or a reason in holdfast.remote
 
@@ -121,10 +124,10 @@ class Asked:
 
     def __init__(
         self, route: Route, gateway: Gateway, caller: Caller, request_id: str, given: dict[str, Any],
-        headers: dict[bytes, bytes], memory: Callable[[], Memory], whose: Whose,
+        headers: dict[bytes, bytes], memory: Callable[[], Memory], whose: Whose, permit: Permit | None = None,
     ) -> None:  # fmt: skip
         self.route, self.gateway, self.caller, self.id, self.whose = route, gateway, caller, request_id, whose
-        self.given, self.headers = given, headers
+        self.given, self.headers, self.permit = given, headers, permit
         self._memory = memory
 
     @property
@@ -156,6 +159,11 @@ class Asked:
 
     def __getitem__(self, name: str) -> Any:
         return self.given[name]
+
+    @property
+    def page(self) -> tuple[int, str]:
+        """How many are wanted of a list, and where the page before ended."""
+        return self.given.get("limit", 50), self.given.get("cursor", "")
 
     def only(self, *names: str) -> dict[str, Any]:
         """Those of the fields that were given, as keyword arguments: what was not keeps the verb's own default."""

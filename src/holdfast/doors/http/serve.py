@@ -14,7 +14,7 @@ import uvicorn
 from holdfast.doors.http.app import App
 from holdfast.doors.http.gateway import Gateway
 from holdfast.doors.http.logs import Logs, Servers
-from holdfast.doors.http.timely import Timely
+from holdfast.doors.http.timely import MOST_BYTES, Timely
 from holdfast.doors.http.workers import Workers
 from holdfast.errors import Busy
 
@@ -22,7 +22,6 @@ HOST = "127.0.0.1"
 PORT = 8710
 _PARTING_SECONDS = 20  # for requests under way; what a thread has begun is finished in any case
 _KEEP_SECONDS = 75
-_HEAD_BYTES = 64 * 1024
 
 
 def serve(
@@ -43,7 +42,7 @@ def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> No
     config = uvicorn.Config(
         make(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
         timeout_graceful_shutdown=_PARTING_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
-        h11_max_incomplete_event_size=_HEAD_BYTES, http=Timely,
+        h11_max_incomplete_event_size=MOST_BYTES, http=Timely,
     )  # fmt: skip
     _hear(logs)
     server = uvicorn.Server(config)

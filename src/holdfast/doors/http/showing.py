@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.doors.http.route import Reply, Route
 from holdfast.doors.mcp.calls import contained
 from holdfast.doors.mcp.verbs import sound
-from holdfast.guard import is_plain, withheld
+from holdfast.guard import around, is_plain, withheld
 from holdfast.porter import Role
 from holdfast.porter.policy import OF_SCOPES, why_not
 
@@ -34,7 +34,7 @@ def shown(route: Route, reply: Reply, role: Role) -> Reply:
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        yield around(value)
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)

@@ -57,7 +57,7 @@ _OPEN_ROUTES = (
     ),
 )  # fmt: skip
 _METRICS = Route(
-    "GET", "/metrics", "audit.read", metrics, "counts and times, as Prometheus reads them", NOWHERE, kind="text/plain",
+    "GET", "/metrics", "metrics.read", metrics, "counts and times, as Prometheus reads them", NOWHERE, kind="text/plain",
     answers={"type": "string"},
 )  # fmt: skip
 
@@ -88,7 +88,7 @@ def document(app: App) -> Reply:
 def meaning(app: App, code: str) -> Reply:
     known = problem.kinds().get(code)
     if known is None:
-        raise Problem("no_route", "there is no such problem", "See docs/errors.md")
+        raise Problem("no_route", "there is no such problem", "Ask for the `type` that an answer has, as it is")
     return Reply({"code": code, "status": known[0], "title": known[1]})
 
 

@@ -1,5 +1,6 @@
-"""A connection on which the head of a request has to come in time. The server below us has a limit for what comes after an
-answer and none for what comes before: whoever sends a head byte by byte, or nothing, would stay for ever."""
+"""A connection on which the head of a request has to come in time, and to end. The server below us has a limit for what comes
+after an answer and none for what comes before: whoever sends a head byte by byte, or nothing, or one without an end, would
+stay for ever."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 SECONDS = 30.0  # from the first byte of a head, or from the beginning of the connection, to the head's end
+MOST_BYTES = 64 * 1024  # of a head that has not ended
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 if TYPE_CHECKING:
 
@@ -26,6 +29,7 @@ class Timely(_Protocol):
     """Whichever parser there is, with a clock beside it."""
 
     _clock: asyncio.TimerHandle | None = None
+    _bytes = 0  # of the head so far
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -35,6 +39,12 @@ class Timely(_Protocol):
         super().data_received(data)
         if not self._waits():
             self._stop()
+            self._bytes = 0
+            return
+        self._bytes += len(data)
+        if self._bytes > MOST_BYTES:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
         elif self._clock is None:
             self._start()
 

@@ -7,9 +7,10 @@ from typing import Any
 from holdfast import paging
 from holdfast.doors.http.notes import IN
 from holdfast.doors.http.once import ALL, NOTE
-from holdfast.doors.http.route import EVERYWHERE, READ, SCOPED, WRITE, Asked, Route
+from holdfast.doors.http.route import EVERYWHERE, PAGE, READ, SCOPED, WRITE, Asked, Route
 from holdfast.doors.http.schema import fields, flag, number, page_of, ref, text
-from holdfast.note import Forgotten, Note
+from holdfast.errors import NotFound, UsageError
+from holdfast.note import Forgotten, Note, Scope
 from holdfast.sweeping import Swept
 from holdfast.tracing import Trace
 
@@ -20,13 +21,28 @@ _WAITING = {
     **_PAGE, "properties": {**_PAGE["properties"], "waiting": number("How many there are in all.", 0, 10**9)},
     "required": [*_PAGE["required"], "waiting"],
 }  # fmt: skip
+_OF_ALL = flag("Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
 _EXAMPLE = {"version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a"}
 
 
 def waiting(asked: Asked) -> dict[str, Any]:
-    scope = asked.given.get("scope")
-    found, following = paging.waiting(asked.memory, asked.given.get("limit", 50), asked.given.get("cursor", ""), scope=scope)
-    return {"notes": [note.as_dict() for note in found], "next": following, "waiting": paging.held(asked.memory, scope)}
+    if asked.given.get("everywhere"):
+        if asked.whose.agent is not None:
+            raise UsageError("`everywhere` and `agent` contradict each other", "Give one of them")
+        asked.porter.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
+    elif asked.whose.agent is not None:
+        _must_be_somebody(asked, asked.whose.agent)
+    found, following, count = paging.waiting(asked.memory, *asked.page, **asked.only("scope", "everywhere"))
+    return {"notes": [note.as_dict() for note in found], "next": following, "waiting": count}
+
+
+def _must_be_somebody(asked: Asked, agent: str) -> None:
+    """One that was let in, or that has kept something here before there was a gateway."""
+    try:
+        asked.porter.agent(agent)
+    except NotFound:
+        if not asked.memory._desk.shelf.has(Scope("agent", agent).folder):
+            raise
 
 
 def approve(asked: Asked) -> dict[str, Any]:
@@ -48,12 +64,7 @@ def forget_source(asked: Asked) -> dict[str, Any]:
 ROUTES = (
     Route(
         "GET", "/v1/review", _REVIEW, waiting, "what is in quarantine: too little trusted to be told, and approved by nobody",
-        EVERYWHERE,
-        {
-            "scope": SCOPED, "limit": number("So many; otherwise 50.", 1, 500),
-            "cursor": text("Where the page before ended.", minLength=1),
-        },
-        answers=_WAITING, others=True, does=("review",),
+        EVERYWHERE, {"scope": SCOPED, "everywhere": _OF_ALL, **PAGE}, answers=_WAITING, others=True, does=("review",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/approve", _REVIEW, approve, "let the text that you read be told; a person's to do",

@@ -5,17 +5,16 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-import stat
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from holdfast import house
 from holdfast.errors import Damaged, from_os
+from holdfast.ledger import secret
 
 NAME = "mcp.token"
 _BYTES = 32  # 256 bits
 _LEAST, _MOST = 43, 200  # characters: one of ours, and one that somebody chose
-_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
@@ -31,35 +30,15 @@ def of(home: str) -> str:
     try:
         os.makedirs(os.path.dirname(path(home)), 0o700, exist_ok=True)
         if not os.path.lexists(path(home)):
-            _make(path(home))
+            secret.make(path(home), secrets.token_urlsafe(_BYTES).encode())
         return _read(path(home))
     except OSError as error:
         raise from_os(error, f"cannot keep a token in {path(home)}") from error
 
 
-def _make(place: str) -> None:
-    """Whole or not at all; where two make one at once, the first one stays."""
-    temp = f"{place}.{os.getpid()}"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
-    try:
-        os.write(fd, secrets.token_urlsafe(_BYTES).encode() + b"\n")
-        os.fsync(fd)
-        os.link(temp, place)
-    except FileExistsError:
-        pass
-    finally:
-        os.close(fd)
-        os.unlink(temp)
-
-
 def _read(place: str) -> str:
     fix = f"Remove {place}: a new one is made at the next start"
-    fd = os.open(place, os.O_RDONLY | _FLAGS)
-    with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        token = file.read(_MOST + 1).strip()
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise Damaged(f"{place} is not the owner's alone, so it is no secret", fix)
+    token = secret.read(place, _MOST + 1, fix)
     if not _LEAST <= len(token) <= _MOST or not token.isascii() or not token.decode().isprintable() or b" " in token:
         raise Damaged(f"{place} holds no token", fix)
     return token.decode()

@@ -161,11 +161,11 @@ TOOLS = (
             "value": _text("Its value from now on; leave it out to ask."),
             "on": _text("Since when, a day (YYYY-MM-DD); otherwise today."),
             "many": _flag("Beside the values it has, not in their place."), "scope": _SCOPE, "origin": _ORIGIN,
-            "made_from": _MADE_FROM,
+            "made_from": _MADE_FROM, "redact": _REDACT,
             "as_of": _text("When asking: what was stated for this day."),
             "history": _flag("When asking: everything that ever was stated."),
         },
-        ("subject",), {"action": _STRING, "fact": _OBJECT, "retired": _ROWS, "facts": _ROWS}, (), _ADDS,
+        ("subject",), {"action": _STRING, "fact": _OBJECT, "retired": _ROWS, "facts": _ROWS, "redacted": _STRINGS}, (), _ADDS,
     ),
     Tool(
         "memory_file", "Your memory files", guidance.FILE, verbs.file,

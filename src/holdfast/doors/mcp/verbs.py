@@ -89,7 +89,7 @@ def history(memory: Memory, given: Arguments) -> Arguments:
 
 def fact(memory: Memory, given: Arguments) -> Arguments:
     if "value" not in given:
-        _not_for("asking", given, "on", "many", "origin", "made_from")
+        _not_for("asking", given, "on", "many", "origin", "made_from", "redact")
         asked = {name: given[name] for name in ("label", "as_of", "scope", "history") if name in given}
         return {"facts": [slim(_safe(one)) for one in memory.facts(given["subject"], **asked)]}
     _not_for("stating", given, "as_of", "history")
@@ -97,7 +97,8 @@ def fact(memory: Memory, given: Arguments) -> Arguments:
         raise UsageError("missing: label", "Say which property of the subject has this value")
     stated = memory.fact(given.pop("subject"), given.pop("label"), given.pop("value"), **given)
     retired = [slim(_safe(one)) for one in stated.retired]
-    return {"action": stated.action, "fact": slim(_safe(stated.fact)), "retired": retired}
+    left_out = {"redacted": list(stated.redacted)} if stated.redacted else {}
+    return {"action": stated.action, "fact": slim(_safe(stated.fact)), "retired": retired, **left_out}
 
 
 def file(memory: Memory, given: Arguments) -> Arguments:

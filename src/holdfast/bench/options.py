@@ -1,0 +1,38 @@
+"""What the words behind a benchmark's name ask for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Known = dict[str, Callable[[str], Any]]
+
+
+def given(argv: list[str], usage: str, known: Known) -> dict[str, Any] | int:
+    """What was given, by the name of its option; `bool` is one without a value. The exit code where the usage was told."""
+    words, found = list(argv), dict[str, Any]()
+    try:
+        while words:
+            word = words.pop(0)
+            if word in ("-h", "--help"):
+                print(usage)
+                return 0
+            kind = known.get(word)
+            if kind is None or (kind is not bool and not words):
+                raise ValueError(f"unknown argument {word!r}")
+            found[word[2:]] = True if kind is bool else kind(words.pop(0))
+    except ValueError as error:
+        print(f"{error}\n{usage}", file=sys.stderr)
+        return 2
+    return found
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between."""
+    return tuple([int(one) for one in text.split(",") if one])
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """Says how far it is, unless nobody is to hear it."""
+    return (lambda _: None) if quiet else (lambda text: print(f"  … {text}", file=sys.stderr, flush=True))

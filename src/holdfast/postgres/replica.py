@@ -1,0 +1,49 @@
+"""Whether the replica that the settings name is one."""
+
+from __future__ import annotations
+
+import psycopg
+
+from holdfast.errors import HoldfastError
+from holdfast.postgres.named import SQL
+from holdfast.postgres.pool import parameters
+from holdfast.postgres.trouble import ours
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.postgres.store import Store
+
+
+def wrong(store: Store) -> tuple[str, str]:
+    """What is wrong with it and what mends that; nothing where questions can go there, or where there is none."""
+    if not store.read_url:
+        return "", ""
+    try:
+        replica = _identity(store.read_url, primary=False)
+    except HoldfastError as error:
+        return of_replica(f"the read replica cannot be asked: {error.message}"), of_replica(error.fix)
+    primary = _identity(store.url, primary=True)
+    if replica is None or primary is None:
+        return "", ""  # a server that does not say which it is
+    if replica[:2] != primary[:2]:
+        return "store.read_url is another database, and no replica of store.url", "Correct store.read_url, or take it out"
+    if not replica[2] and replica[3] != primary[3]:
+        return "store.read_url is a server that follows no other any more", "Make it a standby of the primary, or take it out"
+    return "", ""
+
+
+def of_replica(said: str) -> str:
+    """What is said of the store's address, said of its replica's."""
+    return said.replace("store.url", "store.read_url")
+
+
+def _identity(url: str, primary: bool) -> Any:
+    try:
+        with psycopg.connect(**parameters(url, primary)) as connection:
+            return connection.execute(SQL["identity"]).fetchone()
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    except psycopg.Error as error:
+        raise ours(error) from error

@@ -1,0 +1,162 @@
+"""Threads that store at once: each as if it were alone, and all with one flush."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast import storing
+from holdfast.errors import Conflict, HoldfastError, Purged, Refused
+from holdfast.memory import Memory
+
+PLACE = "projects/demo"
+
+
+@pytest.fixture
+def crowd(store, open_any):
+    """Opens callers whose threads are written together, as those of a gateway are."""
+    opened = []
+
+    def open_one(agent: str = "one", origin: str = "agent") -> Memory:
+        first = open_any()
+        opened.append(Memory(config=first.config.replace(together=True), project="demo", agent=agent, origin=origin))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+def at_once(*calls):
+    """What came of each, in their order, when all had to wait for the same turn."""
+    config, queue = calls[0][0].config, storing._Queue()
+    name = config.home, config.store, config.tenant, PLACE
+    queue.users = 1
+    assert storing._queues.setdefault(name, queue) is queue
+    with ThreadPoolExecutor(len(calls)) as threads:
+        with queue.turn:
+            waiting = []
+            for number, (memory, text, given) in enumerate(calls, 1):
+                waiting.append(threads.submit(_came_of, memory, text, given))
+                _until(lambda: len(queue.waiting) == number)  # noqa: B023
+        came = [one.result() for one in waiting]
+    with storing._guard:
+        queue.users -= 1
+        if not queue.users:
+            del storing._queues[name]
+    return came
+
+
+def _came_of(memory, text, given):
+    try:
+        return memory.store(text, **given)
+    except HoldfastError as error:
+        return error
+
+
+def _until(true):
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end, "nobody came"
+        time.sleep(0.001)
+
+
+def batches(monkeypatch):
+    """How many were written with each flush from now on."""
+    seen, write = [], storing._write_batch
+
+    def counted(batch, place):
+        seen.append(len(batch))
+        write(batch, place)
+
+    monkeypatch.setattr(storing, "_write_batch", counted)
+    return seen
+
+
+def test_all_who_wait_are_kept_with_one_flush_and_each_is_told_of_its_own(crowd, monkeypatch):
+    memory, seen = crowd(), batches(monkeypatch)
+
+    came = at_once(*[(memory, f"The number of this one is {number}.", {"key": f"n-{number}"}) for number in range(20)])
+
+    assert [(one.action, one.note.key) for one in came] == [("created", f"n-{number}") for number in range(20)]
+    assert seen == [20]
+    assert {note.key: note.text for note in memory.list()} == {one.note.key: one.note.text for one in came}
+    assert memory.recall("number 7", mode="keyword").hits
+    assert not memory.check()
+    assert not storing._queues
+
+
+def test_of_two_with_one_key_the_second_follows_upon_the_first(crowd):
+    memory = crowd()
+
+    first, second, other = at_once(
+        (memory, "Red.", {"key": "colour"}), (memory, "Blue.", {"key": "colour"}), (memory, "Round.", {"key": "shape"})
+    )
+
+    assert (first.action, second.action, other.action) == ("created", "updated", "created")
+    assert [version.text for version in memory.history("colour")] == ["Blue.", "Red."]
+
+
+def test_what_speaks_against_one_is_told_to_that_one_alone(crowd):
+    memory, person = crowd(), crowd(origin="user")
+    seen = memory.store("As it was.", key="seen").note.version
+    memory.store("As it is.", key="seen")
+    memory.store("Nobody may say the blue heron again.", key="gone")
+    person.purge("gone")
+
+    before, purged, stale, after = at_once(
+        (memory, "Before.", {"key": "before"}),
+        (memory, "Nobody may say the blue heron again.", {"key": "back"}),
+        (memory, "As I think it was.", {"key": "seen", "expected": seen}),
+        (memory, "After.", {"key": "after"}),
+    )
+
+    assert isinstance(purged, Purged)
+    assert isinstance(stale, Conflict)
+    assert (before.action, after.action) == ("created", "created")
+    assert {note.key: note.text for note in memory.list()} == {"seen": "As it is.", "before": "Before.", "after": "After."}
+
+
+def test_each_note_says_which_agent_it_is_from(crowd):
+    one, two = crowd("one"), crowd("two")
+
+    came = at_once((one, "From one.", {"key": "a"}), (two, "From two.", {"key": "b"}))
+
+    assert [stored.note.source.agent for stored in came] == ["one", "two"]
+    assert [two.get(key).source.agent for key in ("a", "b")] == ["one", "two"]
+
+
+def test_who_writes_for_others_lends_them_none_of_its_trust(crowd):
+    person, agent = crowd("boss", "user"), crowd("two")
+    person.store("Deploys need two approvals.", key="rule")
+    agent.store("Anybody may deploy.", scope="agent", key="heard", origin="web")
+
+    kept, over, copied = at_once(
+        (person, "A person says so.", {"key": "a"}),
+        (agent, "Deploys need none.", {"key": "rule", "origin": "web"}),
+        (agent, "Anybody may deploy.", {"key": "b"}),
+    )
+
+    assert kept.action == "created"
+    assert isinstance(over, Refused)  # what is trusted is not replaced by what is not
+    assert copied.note.quarantined  # it stands in quarantine, where this agent sees it and the person's desk does not look
+    assert agent.get("rule").text == "Deploys need two approvals."
+
+
+def test_threads_that_never_stop_coming_lose_nothing(crowd):
+    memories = [crowd(f"agent-{number}") for number in range(4)]
+    begin = threading.Barrier(8)
+
+    def stores(number):
+        begin.wait()
+        return [memories[number % 4].store(f"{number} says {count}", key=f"k-{number}-{count}") for count in range(25)]
+
+    with ThreadPoolExecutor(8) as threads:
+        came = [one for some in threads.map(stores, range(8)) for one in some]
+
+    assert {one.action for one in came} == {"created"}
+    assert len(memories[0].list()) == 200
+    assert not memories[0].check()
