@@ -12,6 +12,7 @@ import holdfast
 from holdfast import Conflict, Memory, NotFound, errors
 from holdfast.advice import _SAME, as_command, as_request
 from holdfast.doors.cli.table import COMMANDS
+from holdfast.doors.http import problem
 from holdfast.doors.http.table import Routes
 from http_gateway import served
 
@@ -104,3 +105,9 @@ def test_the_client_is_told_the_command_again(gateway):
         with pytest.raises(Conflict) as taken:
             memory.restore("k", scope="agent")
         assert taken.value.fix == "Bring it back under another: `holdfast restore k --as OTHER`"
+
+
+def test_whoever_can_try_again_themselves_is_told_just_that():
+    for kind in (errors.Trouble, errors.Damaged):
+        told = [problem.of(kind("it failed", fix), "r")[1]["fix"] for fix in ("Try again", "Look into the log")]
+        assert told == ["Try again", "Whoever runs this gateway: Look into the log"]

@@ -306,6 +306,21 @@ def test_a_head_that_has_no_end_ends_the_connection(monkeypatch, piece):
         assert not said or said.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
 
 
+def test_what_is_refused_before_its_body_was_read_is_told_so_however_long_that_is(gateway):
+    length = 3_000_000
+    head = f"POST /v1/notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\nContent-Length: {length}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", gateway.operator.port), 30) as connection:
+        connection.sendall(head.encode() + b"x" * length)
+        after = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        with suppress(OSError):
+            connection.sendall(after)
+        said = b""
+        with suppress(OSError):
+            while piece := connection.recv(100_000):
+                said += piece
+    assert said.startswith(b"HTTP/1.1 401") and b"HTTP/1.1 431" not in said
+
+
 def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_path):
     born = []
 

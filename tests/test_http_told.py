@@ -3,9 +3,11 @@ none."""
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 import pytest
 
-from holdfast import Memory
+from holdfast import Memory, hooklog
 from holdfast.doors.cli import main
 
 AMOUNTS = ("passages", "facts", "sessions", "turns", "quarantined")
@@ -36,6 +38,12 @@ def test_status_counts_what_the_caller_may_see_and_says_nothing_of_the_rest(gate
     assert [place["scope"] for place in told["scopes"]] == ["agents/one"]
     whole = gateway.operator.get("/v1/status").json
     assert [whole[name] for name in AMOUNTS] == [6 + 11, 2, 2, 4, 0] and whole["index_bytes"] > 0
+    url = f"http://127.0.0.1:{gateway.port}"
+    for client, passages in ((gateway.operator, 0), (one, 6)):
+        with Memory(url, token=client.token) as memory:
+            own = memory.status(whole=False)
+            assert own.index_bytes is own.waiting is None and own.passages == passages
+    assert one.get("/v1/status?whole=true").json == told
     empty = gateway.agent("new").get("/v1/status").json
     assert [empty[name] for name in AMOUNTS] == [0, 0, 0, 0, 0]
 
@@ -127,3 +135,49 @@ def test_a_cursor_of_another_scopes_list_is_refused(gateway, path, name):
     assert ask.get(f"{path}?scope=agent&limit=1&cursor={page['next']}").status == 200
     foreign = gateway.agent("other").get(f"{path}?limit=1&cursor={page['next']}")
     assert foreign.status == (403 if path == "/v1/review" else 422)
+
+
+@pytest.mark.parametrize("byte", [b"\xff", b"\xed\xb2\x80", b"\xed\xa0\x80"], ids=["latin", "low", "high"])
+def test_a_forged_cursor_that_is_no_unicode_is_no_cursor(gateway, byte):
+    ask = gateway.operator
+    ask.post("/v1/notes", {"text": "- [2026-03-27] state: 1", "key": "n", "scope": "global", "origin": "web"})
+    for place in range(5):
+        note, fact = [b"0", b"2026", b"x", b"global", b"n"], [b"n", b"state", b"2026-03-27", b"1", b"global/notes/n.md"]
+        lists = {"/v1/notes": note, "/v1/notes?source=x": note, "/v1/review": note, "/v1/facts": fact, "/v1/trash": note[1:]}
+        for path, parts in lists.items():
+            if place >= len(parts):
+                continue
+            forged = [part + byte if number == place else part for number, part in enumerate(parts)]
+            packed = urlsafe_b64encode(b"\n".join(forged)).decode().rstrip("=")
+            said = ask.get(f"{path}{'&' if '?' in path else '?'}limit=1&cursor={packed}")
+            assert (said.status, said.code) == (422, "usage") and "no such cursor" in said.json["detail"], (path, place, said)
+
+
+def test_names_of_any_script_stand_in_a_cursor(gateway):
+    ask = gateway.operator
+    for number, name in enumerate(("Grüße", "日本", "🦀 pier")):
+        text = f"# {name}\n- [2026-03-27] état: {number}"
+        ask.post("/v1/notes", {"text": text, "key": f"n{number}", "scope": "global", "origin": "web"})
+    for path, list_ in (("/v1/notes", "notes"), ("/v1/review", "notes"), ("/v1/facts", "facts")):
+        met, page = [], ask.get(f"{path}?limit=1").json
+        while met.extend(page[list_]) or page["next"]:
+            page = ask.get(f"{path}?limit=1&cursor={page['next']}").json
+        assert len(met) == 3, path
+
+
+# --- what is wrong with the gateway ----------------------------------------------------------------------------------------
+
+
+def test_the_check_tells_of_roles_agents_and_the_audit_only_to_whom_they_are_open(gateway):
+    gateway.role("gone", ["done.read"])
+    gateway.agent("orphan", "gone")
+    (gateway.home / "roles" / "gone.yaml").unlink()
+    (gateway.home / "roles" / "broken.yaml").write_text("name: [")
+    (gateway.home / "run").mkdir(mode=0o700, exist_ok=True)
+    hooklog.write(str(gateway.home), "orphan", "agents.manage", "it was locked", "Try again", "audit.log")
+    secret = {"agents.manage": "agent", "audit.read": "audit", "roles.read": "role"}
+    for number, actions in enumerate([(), *[(one,) for one in secret], tuple(secret)]):
+        gateway.role(f"carer{number}", ["home.care", *actions])
+        told = gateway.agent(f"carer{number}", f"carer{number}").get("/v1/check").json["problems"]
+        assert {one["code"] for one in told} & set(secret.values()) == {secret[one] for one in actions}, actions
+    assert {one["code"] for one in gateway.operator.get("/v1/check").json["problems"]} >= set(secret.values())

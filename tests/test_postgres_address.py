@@ -155,6 +155,25 @@ def test_a_replica_that_is_away_shut_or_another_database_is_named_by_a_check(ope
     assert "no replica of store.url" in other[0] and "sslmode in store.read_url" in mistaken[0]
 
 
+def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, postgres_url, postgres_databases):
+    server, login = postgres_databases.server, f"guest_{name_of(postgres_url)}"
+    server.sql(f"CREATE ROLE {login} LOGIN")
+    try:
+        server.sql(f"GRANT holdfast_app TO {login}")
+        memory = open_at(server.url(name_of(postgres_url), login), store_read=postgres_url)
+        memory.store("The harbour opens at seven.", key="harbour")
+        server.sql(f"ALTER ROLE {login} CONNECTION LIMIT 1")  # which the memory has by now
+        (problem,) = [one for one in memory.check() if one.code == "replica"]
+        assert "cannot be told" in problem.message and problem.fix
+    finally:
+        memory.close()
+        hang_up(server.url(name_of(postgres_url), login))
+        server.sql(f"DROP ROLE {login}")
+    away = open_at(f"postgresql://x:hunter2@127.0.0.1:{postgres.free_port()}/y")
+    told = [one for one in away.check() if one.code == "store"]
+    assert len(told) == 1 and "cannot be asked" in told[0].message and "hunter2" not in str(told)
+
+
 def test_a_replica_that_was_promoted_is_named_too():
     from holdfast.postgres import wrong
 

@@ -20,6 +20,13 @@ from postgres import TRIAL_SQL as SQL
 from postgres import name_of, put
 
 
+def until(true, seconds=30):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
 def test_a_statement_that_takes_too_long_is_busy_and_the_next_one_is_answered(open_trial):
     trial = open_trial(statement_seconds=0.2)
     with pytest.raises(Busy, match="longer than it may"):
@@ -108,8 +115,7 @@ def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_tri
             holders += [threads.submit(hold, number) for number in range(4, 8)]
             other = open_trial(tenant="b", connections=4, seconds=60)
             waiting = threads.submit(other.rows, "all")
-            while not pool_of(other.store)._several:  # until it waits behind all of these
-                time.sleep(0.01)
+            until(lambda: pool_of(other.store)._several)  # it waits behind all of these
             out[0].set()
             assert waiting.result(30) == []
         finally:
@@ -214,12 +220,10 @@ def test_a_commit_that_no_standby_confirms_is_not_acknowledged(open_trial, postg
     server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     server.sql("SELECT pg_reload_conf()")
     try:
-        while server.sql("SHOW synchronous_standby_names") != [("nobody",)]:
-            time.sleep(0.01)
+        until(lambda: server.sql("SHOW synchronous_standby_names") == [("nobody",)])
         with ThreadPoolExecutor(1) as threads:
             writing = threads.submit(put, trial, 1)
-            while not server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
-                time.sleep(0.01)
+            until(lambda: server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
             with pytest.raises(DiskTrouble, match="no standby has confirmed") as raised:
                 writing.result(30)
         assert raised.value.may_be_done  # whoever is told so must not do it again unseen

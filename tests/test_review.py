@@ -172,6 +172,24 @@ def test_what_somebody_wrote_after_the_edit_is_not_approved_with_it(home, tmp_pa
         assert memory.get("k").quarantined
 
 
+def test_what_somebody_wrote_after_it_was_shown_is_not_rejected(memory, person):
+    from holdfast.doors.cli import reviewing
+    from holdfast.doors.cli.screen import Screen
+
+    shown = memory.store("The harbour opens at six.", key="tide", origin="web").note
+    memory.store("The harbour opens at seven.", key="tide", origin="web")
+
+    class Call:
+        screen = Screen(False)
+
+    Call.memory = person
+    with pytest.raises(Conflict):
+        reviewing._do(Call, shown, "r")
+    assert memory.get("tide").text == "The harbour opens at seven."
+    assert not memory.store("The harbour opens at seven!", key="other").note.quarantined
+    assert person.trace("tide").decisions == ()
+
+
 @pytest.mark.promise("S3")
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_what_cannot_be_put_on_record_is_not_done(memory, open_memory, home, verb):

@@ -8,7 +8,6 @@ from holdfast import Memory
 from holdfast.doors.cli import main
 from holdfast.errors import NotFound, Refused, UsageError
 from holdfast.note import Scope
-from http_gateway import Client
 from test_review import at_a_terminal
 
 PLACES = [Scope("agent", "ada"), Scope("agent", "ben"), Scope("global"), Scope("project", "demo"), Scope("project", "other"),
@@ -143,15 +142,28 @@ def test_no_other_token_sees_what_waits_everywhere_and_nobody_asks_for_an_agent_
     assert gateway.operator.get("/v1/review?agent=ben&everywhere=true").code == "usage"
 
 
-def test_the_command_at_a_gateway_says_so_too(scattered, gateway, holdfast, tmp_path):
+def test_the_command_at_a_gateway_decides_from_there_too(scattered, gateway, holdfast, tmp_path):
     token = tmp_path / "token"
     token.write_text(gateway.operator.token)
     words = ("--url", f"http://127.0.0.1:{gateway.port}", "--token-file", str(token))
     assert "approved bens in agent:ben" in holdfast(*words, "review", "--everywhere", "--approve", "bens")[1]
-    gateway.operator.post("/v1/review/global/page/reject", {"version": _version(gateway.operator)})
-    assert "5 notes wait elsewhere" in holdfast(*words, "review")[2]
 
 
-def _version(client: Client) -> str:
-    (note,) = client.get("/v1/review").json["notes"]
-    return note["version"]
+def test_the_command_asks_a_gateway_for_what_waits_elsewhere_only_when_told_to(gateway, holdfast, tmp_path):
+    gateway.role("curator", ["memory.review", "agent.memory.read"], ["agent", "global", "project"])
+    curator, ben = gateway.agent("c", "curator"), gateway.agent("ben")
+    ben.post("/v1/notes", {"text": "Of a page, for Ben alone.", "key": "bens", "scope": "agent", "origin": "web"})
+    for client in (curator, gateway.operator):
+        token = tmp_path / "token"
+        token.write_text(client.token)
+        code, _, said = holdfast("--url", f"http://127.0.0.1:{gateway.port}", "--token-file", str(token), "review")
+        assert code == 0 and "nothing is in quarantine" in said and "elsewhere" not in said
+        rows = gateway.operator.get(f"/audit?agent={'c' if client is curator else 'operator'}").json["audit"]
+        assert {(row["action"], row["outcome"]) for row in rows} - {("audit.read", "allowed")} == {("memory.review", "allowed")}
+
+
+def test_an_agent_is_not_told_what_waits_elsewhere(scattered, holdfast, monkeypatch, open_memory):
+    open_memory(origin="user").reject("page", scope="global")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    code, _, said = holdfast("review")
+    assert code == 0 and "nothing is in quarantine" in said and "elsewhere" not in said

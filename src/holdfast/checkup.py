@@ -203,12 +203,13 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
         return problems
     try:
         scopes = tuple(desk.shelf.scopes())
-    except HoldfastError as error:
-        return [*problems, Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk))]
-    problems += hosted.problems(desk.config, desk.index)
-    problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
-    problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
-    return problems + exposure.problems(desk)
+        problems += hosted.problems(desk.config, desk.index)
+        problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
+        problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
+        problems += exposure.problems(desk)
+    except HoldfastError as error:  # away from the start, or since a moment
+        problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk)))
+    return problems
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from holdfast.page import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol, TypeVar
 
     from holdfast.config import Config
@@ -91,11 +91,13 @@ def contained(
     """The next versions of notes as they may be written: a copy of what is in quarantine is in quarantine too, and so is what
     a person rejected before; and what is may not replace what is not."""
     held = desk.config.quarantine
-    copies = {**_copies(desk, drafts, made), **{text: (least(held), id) for text, id in doubts.items()}}
+    copies = _copies(desk, drafts, made)
     found = []
     for draft, old, (action, new) in zip(drafts, olds, made, strict=True):
-        if draft.text in copies and draft.source.origin != ORIGINS[0] and action != "unchanged":
-            action, new = compose(_as_little_trusted(draft, *copies[draft.text]), old)
+        if draft.source.origin != ORIGINS[0] and action != "unchanged":
+            copied = (_rejected(desk, draft, old) if draft.text in doubts else None) or copies.get(draft.text)
+            if copied:
+                action, new = compose(_as_little_trusted(draft, *copied), old)
         if action == "updated" and desk.origin != ORIGINS[0] and old and old.trust not in held and new.trust in held:
             what = f"{draft.key!r} says what is trusted, and this came from {new.trust}: the note would not be told any more"
             raise Refused(what, "Store it under another key")
@@ -117,6 +119,15 @@ def _copies(desk: Desk, drafts: list[Draft], made: list[Made]) -> dict[str, tupl
     return {texts[text]: (trust, id) for text, trust, id in rows if trust in desk.config.quarantine}
 
 
+def _rejected(desk: Desk, draft: Draft, old: Leaf | None) -> tuple[str, str] | None:
+    """How far a text is trusted that says what a person rejected where this caller may look, and the id of the note that said
+    it. What the note says already, and is trusted, is not held against its next version."""
+    held = desk.config.quarantine
+    before = old.text if old and old.trust not in held else ""
+    known = desk.ledger.purges.rejected(desk.folders(None), draft.text, before)
+    return (least(held), next(iter(known.values()))) if known else None
+
+
 def _as_little_trusted(draft: Draft, trust: str, id: str) -> Draft:
     """Whoever says the very words of a note has them from there, and `forget --source` finds them by that."""
     source = draft.source
@@ -130,14 +141,19 @@ def least(held: tuple[str, ...]) -> str:
     return lowest(ORIGINS[0], *held)
 
 
-def refuse_rejected(desk: Desk, doubts: Mapping[str, str], drafts: tuple[Draft, ...]) -> None:
-    """Raise `Rejected` if any of these says what a person rejected and would be trusted, and is not in doubt already."""
-    held = desk.config.quarantine
-    asked = [one for one in drafts if one.source.origin != ORIGINS[0] and one.source.trusted not in held]
-    texts = [one.text for one in asked if one.text not in doubts] if held else []
-    found = {text: id for text in texts if (id := desk.ledger.purges.rejected(text))}
-    if found:
-        raise leaf.Rejected({**doubts, **found})
+def refuse_rejected(desk: Desk, doubts: Mapping[str, str], drafts: Sequence[tuple[Desk, Draft]]) -> None:
+    """Raise `Rejected` if any of these, each with the desk of who says it, says what a person rejected there and would be
+    trusted, and is not in doubt for just that already."""
+    held, purges = desk.config.quarantine, desk.ledger.purges
+    found = dict(doubts)
+    for whose, draft in drafts if held else ():
+        if draft.source.origin != ORIGINS[0] and draft.source.trusted not in held:
+            before = found.get(draft.text, "").split()
+            known = dict.fromkeys([*before, *purges.rejected(whose.folders(None), draft.text)])
+            if len(known) > len(before):
+                found[draft.text] = " ".join(known)
+    if found != doubts:
+        raise leaf.Rejected(found)
 
 
 def must_not_restore(desk: Desk, id: str, key: str) -> None:

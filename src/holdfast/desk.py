@@ -216,7 +216,7 @@ class Desk:
                 if draft.allowed:  # on record before it is on disk
                     self._record_allowed(place, key, new.head.id, draft.allowed)
                 try:
-                    stamp = self.shelf.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, draft))  # noqa: B023
+                    stamp = self.shelf.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, [(self, draft)]))  # noqa: B023
                 except Changed:
                     continue
                 except leaf.Rejected as error:
@@ -268,8 +268,8 @@ class Desk:
         if self.any_purged():
             self.ledger.purges.refuse(texts)
 
-    def refuse(self, texts: list[tuple[str, str]], doubts: Mapping[str, str], *drafts: Draft) -> None:
-        """The same; and raise `Rejected` for drafts that say what a person rejected, unless that is in doubt already."""
+    def refuse(self, texts: list[tuple[str, str]], doubts: Mapping[str, str], drafts: list[tuple[Desk, Draft]]) -> None:
+        """The same; and raise `Rejected` for drafts, each of its desk, that say what a person rejected, if not in doubt."""
         self.refuse_purged(texts)
         if os.path.exists(f"{self._sign}rejected") if self._sign else self.ledger.purges.any_rejected():
             from holdfast import containing

@@ -355,7 +355,7 @@ class Draft(Record):
 
 
 class Rejected(Exception):
-    """Texts that a person rejected would be kept as if nobody had: which ones, and the id of the note that said each."""
+    """Texts that a person rejected would be kept as if nobody had: which ones, and the digests that each is known by."""
 
     def __init__(self, rejected: dict[str, str]) -> None:
         self.rejected = rejected

@@ -398,11 +398,12 @@ class Memory(Provenance):
 
     # --- looking after it ----------------------------------------------------------------------------------------
 
-    def status(self) -> Status:
-        """Where memory for this folder lives, how much there is, and what would be briefed. Switched off, only where."""
+    def status(self, *, whole: bool = True) -> Status:
+        """Where memory for this folder lives, how much there is, and what would be briefed; of the `whole` home, or of no more
+        than the scopes that this caller may see. Switched off, only where."""
         from holdfast import checkup, telling
 
-        return checkup.status(self._desk, telling.brief(self._desk, remember=False))
+        return checkup.status(self._desk, telling.brief(self._desk, remember=False), whole)
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""

@@ -190,15 +190,15 @@ def _packed(*parts: str) -> str:
     """Where a page ended, as a word without meaning to anybody else."""
     from base64 import urlsafe_b64encode
 
-    return urlsafe_b64encode("\n".join(parts).encode("utf-8", "surrogateescape")).decode().rstrip("=")
+    return urlsafe_b64encode("\n".join(parts).encode()).decode().rstrip("=")
 
 
 def _unpacked(cursor: str, many: int) -> list[str]:
     from base64 import urlsafe_b64decode
 
     try:
-        told = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode("utf-8", "surrogateescape")
-    except ValueError:
+        told = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode()
+    except ValueError:  # also what is not Unicode, which nothing we list is and no index can be asked for
         raise UsageError("no such cursor", _FIX) from None
     parts = told.split("\n")
     if len(parts) != many:

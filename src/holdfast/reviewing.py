@@ -81,13 +81,20 @@ def approve(desk: Desk, key: str, where: str | Scope | None, expected: str | Non
             desk.shelf.write(place, key, new.data, sheet.stamp)
         except Changed:
             continue
-        desk.ledger.purges.unreject(new.text)
+        desk.ledger.purges.unreject(_heard_in(desk, place, new), new.text)
         desk.catalogue(lambda: desk.sync.refresh(place.folder, "notes"))
         desk.sync.listing(place)
         return leaf.note_of(place, key, new, desk.config.quarantine)
     else:
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
     raise NotFound(f"no note {key!r}", "`holdfast review` lists what waits")
+
+
+def _heard_in(desk: Desk, place: Scope, there: leaf.Leaf) -> set[str]:
+    """The folders whose rejections could hold a note back: those of whoever said it, and of the person who lets it pass."""
+    source = there.head.source
+    whose = [Scope(kind, id).folder for kind, id in (("agent", source.agent), ("session", source.session)) if id]
+    return {place.folder, *whose, *desk.folders(None)}
 
 
 def decided(desk: Desk, action: str, place: Scope, key: str, id: str, **more: str) -> str:
@@ -106,7 +113,7 @@ def reject(desk: Desk, key: str, where: str | Scope | None, expected: str | None
     if there is None or expected not in (None, there.digest):
         return forget(desk, [place], key, expected)
     subject = decided(desk, "rejected", place, key, there.head.id)
-    desk.ledger.purges.reject([there.text], subject)
+    desk.ledger.purges.reject(place.folder, [there.text], subject)
     doubted = put_in_doubt(desk, place, "notes", f"{key}.md", there.digest)
     return forget(desk, [place], key, (doubted or there).digest)
 

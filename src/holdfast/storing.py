@@ -7,7 +7,7 @@ from _thread import allocate_lock
 from copy import copy
 
 from holdfast import leaf
-from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Trouble, UsageError
+from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure, UsageError
 from holdfast.note import Stored
 from holdfast.shelf.folder import Changed
 
@@ -81,11 +81,12 @@ def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]
         ]
         says = [(f"{place.folder}/notes/{draft.key}", draft.text) for draft in drafts]
         says += [("", tag) for draft in drafts for tag in draft.tags or ()]
+        whose = list(zip(desks, drafts, strict=True))
         if not desk.config.store:  # a store asks once, when nobody else can write
             desk.refuse_purged(says)
         try:
             written_as = [(name, page_.data, seen) for name, page_, seen in new]
-            stamps = desk.shelf.write_many(place, written_as, lambda: desk.refuse(says, doubts, *drafts))  # noqa: B023
+            stamps = desk.shelf.write_many(place, written_as, lambda: desk.refuse(says, doubts, whose))  # noqa: B023
         except Changed:
             continue
         except leaf.Rejected as error:
@@ -124,11 +125,15 @@ def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
         queue.waiting.append(one)
         queue.users += 1
     try:
-        with queue.turn:
+        _take_turn(queue, one)
+        try:
             while not one.settled:  # those before it come first
                 _write_waiting(queue, place)
+        finally:
+            queue.turn.release()
     finally:
         with _guard:
+            queue.leave(one)
             queue.users -= 1
             if not queue.users:
                 del _queues[name]
@@ -136,6 +141,16 @@ def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
         raise one.failure
     assert one.stored is not None
     return one.stored
+
+
+def _take_turn(queue: _Queue, one: _Waiting) -> None:
+    """Wait as long as for any other writer; who is being written by then waits for what comes of it."""
+    if queue.turn.acquire(timeout=one.desk.config.lock_seconds):
+        return
+    with _guard:
+        if queue.leave(one):
+            raise Busy("others write to this scope all the time", "Try again")
+    queue.turn.acquire()
 
 
 class _Waiting:
@@ -166,6 +181,13 @@ class _Queue:
         self.users = 0
         self.waiting: list[_Waiting] = []
 
+    def leave(self, one: _Waiting) -> bool:
+        """Wait no more; whether it did."""
+        if one not in self.waiting:
+            return False
+        self.waiting.remove(one)
+        return True
+
 
 _guard = allocate_lock()
 _queues: dict[tuple[str | None, ...], _Queue] = {}
@@ -183,7 +205,7 @@ def _write_waiting(queue: _Queue, place: Scope) -> None:
     finally:
         for one in batch.values():
             if one.stored is None and one.failure is None:
-                one.failure = Trouble("the write was interrupted", "Try again")
+                one.failure = Unsure("the write was interrupted", "Look whether it is there")
             one.settled = True
 
 
@@ -194,12 +216,13 @@ def _write_batch(batch: list[_Waiting], place: Scope) -> None:
         return
     try:
         stored = _write([one.desk for one in batch], place, [one.draft for one in batch])
-    except (Refused, Conflict):
+    except (HoldfastError, OSError) as error:
+        common = isinstance(error, Busy | DiskTrouble | Unsure | OSError) or error.may_be_done
         for one in batch:
-            one.write_alone(place)
-    except HoldfastError as error:
-        for one in batch:
-            one.failure = copy(error)
+            if common:
+                one.failure = copy(error)
+            else:
+                one.write_alone(place)
     else:
         for one, kept in zip(batch, stored, strict=True):
             one.stored = kept

@@ -248,7 +248,7 @@ def _decided(desk: Desk, action: str, found: list[_Found], source: str) -> None:
         for one in found:
             scope = Scope.of_folder(one.place[0])
             subject = reviewing.decided(desk, action, scope, one.key, one.leaf.head.id, source=guard.cleaned(source))
-            desk.ledger.purges.reject([one.versions[place].text for place in one.bad], subject)
+            desk.ledger.purges.reject(scope.folder, [one.versions[place].text for place in one.bad], subject)
 
 
 def _transcripts(desk: Desk, folders: tuple[str, ...], source: str) -> tuple[str, ...]:

@@ -93,10 +93,12 @@ def trace(desk: Desk, key: str, kind: str | None) -> Trace:
 
 
 def _decisions(desk: Desk, id: str, there: Leaf) -> list[tuple[str, dict[str, str], int]]:
-    """Those about the note; then how a person took away what it was made from, whose words it may say again."""
+    """Those about the note; then how a person took away what it was made from, whose words it may say again. What was decided
+    in a scope that is not this caller's is not told."""
     above = [what[5:] for what in there.head.source.made_from if what.startswith("note:")]
     away = [one for other in above for one in desk.ledger.decisions(other) if one[0] in TAKEN_AWAY]
-    return [*desk.ledger.decisions(id), *away]
+    seen = {str(place) for place in desk.places(None)}
+    return [one for one in (*desk.ledger.decisions(id), *away) if one[1].get("scope") in seen]
 
 
 def read(desk: Desk, folder: str, name: str) -> Leaf | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast import storing
-from holdfast.errors import Conflict, HoldfastError, Purged, Refused
+from holdfast.errors import Busy, Conflict, Damaged, HoldfastError, Purged, Refused
 from holdfast.memory import Memory
 
 PLACE = "projects/demo"
@@ -118,6 +119,33 @@ def test_what_speaks_against_one_is_told_to_that_one_alone(crowd):
     assert isinstance(stale, Conflict)
     assert (before.action, after.action) == ("created", "created")
     assert {note.key: note.text for note in memory.list()} == {"seen": "As it is.", "before": "Before.", "after": "After."}
+
+
+def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store):
+    memory = crowd()
+    memory.store("It is here.", key="first")
+    if store == "folder":
+        os.symlink("first.md", memory._desk.shelf.full(f"{PLACE}/notes/bad.md"))
+
+    good, bad, other = at_once(*[(memory, f"This is {key}.", {"key": key}) for key in ("good", "bad", "too")])
+
+    assert (good.action, other.action) == ("created", "created")
+    assert isinstance(bad, Damaged) if store == "folder" else bad.action == "created"  # there are no links in a database
+
+
+def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, store):
+    memory = crowd()
+    memory.store("Before.", key="k")
+    memory._desk.config = memory._desk.config.replace(lock_seconds=1)
+    config, queue = memory.config, storing._Queue()
+    queue.users = 1
+    name = config.home, config.store, config.tenant, PLACE
+    storing._queues[name] = queue
+    with queue.turn, pytest.raises(Busy):
+        memory.store("After.", key="k")
+    assert not queue.waiting
+    del storing._queues[name]
+    assert memory.store("After.", key="k").action == "updated"
 
 
 def test_each_note_says_which_agent_it_is_from(crowd):

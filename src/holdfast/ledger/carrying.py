@@ -70,12 +70,12 @@ class Carrier(Part):
         """Those of them that are not there yet; on the disk when it returns."""
         if table.name == "keys":
             rows = self._keep_secret(rows)
-        statement = f"{self._kind} add agents" if table.name == "agents" else f"add {table.name}"
-        self._write(lambda db: self._many(db, statement, [self._spelled(table, row) for row in rows]))
-        if table.name == "receipts" and rows:
+        if table.name == "receipts" and rows:  # a sign comes first: without it nobody would ask for the rows
             self._ledger.purges.show_sign()
         if table.name == "purged" and any(is_rejection(row[0]) for row in rows):
             self._ledger.purges.show_sign(rejected=True)
+        statement = f"{self._kind} add agents" if table.name == "agents" else f"add {table.name}"
+        self._write(lambda db: self._many(db, statement, [self._spelled(table, row) for row in rows]))
 
     def add_audit(self, rows: list[Row], before: Mark) -> None:
         """The next rows of the audit, which must end where the one before the first of them ends."""

@@ -93,7 +93,7 @@ WHERE p.digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json)))
   AND (NOT :ended::boolean OR r.receipt::json ->> 'state' <> 'begun');
 
 -- name: rejected_known
-SELECT receipt FROM purged WHERE digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json))) LIMIT 1;
+SELECT digest, receipt FROM purged WHERE digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json)));
 
 -- name: briefed_to
 SELECT count(*), count(DISTINCT session), string_agg(DISTINCT session, ','), max(time) FROM briefed

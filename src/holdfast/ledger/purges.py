@@ -222,26 +222,34 @@ class Purges:
 
     # --- what a person rejected -------------------------------------------------------------------------------------
 
-    def reject(self, texts: Iterable[str], id: str) -> None:
-        """Keep that a person took away the note of this id, which said these texts: each is known again as a whole."""
-        rows = [{"digest": self._said([text])[0], "receipt": id} for text in texts]
-        key = self._key
-        self._kept(lambda db: self._add(db, rows, key))
-        self.show_sign(rejected=True)
+    def reject(self, folder: str, texts: Iterable[str], id: str) -> None:
+        """Keep that a person took away the note of this id, which said these texts: each is known again as a whole, by those
+        who may see that folder."""
+        forms = [form for text in texts for form in _whole(text)]
+        rows = [{"digest": one, "receipt": id} for one in self._said([folder], forms)]
+        if rows:
+            key = self._key
+            self.show_sign(rejected=True)  # first: without it nobody would ask for the rows
+            self._kept(lambda db: self._add(db, rows, key))
 
-    def rejected(self, text: str) -> str:
-        """The id of a note that a person took away, and that said this text or a line of it, if any."""
-        known = self._rows("rejected_known", {"digests": _json(self._said([text, *_lines(text)]))})
-        return str(known[0][0]) if known else ""
+    def rejected(self, folders: Iterable[str], text: str, old: str = "") -> dict[str, str]:
+        """By which digests this text, or a line of it that the `old` one has not, is known as rejected in one of these folders,
+        each with the id of the note that said it; the text as a whole comes first."""
+        forms = [one for one in _whole(text) if one not in _whole(old)]
+        forms += [one for one in _lines(text) if one not in _lines(old)]
+        digests = self._said(folders, forms)
+        known = dict(self._rows("rejected_known", {"digests": _json(digests)})) if digests else {}
+        return {one: str(known[one]) for one in digests if one in known}
 
-    def unreject(self, text: str) -> None:
-        """A person let this pass: nobody rejects it any more."""
+    def unreject(self, folders: Iterable[str], text: str) -> None:
+        """A person let this pass: in these folders nobody rejects it any more."""
         if self.any() or self.any_rejected():
-            self.drop(self._said([text, *_lines(text)]))
+            self.drop(self._said(folders, [*_whole(text), *_lines(text)]))
 
-    def _said(self, texts: list[str]) -> list[str]:
-        """What stands for texts, whatever stands around them."""
-        return [self._digest(_REJECT, bare(folded(text)) or folded(text)) for text in texts]
+    def _said(self, folders: Iterable[str], forms: list[str]) -> list[str]:
+        """What stands for texts that were rejected in one of these folders."""
+        every = list(folders)
+        return list(dict.fromkeys([self._digest(_REJECT, f"{folder}\0{one}") for one in forms for folder in every]))
 
     # --- receipts ---------------------------------------------------------------------------------------------------
 
@@ -301,9 +309,14 @@ class Purges:
             raise from_os(error, f"cannot write {sign}") from error
 
 
+def _whole(text: str) -> list[str]:
+    """A text, whatever stands around it; nothing if it is so short that it is said by chance."""
+    return [one for one in (bare(folded(text)),) if len(one) >= TEXT_LEAST]
+
+
 def _lines(text: str) -> list[str]:
-    """The lines of a text that are long enough not to be said by chance."""
-    return [line for line in text.split("\n") if len(line.strip()) >= TEXT_LEAST]
+    """The same for its lines."""
+    return [one for line in text.split("\n") if len(one := bare(folded(line))) >= LINE_LEAST]
 
 
 def is_rejection(digest: str) -> bool:

@@ -242,7 +242,7 @@ SELECT p.digest, p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest 
 WHERE NOT :ended OR json_extract(r.receipt, '$.state') <> 'begun';
 
 -- name: rejected_known
-SELECT p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest = j.value LIMIT 1;
+SELECT p.digest, p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest = j.value;
 
 -- name: briefed_to
 SELECT count(*), count(DISTINCT session), group_concat(DISTINCT session), max(time) FROM briefed

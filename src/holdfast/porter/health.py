@@ -16,6 +16,8 @@ from holdfast.porter.reading import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.config import Config
 
 _SECONDS = 7 * 86400
@@ -30,11 +32,15 @@ def problems(config: Config) -> list[Problem]:
         porter.close()
 
 
-def found(porter: Porter, whole: bool = True) -> list[Problem]:
-    """The same of a porter that is there already; one that is not the `whole` gateway's knows of its own tenant alone."""
+def found(porter: Porter, whole: bool = True, may: Callable[[str], bool] = lambda action: True) -> list[Problem]:
+    """The same of a porter that is there already; one that is not the `whole` gateway's knows of its own tenant alone. Whoever
+    asks is told no more than their other actions let them see."""
     config = porter.config
     try:
-        return _roles(porter) + (_unrecorded(config) if whole else []) + _agents(porter) + _chain(porter)
+        roles = _roles(porter) if may("roles.read") else []
+        agents = _agents(porter) if may("agents.manage") else []
+        audit = [*(_unrecorded(config) if whole else []), *_chain(porter)] if may("audit.read") else []
+        return roles + agents + audit
     except HoldfastError as error:
         return [Problem("gateway", error.message, error.fix, "" if config.store else "ledger.db")]
 

@@ -24,7 +24,10 @@ def wrong(store: Store) -> tuple[str, str]:
         replica = _identity(store.read_url, primary=False)
     except HoldfastError as error:
         return of_replica(f"the read replica cannot be asked: {error.message}"), of_replica(error.fix)
-    primary = _identity(store.url, primary=True)
+    try:
+        primary = _identity(store.url, primary=True)
+    except HoldfastError as error:
+        return f"whether store.read_url is a replica of store.url cannot be told: {error.message}", error.fix
     if replica is None or primary is None:
         return "", ""  # a server that does not say which it is
     if replica[:2] != primary[:2]:

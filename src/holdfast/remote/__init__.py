@@ -351,8 +351,8 @@ class RemoteMemory(Keeping):
         """The agent's own tree, by the six verbs of the memory tool."""
         return RemoteFiles(self._desk, self._ask)
 
-    def status(self) -> Status:
-        told = self._ask("GET", "/v1/status")
+    def status(self, *, whole: bool = True) -> Status:
+        told = self._ask("GET", "/v1/status", query={"whole": None if whole else False})
         return made(Status, {"shelf": "", **told, "home": self.home, "project": self.project})
 
     # --- who asks, and whom --------------------------------------------------------------------------------------

@@ -56,11 +56,12 @@ def _meant(call: Call, name: str) -> tuple[str, str | Scope | None, str | None]:
 
 
 def _tell_nothing(call: Call) -> None:
-    """That nothing waits here; a person is told what waits where they are not."""
-    try:
-        elsewhere = len(call.memory.review(everywhere=True))
-    except HoldfastError:  # not theirs to know, or a gateway that does not tell
-        elsewhere = 0
+    """That nothing waits here; a person is told how much waits where they are not."""
+    elsewhere = 0
+    if call.memory.origin == "user" and not call.is_remote:  # a gateway writes down who asks: only with --everywhere
+        from holdfast.paging import waiting
+
+        elsewhere = waiting(call.memory, 1, everywhere=True)[2]
     count = "1 note waits" if elsewhere == 1 else f"{elsewhere:,} notes wait"
     more = f" here; {count} elsewhere: `holdfast review --everywhere`" if elsewhere else ""
     call.screen.nothing(f"nothing is in quarantine{more}")
@@ -87,7 +88,7 @@ def _do(call: Call, note: Note, word: str, where: str | Scope | None = None) -> 
     if word == "a":
         _tell_approved(call.screen, call.memory.approve(note.key, scope=where, expected=note.version))
     elif word == "r":
-        _tell_rejected(call.screen, call.memory.reject(note.key, scope=where))
+        _tell_rejected(call.screen, call.memory.reject(note.key, scope=where, expected=note.version))
     elif word == "e":
         from holdfast.doors.cli.editing import edited
         from holdfast.doors.cli.notes import tell_stored

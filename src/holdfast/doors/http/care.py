@@ -10,6 +10,7 @@ from holdfast.doors.http.route import NOWHERE, Asked, Route
 from holdfast.doors.http.schema import answer, fields, flag, ref, rows, text
 from holdfast.note import Note
 from holdfast.porter import health
+from holdfast.porter.policy import why_not
 
 _CARE = "home.care"
 _PROBLEM = answer(
@@ -21,10 +22,13 @@ _REASONS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def check(asked: Asked) -> dict[str, Any]:
-    """Where the home stands on the server's disk is nobody's business."""
+    """Where the home stands on the server's disk is nobody's business; roles, agents and the audit are told to those
+    who may see them."""
     home, settings = asked.gateway.home, asked.gateway.config_of(asked.caller)
     whole = settings == asked.gateway.config()
-    found = [one.as_dict() for one in (*asked.memory.check(), *health.found(asked.porter, whole))]
+    role = asked.porter.role(asked.caller.role)
+    gateway = health.found(asked.porter, whole, lambda action: not why_not(role, action, None))
+    found = [one.as_dict() for one in (*asked.memory.check(), *gateway)]
     return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
 
 

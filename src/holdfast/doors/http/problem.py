@@ -95,7 +95,8 @@ def _headers(error: HoldfastError) -> dict[str, str]:
 
 def _body(status: int, code: str, title: str, detail: str, fix: str, request_id: str) -> dict[str, Any]:
     """Whoever asks over HTTP may have no command line, and no hands on the gateway's machine."""
-    whose = "Whoever runs this gateway: " if fix and code in _HIS_TO_MEND else ""
+    his = fix and code in _HIS_TO_MEND and not fix.startswith("Try again")  # which anybody can
+    whose = "Whoever runs this gateway: " if his else ""
     told, todo = advice.as_request(detail), whose + advice.as_request(fix)
     said = {"type": f"/problems/{code}", "title": title, "status": status, "detail": told, "code": code}
     return {**said, "fix": todo, "request_id": request_id}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import checkup, telling
 from holdfast.briefing import Brief
 from holdfast.browsing import SEARCHED, Piece, Snippet, snippet
 from holdfast.doors.http.notes import AS_OF, KNOWN_AT, TAGS
@@ -38,8 +37,7 @@ def brief(asked: Asked) -> dict[str, Any]:
 
 def status(asked: Asked) -> dict[str, Any]:
     """How much there is of what the caller may see; whose else memory is there, how much and where, is nobody's business."""
-    desk = asked.memory._desk
-    told = checkup.status(desk, telling.brief(desk, remember=False), whole=asked.caller.is_person)
+    told = asked.memory.status(whole=asked.caller.is_person and asked.given.get("whole", True))
     return {name: value for name, value in told.as_dict().items() if name not in ("home", "shelf", "project")}
 
 
@@ -86,6 +84,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/status", READ, status, "how much there is in the scopes you may see", EVERYWHERE,
+        {"whole": flag("To the operator, of the whole home; otherwise yes. Nobody else is told of more than their scopes.")},
         answers=fields(
             {
                 "enabled": {"type": "boolean"}, "scopes": rows({"type": "object"}),

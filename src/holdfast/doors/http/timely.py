@@ -36,12 +36,13 @@ class Timely(_Protocol):
         self._start()
 
     def data_received(self, data: bytes) -> None:
+        of_a_body = self.cycle is not None and self.cycle.more_body  # of a request that may be answered already
         super().data_received(data)
         if not self._waits():
             self._stop()
             self._bytes = 0
             return
-        self._bytes += len(data)
+        self._bytes += 0 if of_a_body else len(data)
         if self._bytes > MOST_BYTES:
             self.transport.write(_TOO_LARGE)
             self.transport.close()
