@@ -133,8 +133,11 @@ def test_a_comment_never_swallows_what_follows():
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": }', '{"a": 1', "{a b}", "[1 2]", '{"a": 01x}', "{} {}", '{"a": "\n"}', "/* no end", "[" * 500, '{"a": "\\q"}'],
-)
+    [
+        '{"a": }', '{"a": 1', "{a b}", "[1 2]", '{"a": 01x}', "{} {}", '{"a": "\n"}', "/* no end", "[" * 500, '{"a": "\\q"}',
+        f'{{"a": {"9" * 20_000}}}',
+    ],
+)  # fmt: skip
 def test_what_is_no_json_is_refused_with_its_place(text):
     with pytest.raises(Unreadable, match=r"line \d+, column \d+"):
         entries.put(text, KEYS, SERVER)

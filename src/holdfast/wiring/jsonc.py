@@ -71,7 +71,10 @@ def _value(text: str, at: int, depth: int) -> Node:
         raise Unreadable(text, at, f"{text[at : at + 1]!r} is no value" if at < len(text) else "it ends too soon")
     import json
 
-    return Node(at, match.end(), json.loads(match.group()), [])
+    try:
+        return Node(at, match.end(), json.loads(match.group()), [])
+    except ValueError:
+        raise Unreadable(text, at, "a number is too long") from None
 
 
 def _string(text: str, at: int) -> Node:
