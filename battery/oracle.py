@@ -24,7 +24,7 @@ _BINNED = re.compile(r"(.+)--\d{8}T\d{6}.*\.md\Z")
 _TOKEN = re.compile(r"\bzq\w+")
 _LISTED = re.compile(r"\(notes/([^()/]+)\.md\)")
 _LAG = 1.1  # seconds
-_OWN = {"id", "folder", "doc", "listed", "stale"}  # columns that a rebuild may number or date anew
+_OWN = {"id", "folder", "doc", "listed", "stale", "sum"}  # columns that a rebuild may number or date anew
 
 
 def read(home: Path) -> State:

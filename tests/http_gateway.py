@@ -59,7 +59,7 @@ class Client:
         data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
         if data is not None and "Content-Type" not in sent:
             sent["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=240)  # a flush of the disk may take its time
         try:
             connection.request(method, path, data, sent)
             response = connection.getresponse()
@@ -118,7 +118,7 @@ def answering(app):
         yield listening.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
         listening.close()
 
 

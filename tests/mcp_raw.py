@@ -99,12 +99,12 @@ class Raw:
         except OSError:
             pass  # it has gone first
         try:
-            self.process.wait(30)
+            self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise
-        self._ear.join(10)
+        self._ear.join(60)
         self.process.stdout.close()
         self.process.stderr.close()
         return self.process.returncode

@@ -1284,6 +1284,15 @@ def test_output_that_cannot_be_written_is_disk_trouble(program):
     assert b"No space left" in done.stderr and b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_an_answer_that_cannot_be_written_says_that_it_is_done(program, json):
+    with open("/dev/full", "w") as full:
+        command = program.command("store", "text", "--key", "k", *json)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 5 and (json or b"it is done, but the answer could not be written" in done.stderr)
+    assert program("get", "k").out == "text\n"
+
+
 def test_closed_streams_are_no_error(program):
     line = " ".join(f"'{word}'" for word in program.command("store", "text", "--key", "k"))
     assert subprocess.run(["sh", "-c", f"{line} >&- 2>&- <&-"], timeout=60).returncode == 0

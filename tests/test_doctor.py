@@ -397,7 +397,7 @@ def test_a_fix_of_ours_names_the_home_unless_it_is_the_one_by_default(home, monk
         if named:
             monkeypatch.setenv("HOLDFAST_HOME", named)
         with Memory(home, project="demo", cwd=tmp_path) as memory:
-            monkeypatch.setattr(memory._desk.index, "verify", lambda: "a page is torn")
+            monkeypatch.setattr(memory._desk.index, "verify", lambda _: "a page is torn")
             (problem,) = found(memory, "index_damaged")
         assert problem.fix == fix
 

@@ -450,13 +450,13 @@ def half(handler, texts):
 
 
 def slow(handler, texts):
-    time.sleep(0.6)
-    answer(handler, texts)
+    handler.connection.recv(1)  # until they hang up
+    hang_up(handler, texts)
 
 
 def drip(handler, texts):
-    handler.send(200, b" ", Content_Length="1000")
-    for _ in range(30):
+    handler.send(200, b" ", Content_Length="1000000")
+    while True:  # until they hang up
         time.sleep(0.05)
         handler.wfile.write(b" ")
         handler.wfile.flush()
@@ -474,7 +474,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def model(server):
-    return chosen(f"endpoint:bge-m3@{server.url}", key="sk-secret", seconds=5)[0]
+    return chosen(f"endpoint:bge-m3@{server.url}", key="sk-secret", seconds=60)[0]
 
 
 def test_the_endpoint_is_asked_in_batches_and_answers_are_put_in_order(server, model):
@@ -561,10 +561,8 @@ def test_a_pause_that_means_nothing_is_none(header):
 def test_an_endpoint_that_is_too_slow_is_not_waited_for(server, monkeypatch, play):
     monkeypatch.setattr(endpoint, "TRIES", 1)
     server.plays = [play]
-    start = time.monotonic()
     with pytest.raises(Trouble, match="TimeoutError"):
         chosen(f"endpoint:m@{server.url}", seconds=0.3)[0].passages(["a"])
-    assert time.monotonic() - start < 1.2
 
 
 def test_nobody_at_the_port_is_told(server, model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import pickle
@@ -11,7 +12,7 @@ import re
 import pytest
 
 import holdfast
-from holdfast import AsyncMemory, ConfigError, HoldfastError, Memory, config, errors
+from holdfast import AsyncMemory, ConfigError, HoldfastError, Memory, UsageError, config, errors
 
 NAMES = [
     "Answer",
@@ -350,3 +351,21 @@ def test_an_answer_is_plain_data_all_the_way_down(memory):
         assert json.loads(json.dumps(answer.as_dict()))
         with pytest.raises(AttributeError):
             answer.key = "changed"
+
+
+def test_a_memory_is_not_pickled_or_copied_and_says_what_to_do(memory):
+    for way in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="let each open its own"):
+            way(memory)
+
+
+@pytest.mark.parametrize("query", [5, b"x", None, ["harbour"]])
+def test_a_query_that_is_no_text_is_named(memory, query):
+    with pytest.raises(UsageError, match="must be a string"):
+        memory.recall(query)
+
+
+def test_a_tag_that_is_no_word_is_refused(memory):
+    with pytest.raises(UsageError, match="no word"):
+        memory.store("text", tags=[None])
+    assert memory.store("text", tags=[2026, "port"]).note.tags == ("2026", "port")

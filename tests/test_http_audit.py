@@ -43,7 +43,7 @@ def held(home):
             yield
         finally:
             other.stdin.close()
-            other.wait(20)
+            other.wait(60)
 
 
 @pytest.mark.promise("A3")

@@ -328,7 +328,7 @@ def test_while_one_floods_another_is_answered(home):
 
 def test_who_asks_too_often_is_told_when_to_come_back(home):
     home.mkdir(mode=0o700)
-    (home / "config.toml").write_text("[serve]\nrate = 5\n")
+    (home / "config.toml").write_text("[serve]\nrate = 1\n")
     with served(home) as gateway:
         flood, other = gateway.agent("flood"), gateway.agent("other")
         begun = time.monotonic()
@@ -337,7 +337,7 @@ def test_who_asks_too_often_is_told_when_to_come_back(home):
         passed = [one for one in said if one.status == 200]
         refused = [one for one in said if one.status == 429]
         assert len(passed) + len(refused) == 50 and refused
-        assert len(passed) <= 5 + spent * 5 + 1
+        assert len(passed) <= 1 + spent + 1
         assert all(one.code == "too_many" and int(one.headers["retry-after"]) >= 1 for one in refused)
         assert other.get("/gateway/memory").status == 200
 
@@ -351,7 +351,7 @@ def unfinished(gateway, client, path="/gateway/memory"):
     )
     connection = socket.create_connection(("127.0.0.1", gateway.port), 30)
     connection.sendall(head.encode())
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while under_way(gateway) == before:
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -367,7 +367,7 @@ def test_no_token_has_more_than_half_of_what_can_be_answered_at_a_time(home):
     (home / "config.toml").write_text("[serve]\nat_once = 4\n")
     with served(home) as gateway:
         greedy, other = gateway.agent("greedy"), gateway.agent("other")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         held = [unfinished(gateway, greedy) for _ in range(2)]
         said = greedy.get("/gateway/memory")
         assert said.code == "too_many" and said.headers["retry-after"] == "1"

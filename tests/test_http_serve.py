@@ -39,7 +39,12 @@ class Process:
         ]
         for reader in self._readers:
             reader.start()
-        self.port = int(re.search(r"http://\S+:(\d+)", self.line("listening")).group(1))
+        try:
+            self.port = int(re.search(r"http://\S+:(\d+)", self.line("listening")).group(1))
+        except BaseException:
+            self.process.terminate()
+            self.ended()
+            raise
         self.ask = Client(self.port)
 
     def _read(self, stream, kept):
@@ -48,30 +53,36 @@ class Process:
 
     def line(self, words):
         """The first line of the log with these words, once it is there."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            for line in list(self.log):
-                if words in line:
-                    return line
-            assert self.process.poll() is None, self.log
+        return self.until(lambda: next((line for line in list(self.log) if words in line), None))
+
+    def until(self, seen):
+        """What is seen as soon as anything is, while the server runs."""
+        deadline = time.monotonic() + 120
+        while not (found := seen()):
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log
             time.sleep(0.01)
-        raise AssertionError(f"nothing of {words!r} in {self.log}")
+        return found
 
     def stop(self, sign=signal.SIGTERM):
         self.process.send_signal(sign)
         return self.ended()
 
     def ended(self):
-        code = self.process.wait(60)
+        code = self.process.wait(120)
         for reader in self._readers:
-            reader.join(20)
+            reader.join()  # what it said ends with it
         self.process.stdout.close()
         self.process.stderr.close()
         return code
 
     @property
     def token(self):
-        return re.search(r"hf_\S{8}_[A-Za-z0-9_-]{43}", "".join(self.said)).group()
+        """The operator's, once it was shown."""
+        found = self.shown() or self.until(self.shown)
+        return found.group()
+
+    def shown(self):
+        return re.search(r"hf_\S{8}_[A-Za-z0-9_-]{43}", "".join(self.said))
 
 
 @contextmanager
@@ -87,9 +98,6 @@ def started(home, tmp_path, *words, **given):
 @pytest.mark.promise("A1")
 def test_the_first_start_shows_the_operators_token_once_and_no_log_has_it(home, tmp_path):
     with started(home, tmp_path) as one:
-        deadline = time.monotonic() + 20
-        while not one.said and time.monotonic() < deadline:
-            time.sleep(0.01)
         token = one.token
         client = Client(one.port, token)
         assert client.post("/gateway/memory", {"key": "k", "value": "Harbour words."}).status == 200
@@ -109,6 +117,14 @@ def test_a_start_where_the_settings_name_a_gateway_says_whose_home_it_answers_fo
     with started(home, tmp_path) as one:
         assert f"on the home {home} of this machine" in one.line("HOLDFAST_URL")
         assert one.stop() == 0
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_that_is_stopped_as_soon_as_it_says_that_it_listens_is_no_failure(home, tmp_path, sign, count):
+    with started(home, tmp_path, "--workers", count) as one:
+        assert one.stop(sign) == 0
+        assert not [line for line in one.log if "Traceback" in line]
 
 
 def test_with_json_the_address_and_the_token_come_as_one_document(home, tmp_path):
@@ -140,11 +156,17 @@ def test_a_port_that_is_taken_or_does_not_exist_is_said(home, tmp_path):
             assert "hf_" not in done.stdout  # the first token is shown by one that listens
 
 
+def refuses(port):
+    """Whether nobody new is let in."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 60).close()
+    except ConnectionError:
+        return True
+    return False
+
+
 def test_a_write_under_way_is_finished_before_it_stops(home, tmp_path):
     with started(home, tmp_path, "--json") as one:
-        deadline = time.monotonic() + 20
-        while not one.said and time.monotonic() < deadline:
-            time.sleep(0.01)
         token = one.token
         Client(one.port, token).post("/gateway/memory", {"key": "first", "value": "There is a home."})
         body = json.dumps({"key": "late", "value": "Kept while it was told to stop."}).encode()
@@ -158,12 +180,7 @@ def test_a_write_under_way_is_finished_before_it_stops(home, tmp_path):
         for _ in range(3):  # what came before this is under way when this has been answered
             one.ask.get("/healthz")
         one.process.send_signal(signal.SIGTERM)
-        while True:  # until nobody new is let in
-            try:
-                socket.create_connection(("127.0.0.1", one.port), 5).close()
-            except OSError:
-                break
-            assert time.monotonic() < deadline
+        one.until(lambda: refuses(one.port))
         connection.send(body[10:])
         said = connection.getresponse()
         assert said.status == 200 and json.loads(said.read())["action"] == "created"
@@ -179,36 +196,30 @@ def test_it_archives_what_expired_and_answers_for_commands_that_come_and_go(home
     with Memory(home, project="demo") as memory:
         memory.store("Long ago.", key="old")
     with started(home, tmp_path) as one:
-        deadline = time.monotonic() + 30
         archive = home / "shelf" / "projects" / "demo" / "archive"
-        while not (archive.is_dir() and list(archive.iterdir()) and (home / "run" / "resident.sock").exists()):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        one.until(lambda: archive.is_dir() and list(archive.iterdir()) and (home / "run" / "resident.sock").exists())
         one.stop()
     assert not (home / "run" / "resident.sock").exists()
 
 
-def children(pid):
-    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+def workers(one, count):
+    """Its children, if there are so many."""
+    pid = one.process.pid
+    found = {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return found if len(found) == count else set()
 
 
 def test_several_workers_answer_on_one_port_and_one_that_dies_is_started_again(home, tmp_path):
     with started(home, tmp_path, "--json", "--workers", "3") as one:
-        deadline = time.monotonic() + 60
-        while not one.said and time.monotonic() < deadline:
-            time.sleep(0.01)
         client = Client(one.port, one.token)
         for number in range(20):
             assert client.post("/gateway/memory", {"key": f"k{number}", "value": f"Thing {number}."}).status == 200
         assert len(client.get("/gateway/memory").json["memory"]) == 20
-        first = children(one.process.pid)
-        assert len(first) == 3
+        first = one.until(lambda: workers(one, 3))  # one may have answered all before the last was started
         killed = min(first)
         os.kill(killed, signal.SIGKILL)
         one.line("worker died")
-        while len(now := children(one.process.pid)) < 3 or killed in now:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        now = one.until(lambda: workers(one, 3))  # who is told that one died has waited for it
         assert client.get("/audit/verify").json["ok"] is True
         assert one.stop() == 0
         assert not [child for child in now if Path(f"/proc/{child}").exists()]
@@ -217,9 +228,6 @@ def test_several_workers_answer_on_one_port_and_one_that_dies_is_started_again(h
 def test_whom_the_server_was_started_for_says_nothing_about_its_callers(home, tmp_path):
     env = {f"HOLDFAST_{name}": f"the-servers-{name.lower()}" for name in ("PROJECT", "SESSION", "AGENT", "CLIENT")}
     with started(home, tmp_path, "--json", env=env) as one:
-        deadline = time.monotonic() + 20
-        while not one.said and time.monotonic() < deadline:
-            time.sleep(0.01)
         client = Client(one.port, one.token)
         assert client.post("/v1/notes", {"text": "Nowhere."}).code == "no_scope"
         assert client.post("/v1/notes", {"text": "Nowhere.", "scope": "session"}).code == "no_scope"
@@ -228,9 +236,6 @@ def test_whom_the_server_was_started_for_says_nothing_about_its_callers(home, tm
 
 def test_what_libraries_say_is_one_line_without_a_word_of_a_request(home, tmp_path):
     with started(home, tmp_path, "--json") as one:
-        deadline = time.monotonic() + 20
-        while not one.said and time.monotonic() < deadline:
-            time.sleep(0.01)
         client = Client(one.port, one.token)
         for body in (b"the combination", b'{"jsonrpc": "2.0", "id": 1, "method": "combination"}', b'{"combination": 1}'):
             said = client("POST", "/mcp", raw=body, Accept="application/json, text/event-stream")
@@ -261,7 +266,7 @@ def timely(monkeypatch, seconds):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="off", http=Timely)
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="off", http=Timely, timeout_keep_alive=60)
     with config.bind_socket() as listening:
         listening.listen()
         server = uvicorn.Server(config)
@@ -279,7 +284,7 @@ def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head
     with timely(monkeypatch, 0.3) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
         connection.sendall(head)
         assert connection.recv(1000) == b""  # and not after the 30 seconds that this waits
-    with timely(monkeypatch, 2) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
+    with timely(monkeypatch, 60) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
         for _ in range(2):
             connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             said = b""
@@ -287,6 +292,7 @@ def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head
                 said += (piece := connection.recv(1000))
                 assert piece
         if head:
+            monkeypatch.setattr("holdfast.doors.http.timely.SECONDS", 0.3)
             connection.sendall(head)  # after an answer too
             assert connection.recv(1000) == b""
 

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -73,9 +72,7 @@ def test_every_path_and_every_answer_that_the_skill_names_is_true(gateway):
 
 def test_the_lines_that_the_first_start_prints_work_as_they_stand(home, tmp_path):
     with started(home, tmp_path) as one:
-        deadline = time.monotonic() + 20
-        while sum("curl" in line for line in list(one.said)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        one.until(lambda: sum("curl" in line for line in list(one.said)) == 2)
         lines = [line.strip() for line in one.said if line.startswith("  ")]
         assert len(lines) == 3 and lines[0].startswith("export ")
         ran = subprocess.run(["sh", "-ec", "\n".join(lines)], capture_output=True, text=True, timeout=60, check=False,

@@ -43,12 +43,14 @@ def started(home, tmp_path, *words, **env):
         stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, **env},
     )  # fmt: skip
     said = process.stderr.readline()
-    threading.Thread(target=process.stderr.read, daemon=True).start()
+    rest = threading.Thread(target=process.stderr.read)
+    rest.start()
     try:
         yield re.search(r"http://\S+/mcp", said).group(), said
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        process.wait(60)
+        rest.join()
         process.stderr.close()
 
 

@@ -136,7 +136,7 @@ def test_the_marks_of_a_piece(text, marks):
     ids=lambda text: ascii(text[:8]),
 )  # fmt: skip
 def test_a_long_text_is_cut_in_time_in_proportion(text):
-    start = time.perf_counter()
+    start = time.process_time()
     cut(text)
     cut(text, "Ana", ("Ana", "Ben"))
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3

@@ -21,7 +21,6 @@ from mcp_raw import HOLDFAST
 from postgres import TRIAL_SQL as SQL
 from postgres import name_of, put
 from test_http_serve import started
-from test_postgres_gateway import said_by
 
 
 @pytest.fixture
@@ -302,7 +301,7 @@ def test_migrate_by_a_login_that_may_not_finds_nothing_to_do_where_all_is_done(p
 def test_a_gateway_logs_the_replica_that_it_goes_without_and_its_check_names_it(postgres_url, home, tmp_path):
     away = f"postgresql://x:hunter2@127.0.0.1:{postgres.free_port()}/y"
     with started(home, tmp_path, "--json", "--store", postgres_url, "--read-store", away) as gateway:
-        client = Client(gateway.port, said_by(gateway))
+        client = Client(gateway.port, gateway.token)
         assert client.post("/v1/notes", {"text": "The harbour opens at seven.", "scope": "global"}).status == 201
         for _ in range(3):
             assert client.post("/v1/recall", {"query": "harbour", "mode": "keyword"}).json["hits"]

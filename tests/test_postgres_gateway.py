@@ -73,14 +73,6 @@ def on_store(home, url, **sections):
     hang_up(url)
 
 
-def said_by(process):
-    """The token that a server showed, once it has printed what it prints."""
-    deadline = time.monotonic() + 60
-    while not process.said and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return process.token
-
-
 def holdfast(*words, **given):
     done = subprocess.run([*HOLDFAST, *words], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, **given)
     assert done.returncode == 0, done.stderr
@@ -95,7 +87,7 @@ def holdfast(*words, **given):
 def test_a_platform_walks_through_a_process_that_made_its_own_schema(home, tmp_path, empty_postgres_url):
     store = ("--store", empty_postgres_url)
     with started(home, tmp_path, "--json", *store) as one:
-        operator = Client(one.port, said_by(one))
+        operator = Client(one.port, one.token)
         of_home = ("--home", str(home), *store, "--json")
         made = {
             role: Client(one.port, holdfast("agent", "add", role, "--role", role, *of_home, cwd=tmp_path)["token"])
@@ -126,7 +118,7 @@ def test_a_platform_walks_through_a_process_that_made_its_own_schema(home, tmp_p
 @pytest.mark.promise("A7")
 def test_two_replicas_agree_at_once(home, tmp_path, postgres_url):
     with started(home, tmp_path, "--json", "--store", postgres_url) as one:
-        token = said_by(one)
+        token = one.token
         with started(tmp_path / "other", tmp_path, "--json", "--store", postgres_url) as two:
             here, there = Client(one.port, token), Client(two.port, token)
             mine = Client(one.port, here.post("/agents", {"name": "a", "role": "code-review-engineer"}).json["token"])
@@ -330,7 +322,7 @@ review(settings, opened(settings), "reviewer", Wanted("acme", "shop", 7, "Looks 
     while not github.reviews:
         assert child.poll() is None
     child.kill()
-    child.wait(20)
+    child.wait(60)
     settings = config.load(home).replace(github_api=github.url, github_token=TOKEN, store=postgres_url)
     ledger = opened(settings)
     said = review(settings, ledger, "reviewer", Wanted("acme", "shop", 7, "Looks good."))

@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -18,9 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the battery stan
 from battery import erase
 from battery.lab import Lab
 
-from holdfast import NotFound, Purged, Refused, UsageError
+from holdfast import Conflict, NotFound, Purged, Refused, UsageError
 from holdfast.erasing.traces import Traces
 from holdfast.erasing.traces import spellings as traces_of
+from holdfast.house import Lock
 
 WORD = "zanzibarqvx7"
 LINE = f"the harbour code of {WORD} is forty-two and a half"  # long enough to be known again by itself
@@ -828,6 +831,112 @@ def test_a_transcript_that_was_read_before_a_purge_is_not_catalogued_after_it(me
     reader.recall(WORD)
     assert holding(home) == []
     assert len(reader.recall("keep that", kind="turn")) == 1
+
+
+def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory, open_memory, monkeypatch, home):
+    memory.store(TEXT, key="k")
+    memory.forget("k")
+    other, shelf = open_memory(), memory._desk.shelf
+    binned, acquire, tried = shelf.binned, Lock.acquire, threading.Event()
+
+    def restore():
+        with suppress(Conflict, NotFound, Purged):
+            other.restore("k")
+        tried.set()
+
+    def slowly(*given):
+        if restoring.ident is None:  # the notes were looked at, and now the trash is
+            restoring.start()
+            assert tried.wait(60)
+        return binned(*given)
+
+    def waiting(self, seconds):
+        if acquire(self, 0):
+            return True
+        tried.set()
+        return acquire(self, seconds)
+
+    restoring = threading.Thread(target=restore)
+    monkeypatch.setattr(shelf, "binned", slowly)
+    monkeypatch.setattr(Lock, "acquire", waiting)
+    receipt = memory.purge("k")
+    restoring.join()
+    assert receipt.state == "done" and receipt.removed
+    assert holding(home) == []
+
+
+def on_its_way(monkeypatch, desk, asks, write):
+    """A thread that has asked whether it may write, and does so as soon as somebody waits for its lock, or is told to."""
+    asked, goes_on = threading.Event(), threading.Event()
+    ask, acquire = getattr(desk, asks), Lock.acquire
+
+    def slowly(*given, **named):
+        answer = ask(*given, **named)
+        asked.set()
+        assert goes_on.wait(60)
+        return answer
+
+    def waiting(self, seconds):
+        if acquire(self, 0):
+            return True
+        goes_on.set()
+        return acquire(self, seconds)
+
+    monkeypatch.setattr(desk, asks, slowly)
+    monkeypatch.setattr(Lock, "acquire", waiting)
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert asked.wait(60)
+    return thread, goes_on
+
+
+@pytest.mark.promise("N10")
+def test_a_turn_that_is_on_its_way_when_a_purge_begins_is_taken_out(memory, open_memory, monkeypatch, home):
+    memory.store(LINE, key="k")
+    other = open_memory()
+    said(other, texts=["what was it?"])
+    thread, goes_on = on_its_way(monkeypatch, other._desk, "purged_turns", lambda: said(other))
+    receipt = memory.purge("k", transcripts=True)
+    goes_on.set()
+    thread.join()
+    assert (receipt.state, receipt.turns) == ("done", 2)
+    assert holding(home) == []
+
+
+@pytest.mark.promise("N10")
+def test_a_note_that_is_on_its_way_when_a_purge_of_its_text_begins_is_taken_out(person, open_memory, monkeypatch, home):
+    person.store("something else stays", key="other")
+    other = open_memory()
+    thread, goes_on = on_its_way(monkeypatch, other._desk, "refuse", lambda: other.store(TEXT, key="late"))
+    receipt = person.purge(text=LINE)
+    goes_on.set()
+    thread.join()
+    assert (receipt.state, receipt.removed) == ("done", ("projects/demo/notes/late.md",))
+    assert holding(home) == []
+
+
+@pytest.mark.promise("N10")
+@pytest.mark.parametrize("moment", range(9))
+@pytest.mark.parametrize("back", [True, False], ids=["back from the trash", "to the trash"])
+def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person, open_memory, monkeypatch, home, back, moment):
+    place = person.store(TEXT, key="k").note.scope
+    if back:
+        person.forget("k")
+    shelf, other = person._desk.shelf, open_memory()._desk.shelf
+    census, left = shelf.census, [moment]
+
+    def meanwhile(*given):
+        left[0] -= 1
+        if left[0] == -1:
+            for one in other.binned(place, "k") if back else ():
+                other.unbin(place, one, "k")
+            if not back:
+                other.bin(place, ["k"], "trash", 0)
+        return census(*given)
+
+    monkeypatch.setattr(shelf, "census", meanwhile)
+    assert person.purge(text=LINE).state == "done"
+    assert holding(home) == []
 
 
 def test_the_ledger_is_asked_once_for_many_turns(memory, monkeypatch):

@@ -507,7 +507,7 @@ class Between:
     def close(self):
         self.port = 0
         socket.create_connection(("127.0.0.1", self.at)).close()
-        self._thread.join(20)
+        self._thread.join(60)
         self._socket.close()
 
 
@@ -646,7 +646,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_token_is_se
         thread.start()
         with pytest.raises(Unreached, match="who it is"):
             Memory(f"https://127.0.0.1:{server.getsockname()[1]}", token="hf_x", project="demo").recall("x")
-        thread.join(20)
+        thread.join(60)
     assert b"".join(heard) == b""
 
 

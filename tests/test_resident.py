@@ -30,7 +30,7 @@ def staying(home, memory, tmp_path):
     assert "answering" in process.stderr.readline()
     yield process
     process.send_signal(signal.SIGINT)
-    process.wait(20)
+    process.wait(60)
     process.stderr.close()
 
 
@@ -110,7 +110,7 @@ def test_it_goes_by_the_settings_as_they_are_now(home, memory, tmp_path, monkeyp
         assert (told.mode, told.degraded, told[0].key) == ("hybrid", False, "k")
     finally:
         staying.send_signal(signal.SIGINT)
-        staying.wait(20)
+        staying.wait(60)
         staying.stderr.close()
 
 

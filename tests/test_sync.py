@@ -442,7 +442,7 @@ def test_a_thread_that_asks_while_another_is_still_reading_a_change_sees_the_cha
     monkeypatch.setattr(Sync, "_describe", slowly)
     first = threading.Thread(target=memory.recall, args=("harbour",))
     first.start()
-    assert reading.wait(10)
+    assert reading.wait(60)
     told = keys(memory)
     answered.set()
     first.join()
@@ -478,3 +478,11 @@ def test_a_note_written_where_a_link_stood_is_a_note(notes, memory, look, tmp_pa
     (notes / "k.md").write_text("lighthouse words\n")
     assert keys(look, "lighthouse") == ["k"]
     assert "k" in [note.key for note in look.list()]
+
+
+def test_a_file_whose_name_is_no_text_disturbs_nobody_who_is_listening(memory, home):
+    path = home / "shelf" / memory.store("The harbour opens at six.", key="k").note.path
+    memory.recall("harbour")
+    (path.parent / os.fsdecode(b"\xff\xfe.md")).write_text("The harbour is closed.")
+    memory.store("The quay is long.", key="other")
+    assert [hit.key for hit in memory.recall("harbour")] == ["k"]

@@ -103,10 +103,10 @@ def test_the_same_words_said_again_are_another_turn():
 
 
 def test_a_word_repeated_a_hundred_thousand_times_is_counted_in_no_time():
-    seen, start = Tally(), time.monotonic()
+    seen, start = Tally(), time.process_time()
     for _ in range(100_000):
         turns.counted(Said("user", "ok"), "s", seen)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**64 - 1), st.integers(0, 2**32 - 1)), max_size=3000))
@@ -213,9 +213,9 @@ def test_a_text_without_a_block_is_kept_byte_for_byte(text):
 
 
 def test_a_text_full_of_openings_is_stripped_in_no_time():
-    start = time.monotonic()
+    start = time.process_time()
     for number in (None, 0):
         marks = [f"{number if number is not None else place:012x}" for place in range(30_000)]
         turns.stripped("".join([f'<holdfast-memory id="{mark}">' for mark in marks]))
         turns.stripped("".join([f'<holdfast-memory id="{mark}"></holdfast-memory id="{mark[::-1]}">' for mark in marks]))
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20

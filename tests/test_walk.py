@@ -13,7 +13,7 @@ HERE = os.path.dirname(holdfast.__file__)
 WRITE = 12  # what writes
 KEYWORD = 12  # what looks for words
 NO_WORDS = 12  # what needs no words
-MODELS = 36  # the longest: three models, a time in the question, and answers of all three kinds
+MODELS = 37  # the longest: three models, a time in the question, and answers of all three kinds
 
 
 def walked(call):

@@ -149,10 +149,10 @@ def test_tokens_again_give_the_same_words(some):
     ids=lambda text: ascii(text[:6]),
 )  # fmt: skip
 def test_a_long_text_takes_time_in_proportion(text):
-    start = time.perf_counter()
+    start = time.process_time()
     words.kept(text)
     words.asked(text)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_the_words_seen_before_do_not_pile_up(monkeypatch):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 
-from holdfast import dates, exposure, hooklog, house
+from holdfast import dates, exposure, hooklog, premises
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from holdfast.mending import Mending
 
 _LOW_DISK = 64 * 1024 * 1024
-_PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
 _HOOK_SECONDS = 7 * 86400
 _SHOWN = 50  # problems of one kind that are listed one by one
 
@@ -87,7 +85,7 @@ def status(desk: Desk, brief: Brief, whole: bool = True) -> Status:
     home, visible = desk.config.home, desk.folders(None)
     there = desk.shelf.there()
     folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there and whole else ())]))
-    degraded = desk.look(folders) or _without_vectors(desk)
+    degraded = desk.look(folders) or _without_vectors(desk) or _lost(desk)
     last: dict[str, str] = {}
     for scope, part, _, _, updated in desk.ask(desk.index.counts) if there else ():
         written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
@@ -110,6 +108,18 @@ def _without_vectors(desk: Desk) -> str:
     from holdfast import hosted
 
     return hosted.without_vectors(desk.config, desk.index)[0]
+
+
+def _lost(desk: Desk) -> str:
+    """What the ledger lost of what was purged."""
+    if not desk.any_purged():
+        return ""
+    from holdfast.ledger.losses import losses
+
+    try:
+        return "; ".join(losses(desk.ledger.purges))
+    except HoldfastError as error:
+        return f"what was purged cannot be seen: {error.message}"
 
 
 def _switched_off(desk: Desk, whole: bool) -> Status:
@@ -176,22 +186,38 @@ def reindex(desk: Desk) -> Reindexed:
 
 def check(desk: Desk) -> list[Problem]:
     """Everything that is not as it should be. Switched off, only what can be seen without writing anything."""
-    enabled, mending = desk.config.enabled, mending_of(desk.config)
+    enabled, mending, home = desk.config.enabled, mending_of(desk.config), desk.config.home
     if desk.config.store:
         return _hosted(desk, mending)
-    if not os.path.isdir(desk.config.home):
-        return _no_folder(desk, mending) + (_marker(desk, mending) if enabled else [])
-    closed = _closed(desk, mending)
+    if not os.path.isdir(home):
+        return premises.no_folder(home, mending) + (_marker(desk, mending) if enabled else [])
+    closed = premises.closed(home, mending)
     if closed:
         return closed
-    problems = _home(desk) + _config(desk, mending) + _disk(desk) + _hooks(desk)
-    in_the_way = _in_the_way(desk, mending)
-    if in_the_way or not enabled:
-        return problems + (in_the_way or _strays(desk, mending))
-    scopes = tuple(desk.shelf.scopes())
-    problems += _index(desk, mending, scopes) + _marker(desk, mending) + _strays(desk, mending)
-    problems += _files(desk, mending, scopes) + _unindexed(desk, mending, scopes) + _ledger(desk, mending)
-    return problems + _embedder(desk, mending) + exposure.problems(desk)
+    problems = premises.open_to_others(home) + _config(desk, mending) + _disk(desk) + _hooks(desk)
+    if not premises.can_be_listed(home):
+        return problems + premises.shut(home, mending)
+    in_the_way = premises.in_the_way(home, mending, desk.shelf.scopes)
+    if in_the_way:
+        return problems + in_the_way
+    problems += premises.shut(home, mending, desk.shelf.scopes())
+    scopes = premises.readable(home, desk.shelf.scopes())
+    looks: list[Callable[[], list[Problem]]] = [lambda: _strays(desk, mending, scopes)]
+    if enabled:
+        looks = [
+            lambda: _index(desk, mending, scopes), lambda: _marker(desk, mending), *looks,
+            lambda: _files(desk, mending, scopes), lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
+            lambda: _embedder(desk, mending), lambda: exposure.problems(desk),
+        ]  # fmt: skip
+    return problems + [problem for look in looks for problem in _seen(look)]
+
+
+def _seen(look: Callable[[], list[Problem]]) -> list[Problem]:
+    """What one look finds; one that is kept from looking does not keep the others from it."""
+    try:
+        return look()
+    except HoldfastError as error:
+        return [Problem("unseen", f"not everything could be looked at: {error.message}", error.fix)]
 
 
 def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
@@ -213,38 +239,6 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------
-
-
-def _no_folder(desk: Desk, mending: Mending) -> list[Problem]:
-    """No home yet is no problem, unless none can be made there."""
-    home = desk.config.home
-    try:
-        os.lstat(home)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        return [Problem("home", f"there can be no home {home}: {error.strerror}", "Set HOLDFAST_HOME to another folder", home)]
-    return [Problem("home", f"the home {home} is not a folder", mending.beside(home), home)]
-
-
-def _closed(desk: Desk, mending: Mending) -> list[Problem]:
-    """A home that is somebody else's, or that its own owner may not enter."""
-    home = desk.config.home
-    try:
-        house.must_be_ours(home)
-    except HoldfastError as error:
-        ours = os.stat(home).st_uid == os.geteuid()
-        fix = mending.opened(home) if ours else f'sudo chown -R "$(id -u)" {quoted(home)}'
-        return [Problem("owner", error.message, fix, home)]
-    return []
-
-
-def _home(desk: Desk) -> list[Problem]:
-    mode = os.stat(desk.config.home).st_mode & 0o777
-    if mode & 0o077:
-        what = f"the home can be read by others (mode {mode:03o})"
-        return [Problem("permissions", what, f"chmod 700 {quoted(desk.config.home)}", desk.config.home)]
-    return []
 
 
 def _config(desk: Desk, mending: Mending) -> list[Problem]:
@@ -300,36 +294,12 @@ def _times(count: int) -> str:
 # --- what stands on the shelf -----------------------------------------------------------------------------------------
 
 
-def _in_the_way(desk: Desk, mending: Mending) -> list[Problem]:
-    """What stands where a folder or a lock of ours belongs: until it is gone, little else works or can be looked at."""
-    home = desk.config.home
-    wrong = _wrong(home, [(path, stat.S_ISDIR) for path in ("run", "run/locks", "shelf")]) or _wrong(home, _inside(desk))
-    return [
-        Problem("in_the_way", f"{path} is a link or something else than it must be", mending.out_of_the_way(full), path)
-        for path, full in wrong
-    ]
-
-
-def _inside(desk: Desk) -> list[tuple[str, Callable[[int], bool]]]:
-    """The places of a home, and what may stand there."""
-    places = [(f"shelf/{scope}/{part}", stat.S_ISDIR) for scope in desk.shelf.scopes() for part in _PARTS]
-    places += [(f"shelf/{scope}/index.md", lambda mode: not stat.S_ISDIR(mode)) for scope in desk.shelf.scopes()]
-    locks = os.path.join(desk.config.home, "run", "locks")
-    return places + [(f"run/locks/{name}", stat.S_ISREG) for name in (os.listdir(locks) if os.path.isdir(locks) else ())]
-
-
-def _wrong(home: str, places: list[tuple[str, Callable[[int], bool]]]) -> list[tuple[str, str]]:
-    """Where something else stands than may."""
-    full = [(path, os.path.join(home, path), may) for path, may in places]
-    return [(path, where) for path, where, may in full if os.path.lexists(where) and not may(os.lstat(where).st_mode)]
-
-
-def _strays(desk: Desk, mending: Mending) -> list[Problem]:
+def _strays(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
     strays = [
         Problem("stray", f"{path} stands where scopes do and is none", mending.out_of_the_way(desk.shelf.full(path)), path)
         for path in desk.shelf.strays()
     ]
-    misnamed = [path for scope in desk.shelf.scopes() for path in desk.shelf.misnamed(scope)]
+    misnamed = [path for scope in scopes for path in desk.shelf.misnamed(scope)]
     return strays + [
         Problem("misnamed", f"{path!a}: its name is not UTF-8, so it is not found", mending.renamed(path), ascii(path))
         for path in misnamed
@@ -359,7 +329,7 @@ def _files(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Proble
 def _index(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
     problems, broken = [], ""
     try:
-        broken = desk.index.verify()
+        broken = desk.index.verify(desk.progress)
     except DiskTrouble as error:
         problems.append(Problem("index_unwritable", error.message, mending.of_database("index.db"), "index.db"))
     if broken:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast.errors import ConfigError
+from holdfast.errors import ConfigError, DiskTrouble, from_os
 from holdfast.note import ORIGINS, SCOPES, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from holdfast.errors import HoldfastError
 
 
 AGENTS = (  # variables that coding agents set for the commands they run
@@ -315,7 +317,7 @@ def _read_toml(path: str) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it") from None
+        raise _unread(path, error) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise ConfigError(f"{path} is not a regular file", "Remove it")
@@ -327,6 +329,30 @@ def _read_toml(path: str) -> dict[str, Any]:
         return _flat(tomllib.loads(data.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
+
+
+def _unread(path: str, error: OSError) -> HoldfastError:
+    """Why a config.toml cannot be read; what keeps us out of the whole home is said of the home."""
+    import errno
+
+    home, mine = os.path.dirname(path), os.geteuid()
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return from_os(error, f"cannot read {path}")
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return ConfigError(f"{path}: {error.strerror}", "Make it a plain file, or remove it")
+    try:
+        owner = os.stat(home).st_uid
+    except OSError:
+        fix = "Let this user enter the folders above it, or set HOLDFAST_HOME to a folder of your own"
+        return DiskTrouble(f"the home {home} cannot be reached: {error.strerror}", fix)
+    if owner != mine:
+        fix = "Run as its owner, chown it, or set HOLDFAST_HOME to a folder of your own"
+        return DiskTrouble(f"the home {home} belongs to user {owner}, not to you ({mine})", fix)
+    if not os.access(home, os.X_OK):
+        return DiskTrouble(f"the home {home} cannot be entered: {error.strerror}", "Let its owner enter it: chmod u+rwx")
+    if os.stat(path).st_uid != mine:
+        return ConfigError(f"{path} belongs to user {os.stat(path).st_uid}, not to you ({mine})", "chown it, or remove it")
+    return ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it")
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

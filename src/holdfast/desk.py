@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     When = object
 
 _ASKED, _ATTEMPTS = 3, 1000  # times of a catalogue that others keep deleting; at notes that others keep changing
+_NONSENSE = (TypeError, ValueError, LookupError, AttributeError)  # what a spoiled row may lead to
 
 
 class Desk:
@@ -120,13 +121,9 @@ class Desk:
             return scope
         return next((old for old in self._older() if self._has(old, key)), scope)
 
-    def places_of(self, key: str, kind: str | None, binned: bool = False) -> list[Scope]:
+    def places_of(self, key: str, kind: str | None, has: Callable[[Scope, str], bool] | None = None) -> list[Scope]:
         """The places that have this key, all of one kind; if several kinds have, the caller must say which is meant."""
-        places = [
-            place
-            for place in self.places(kind)
-            if self._has(place, key) or (binned and self.shelf.binned(place, key))
-        ]
+        places = [place for place in self.places(kind) if (has or self._has)(place, key)]
         kinds = list(dict.fromkeys(place.kind for place in places))
         if len(kinds) > 1:
             raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
@@ -355,7 +352,9 @@ class Desk:
                 answer = self.sync.asked(question)
                 if not self.sync.changed_meanwhile() and not self.sync.behind():
                     return answer
-            except Lost:
+            except (Lost, *_NONSENSE) as error:
+                if not isinstance(error, Lost) and not self.index.spoiled():
+                    raise
                 self.sync.reset()
             except DiskTrouble:
                 if not self.sync.behind():

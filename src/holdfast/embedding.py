@@ -237,7 +237,15 @@ class Embedding:
             return
         from threading import Thread
 
-        Thread(target=self._work, name="holdfast-embedding", daemon=True).start()
+        try:
+            Thread(target=self._work, name="holdfast-embedding", daemon=True).start()
+        except RuntimeError as error:  # no more threads are to be had; the answers catch up by themselves
+            self.failed["behind"] = str(error)
+            self._behind.release()
+
+    def begin_anew(self) -> None:
+        """In a child: whoever worked behind the answers did not come along."""
+        self._behind = allocate_lock()
 
     def _work(self) -> None:
         self.failed.pop("behind", None)
@@ -247,8 +255,8 @@ class Embedding:
                     pass
             if not self._stopped and not self.failed:
                 self._forget(self._outdated())  # every model that is set has all its vectors now
-        except Exception as error:  # noqa: BLE001 (nobody hears a thread: the next answer says it)
-            self.failed["behind"] = str(error)
+        except Exception as error:  # noqa: BLE001
+            self.failed["behind"] = str(error)  # nobody hears a thread: the next answer says it
         finally:
             self._behind.release()
 

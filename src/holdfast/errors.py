@@ -221,6 +221,10 @@ def from_os(error: OSError, doing: str = "") -> HoldfastError:
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
         return Damaged(what, "A link or special file stands where a memory should be; run `holdfast doctor`")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return DiskTrouble(what, "Close some files or connections, or raise the limit (`ulimit -n`)")
+    if error.errno == errno.EBADF:
+        return Trouble(f"{what}: it was closed while it was used", "Ask again; close it when nobody uses it any more")
     if error.errno == errno.ENAMETOOLONG:
         return DiskTrouble(what, "Set HOLDFAST_HOME to a shorter path")
     return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")

@@ -17,7 +17,7 @@ from _weakref import ref
 import apsw
 
 from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, from_os
-from holdfast.sql import DAMAGE, ours, percent, set_aside
+from holdfast.sql import DAMAGE, FAILURES, ours, percent, set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Database:
             db = self.opened()
             try:
                 return db.execute(self._sql[statement], values).fetchall()
-            except apsw.Error as error:
+            except FAILURES as error:
                 raise self.failed(error) from error
 
     def mark(self) -> tuple[int, int, int]:
@@ -226,10 +226,11 @@ class Database:
 
     def failed(self, error: BaseException) -> BaseException:
         """What SQLite said, as one of ours; a damaged file is renewed on the way."""
-        if isinstance(error, DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
+        spoiled = isinstance(error, UnicodeDecodeError) and not self.truth
+        if spoiled or isinstance(error, DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
             self.renew()
             return Renewed(str(error))
-        if not isinstance(error, apsw.Error):
+        if not isinstance(error, FAILURES):
             return error
         if not isinstance(error, apsw.BusyError | apsw.LockedError):
             self.close()  # its files may be gone, or its log be open for reading only: the next use starts afresh
@@ -441,7 +442,7 @@ class Transaction:
             self._undo()
             raise self._database.failed(failure) from failure
         else:
-            if isinstance(error, apsw.Error):
+            if isinstance(error, FAILURES):
                 raise self._database.failed(error) from error
         finally:
             self._database.lock.release()

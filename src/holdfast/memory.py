@@ -473,7 +473,9 @@ class Memory(Provenance):
         _one_of(mode, MODES, "mode")
         _one_of(sort, SORTS, "sort")
         _limit(limit, 100)
-        if not isinstance(query, str) or (mode != "recent" and not query.strip()):
+        if not isinstance(query, str):
+            raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Say what to look for")
+        if mode != "recent" and not query.strip():
             raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known

@@ -50,17 +50,20 @@ class Mending:
         """Opens it for a person, who alone knows what it should say."""
         return self._command("${EDITOR:-vi}", path)
 
-    def opened(self, path: str) -> str:
-        """Lets its owner read and write it, and enter it if it is a folder."""
-        return self._command("chmod u+rwX", path)
+    def opened(self, path: str, like: str = "") -> str:
+        """Lets this user read and write it, and enter it if it is a folder; what is somebody else's, or holds something `like`
+        that, is taken over first."""
+        if os.lstat(like or path).st_uid != os.geteuid():
+            return self._command(f'sudo chown{" -R" if os.path.isdir(path) else ""} "$(id -u)"', path)
+        return self._command("chmod -R u+rwX" if like else "chmod u+rwX", path)
 
     def of_file(self, scope: str, part: str, name: str) -> str:
         """Mends a file of a scope: decided by what it is, never by words in it."""
         path = os.path.join(self._home, "shelf", scope, part, name)
         try:
             info = os.lstat(path)
-        except FileNotFoundError:
-            return self.holdfast("doctor")  # it went away meanwhile: look again
+        except OSError:
+            return self.holdfast("doctor")  # it went away meanwhile, or its folder is shut: look again
         is_note, most = part == "notes", NOTE_FILE_BYTES if part == "notes" else FILE_BYTES
         if is_note and (stat.S_ISDIR(info.st_mode) or (stat.S_ISREG(info.st_mode) and not name.endswith(".md"))):
             return self.moved(path, os.path.join(self._home, "shelf", scope, "files"))

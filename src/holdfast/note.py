@@ -273,7 +273,7 @@ class Receipt(Record):
     time: str
     id: str = ""  # under which it is kept; nothing where nothing was removed
     what: str = ""  # what was purged, without a word of it
-    state: str = "done"  # or pending: something is left to do, and doctor does it as soon as it can
+    state: str = "done"  # or pending: something is left to do, and doctor does it as soon as it can; damaged: it is lost
     pending: tuple[str, ...] = ()  # what that is
     turns: int = 0  # that were taken out of transcripts
     also_said_by: tuple[str, ...] = ()  # what says the same and was not to be removed
@@ -397,6 +397,8 @@ def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[
         return ()
     if not isinstance(tags, str | list | tuple | set | frozenset):
         raise UsageError(f"tags must be a list or a comma string, not {type(tags).__name__}", "Give a list of words")
+    if not all(isinstance(tag, str | int) for tag in tags):
+        raise UsageError("a tag that is no word", "Give a list of words")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))
 

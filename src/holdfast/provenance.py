@@ -10,7 +10,7 @@ from holdfast.note import Forgotten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import NoReturn, Self
 
     from holdfast.config import Config
     from holdfast.desk import Desk
@@ -37,6 +37,9 @@ class Provenance:
         if token is not None:
             raise UsageError("a token is for a gateway, and the home is none", "Give its address, or leave the token out")
         return object.__new__(cls)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Memory is of one process: give others the home, and let each open its own")
 
     @property
     def origin(self) -> str:

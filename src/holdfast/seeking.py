@@ -5,7 +5,9 @@ Keyword search needs the catalogue alone. Hybrid search also compares vectors; w
 
 from __future__ import annotations
 
+import os
 from _thread import RLock
+from _weakref import ref
 from itertools import pairwise
 
 from holdfast import dates, pieces, words
@@ -41,6 +43,7 @@ class Seeker:
         self.embedding = Embedding(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None
         self._lock = RLock()
+        _seekers.add(ref(self, _seekers.discard))
 
     def search(
         self,
@@ -58,6 +61,14 @@ class Seeker:
             left = self.embedding.catch_up(progress)
             with self._index.reading():
                 return self._search(query, asked, limit, now, mode, explain, left)
+
+    def begin_anew(self) -> None:
+        """In a child: the threads that asked here did not come along, and what one of them was about to remember is half."""
+        self.embedding.begin_anew()
+        if not self._lock.acquire(blocking=False):
+            self._lock, self._vocabulary = RLock(), None
+        else:
+            self._lock.release()
 
     def _search(
         self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
@@ -260,3 +271,14 @@ def _idf(frequency: int, passages: int) -> float:
 
     frequency = min(frequency, passages)
     return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
+
+
+_seekers: set[ref[Seeker]] = set()
+
+
+def _in_the_child() -> None:
+    for seeker in [one for reference in list(_seekers) if (one := reference())]:
+        seeker.begin_anew()
+
+
+os.register_at_fork(after_in_child=_in_the_child)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
+FAILURES = (apsw.Error, UnicodeDecodeError)  # of a statement: the second where a damaged text is no text any more
 
 
 def statements(module_file: str) -> dict[str, str]:
@@ -34,7 +35,7 @@ def ours(error: BaseException, path: str) -> HoldfastError:
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if isinstance(error, apsw.IOError):
         return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")
-    if isinstance(error, DAMAGE):
+    if isinstance(error, (*DAMAGE, UnicodeDecodeError)):
         return Damaged(what, "Run `holdfast doctor`")
     return Trouble(what, "Run `holdfast doctor`")
 

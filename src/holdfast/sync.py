@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import time
 from _thread import RLock
+from _weakref import ref
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc, versions_of
 from holdfast.note import Progress, Scope
 from holdfast.shelf import ahead
+from holdfast.shelf.disk import is_utf8
 from holdfast.shelf.folder import Entry, Shelf
 
 TYPE_CHECKING = False
@@ -68,6 +70,7 @@ class Sync:
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self._lock = RLock()  # who hears of a change reads it before another thread answers
+        _syncs.add(ref(self, _syncs.discard))
 
     def look(self, scopes: tuple[str, ...]) -> str:
         """Bring the catalogue up to date for these scopes. Empty, or why it may say less than the shelf holds."""
@@ -140,6 +143,14 @@ class Sync:
         self._clean.clear()
         self._ready.clear()
 
+    def begin_anew(self) -> None:
+        """In a child: a thread that looked just now did not come along, and what it knew is half."""
+        if not self._lock.acquire(blocking=False):
+            self._lock = RLock()
+            self.reset()
+        else:
+            self._lock.release()
+
     def file(self, scope: str, name: str, written: Sheet) -> None:
         """Catalogue a file we just wrote."""
         doc = file_doc(scope, name, written.data, written.stamp, written.modified)
@@ -190,9 +201,10 @@ class Sync:
         self._look_at(scope, part, self._index.known((scope,)).get((scope, part)))
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        with self._lock:  # not while another thread listens
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
 
     # --- looking -------------------------------------------------------------------------------------------------
 
@@ -374,8 +386,8 @@ class Sync:
                 self._clean.discard((scope, part))
 
     def _heard(self, scope: str, part: str, names: list[str]) -> None:
-        """Look at these files only."""
-        for name in names:
+        """Look at these files only; one whose name is no text is nobody's note."""
+        for name in filter(is_utf8, names):
             stamp = self._stamp(scope, part, name)
             if stamp is None:
                 self.gone(scope, part, [name])
@@ -444,3 +456,14 @@ def _plainly(text: str) -> str:
     from holdfast.briefing import safe
 
     return safe(text).replace("\n", " ")
+
+
+_syncs: set[ref[Sync]] = set()
+
+
+def _in_the_child() -> None:
+    for sync in [one for reference in list(_syncs) if (one := reference())]:
+        sync.begin_anew()
+
+
+os.register_at_fork(after_in_child=_in_the_child)

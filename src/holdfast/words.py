@@ -239,4 +239,4 @@ def _stem(word: str) -> str:
         from Stemmer import Stemmer
 
         stemmer = _stemmers[language] = Stemmer(language)
-    return str(stemmer.stemWord(word))
+    return str(stemmer.stemWord(word)) or word  # some Greek words are endings and nothing else

@@ -11,6 +11,7 @@ import time
 from urllib.parse import SplitResult
 
 from holdfast import outgoing
+from holdfast.embed.gate import GATE
 from holdfast.errors import ConfigError, Trouble
 
 TYPE_CHECKING = False
@@ -145,7 +146,7 @@ class Endpoint:
             raise self._trouble(f"{len(places)} vectors came for {count} texts", REMEDY)
         if not all(isinstance(row, list) and row and all(map(_is_number, row)) for row in rows):
             raise self._trouble("a vector has something in it that is not a finite number", REMEDY)
-        with self._lock:
+        with GATE, self._lock:
             self._dim = self._dim or len(rows[0])
             if wrong := next((len(row) for row in rows if len(row) != self._dim), 0):
                 raise self._trouble(f"a vector has {wrong} numbers, others had {self._dim}", REMEDY)

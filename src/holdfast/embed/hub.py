@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.config import no_telemetry
+from holdfast.embed.gate import GATE
 from holdfast.embed.weights import install
 from holdfast.errors import ConfigError, Trouble
 
@@ -33,7 +34,8 @@ class Hub:
     @property
     def dim(self) -> int:
         """As fastembed's own table says."""
-        return int(_described(self._model)["dim"])
+        with GATE:
+            return int(_described(self._model)["dim"])
 
     def passages(self, texts: list[str]) -> Vectors:
         """One row a text that is to be found."""
@@ -51,11 +53,12 @@ class Hub:
         rows = np.zeros((len(texts), self.dim), np.float32)
         full = [place for place, text in enumerate(texts) if text and not text.isspace()]
         if full:
-            rows[full] = np.stack(list(getattr(self._load(), verb)([texts[place] for place in full])))
+            with GATE:
+                rows[full] = np.stack(list(getattr(self._load(), verb)([texts[place] for place in full])))
         return normalised(rows)
 
     def _load(self) -> Any:
-        with self._lock:
+        with GATE, self._lock:
             if self._loaded is None:
                 self._loaded = _fetched(_described(self._model)["model"], self._threads)
             return self._loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.embed import weights
+from holdfast.embed.gate import GATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class MiniLM:
 
     def _load(self) -> tuple[Session, WordPiece]:
         if self._loaded is None:
-            with self._lock:
+            with GATE, self._lock:
                 if self._loaded is None:
                     self._loaded = _session(self._threads), _tokens()
         return self._loaded

@@ -11,6 +11,7 @@ import os
 import threading
 
 from holdfast.embed import weights
+from holdfast.embed.gate import GATE
 from holdfast.errors import ConfigError, Damaged, Trouble
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ class Folder:
     @property
     def name(self) -> str:
         """The digest of the files and settings that shape a vector."""
-        with self._lock:
+        with GATE, self._lock:
             if not self._name:
                 paths = [os.path.join(self._folder, file) for file in FILES]
                 parts = weights.digest(*filter(os.path.isfile, paths)), repr(sorted(self._settings.items()))
@@ -67,13 +68,14 @@ class Folder:
         from holdfast.embed.vectors import in_batches
 
         session, tokenizer = self._load()
-        cut = tokenizer.encode_batch([prefix + text for text in texts])
+        with GATE:
+            cut = tokenizer.encode_batch([prefix + text for text in texts])
         ids = [one.ids if text and not text.isspace() else [] for one, text in zip(cut, texts, strict=True)]
         return in_batches(ids, 0, session.dim, session.firsts if self._settings["pooling"] == "first" else session.means)
 
     def _load(self) -> tuple[Session, Any]:
         if self._loaded is None:
-            with self._lock:
+            with GATE, self._lock:
                 if self._loaded is None:
                     from holdfast.embed.session import Session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.config import no_telemetry
+from holdfast.embed.gate import GATE
 from holdfast.embed.vectors import pooled
 from holdfast.embed.weights import install
 from holdfast.errors import Damaged, Trouble
@@ -19,7 +20,7 @@ ANOTHER = "Choose a model that takes token ids and gives token or sentence vecto
 
 
 class Session:
-    """One loaded model; many threads may ask it at once."""
+    """One loaded model; many threads may ask it at once. Whoever loads it is inside the gate."""
 
     def __init__(self, path: str, threads: int) -> None:
         no_telemetry()
@@ -55,7 +56,8 @@ class Session:
     def _run(self, ids: Ints, mask: Ints) -> Vectors:
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            rows: Vectors = self._session.run([self._output], {name: given[name] for name in self._inputs})[0]
+            with GATE:
+                rows: Vectors = self._session.run([self._output], {name: given[name] for name in self._inputs})[0]
         except _complaints() as error:
             raise Damaged(f"the model cannot read a text: {str(error).splitlines()[0]}", ANOTHER) from None
         return rows

@@ -6,6 +6,7 @@ import json
 import threading
 
 from holdfast.embed import weights
+from holdfast.embed.gate import GATE
 from holdfast.errors import Damaged
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class Static:
 
     def _load(self) -> tuple[Vectors, BytePairs]:
         if self._loaded is None:
-            with self._lock:
+            with GATE, self._lock:
                 if self._loaded is None:
                     self._loaded = _table(), _tokens()
         return self._loaded

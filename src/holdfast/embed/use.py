@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.embed import weights
+from holdfast.embed.gate import GATE
 from holdfast.errors import Trouble
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ class Multilingual:
         rows = np.zeros((len(texts), self.dim), np.float32)
         full = [place for place, text in enumerate(texts) if text and not text.isspace()]
         if full:
-            with self._lock:  # it sets the threads of the whole process while it runs
+            with GATE, self._lock:  # it sets the threads of the whole process while it runs
                 rows[full] = self._load().encode([texts[place][:MOST_CHARACTERS] for place in full])
         return normalised(rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import dates, guard, reviewing
-from holdfast.errors import NotFound, UsageError
+from holdfast.errors import Damaged, NotFound, UsageError
 from holdfast.note import Receipt, Scope
 
 TYPE_CHECKING = False
@@ -22,10 +22,10 @@ def purge(
     """The steps of `Memory.purge`: of a note, of a session, or of a text wherever it stands. One at a time in a home."""
     if sum([one is not None for one in (key, session, text)]) != 1:
         raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
-    name = guard.key_of_note(key) if key is not None else ""
-    places = desk.places_of(name, scope, binned=True) if name else []
     from holdfast.erasing import everywhere, finishing, notes, said
 
+    name = guard.key_of_note(key) if key is not None else ""
+    places = desk.places_of(name, scope, lambda place, name: notes.are_there(desk.shelf, place, name)) if name else []
     if text is not None:
         reviewing.must_be_person(desk, "purge a text wherever it stands")
     wanted = everywhere.purgeable(text) if text is not None else ""
@@ -52,7 +52,10 @@ def receipts(desk: Desk, id: str | None) -> list[Receipt]:
     """What was purged in the scopes of this caller's, newest first, or the one receipt of that id; a person sees all."""
     if not desk.config.enabled or not desk.shelf.there():
         return []
-    found = _shown(desk, desk.ledger.purges.receipts(id))
+    rows = desk.ledger.purges.receipts(id)
+    if not rows and id is None:
+        _must_be_none(desk)
+    found = _shown(desk, rows)
     if id is not None and not found:
         raise NotFound(f"no receipt {id[:40]!r}", "`holdfast receipts` shows them all")
     return found
@@ -63,11 +66,19 @@ def receipts_behind(desk: Desk, last: str | None, most: int) -> list[Receipt]:
     found: list[Receipt] = []
     while desk.config.enabled and desk.shelf.there():
         rows = desk.ledger.purges.receipts(last=last, most=most)
+        if not rows and last is None:
+            _must_be_none(desk)
         found += _shown(desk, rows)
         if len(rows) < most or len(found) >= most:
             break
         last = rows[-1]["id"]
     return found[:most]
+
+
+def _must_be_none(desk: Desk) -> None:
+    """No receipt is not the same as no purge, where something else says that there was one."""
+    if desk.ledger.purges.any() or desk.ledger.purges.counts():
+        raise Damaged("something was purged here, and the ledger has no receipt of it", "Run `holdfast doctor`")
 
 
 def _shown(desk: Desk, told: list[dict[str, Any]]) -> list[Receipt]:

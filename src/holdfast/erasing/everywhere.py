@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LEAST = 12
 INSTEAD = "[purged]"
 _PARTS = ("notes", "trash", "archive")
+_LOOKED_INTO = ("trash", "archive", *_PARTS)  # on both sides of the notes: what moves meanwhile is met either way
 _ATTEMPTS = 100
 _ABOUT = "it stands in what is said about the note, such as a tag; change that, and purge again"
 
@@ -38,7 +39,10 @@ def purge_text(desk: Desk, text: str, files: bool, told_of: Callable[[str], str]
     work.texts[text], work.anywhere, work.marks = None, True, [desk.ledger.purges.mark(text)]
     words = [wanted] if " " not in wanted and len(wanted) >= WORD_LEAST else []
     work.refuse([text], more=desk.ledger.purges.digests((), (), words))
+    scopes = tuple(desk.shelf.scopes())  # also those that came meanwhile: from now on nobody may write it
     for folder in scopes:
+        with desk.shelf.lock(Scope.of_folder(folder)):
+            pass  # who asked before it was refused has written by now, and is found
         while _notes(work, Scope.of_folder(folder), wanted):
             pass  # again: somebody may have moved one to where we had looked already
         if files:
@@ -84,7 +88,7 @@ def purgeable(value: object) -> str:
 def _notes(work: Work, place: Scope, wanted: str) -> bool:
     """Out of every note of a scope; whether any held it."""
     before = len(work.removed)
-    for part in _PARTS:
+    for part in _LOOKED_INTO:
         for entry in list(work.desk.shelf.census(place.folder, part)):
             if entry.regular and entry.name.endswith(".md"):
                 _note(work, place, part, entry.name, wanted)

@@ -9,6 +9,7 @@ from holdfast.erasing import reading
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.index import erased
 from holdfast.leaf import opened, versions_of
+from holdfast.ledger import losses
 from holdfast.mending import mending as mending_of
 from holdfast.note import Problem, Scope
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 LOCK = "purge"
 _SCRUBBED = ("index.db", "index.db-wal", "ledger.db", "ledger.db-wal")
+_SHOWN = 20  # receipts that are named
+_AGAIN = "Put ledger.db back from a backup; where there is none, purge again what must not come back"
+_UNSIGNED = ", or delete the file ledger.purged if nothing is"
 _SECONDS = 1.0  # that somebody who only looks waits for a reader
 
 
@@ -105,13 +109,23 @@ def problems(desk: Desk) -> list[Problem]:
         return []
     mending, found = mending_of(desk.config), []
     try:
-        if desk.ledger.purges.receipts():
+        if desk.ledger.purges.receipts() or desk.ledger.purges.counts():
             desk.ledger.purges.show_sign()  # somebody may have taken it for a leftover
+        found += _lost(desk)
         for told in finish(desk):
             found.append(_problem(desk, mending, told))
     except HoldfastError as error:
         found.append(Problem("purge", f"whether every purge is complete cannot be seen: {error.message}", error.fix))
     return found
+
+
+def _lost(desk: Desk) -> list[Problem]:
+    """What the ledger does not know any more of what was purged: nothing of it can be found out again."""
+    lost, damaged = losses.losses(desk.ledger.purges), losses.damaged(desk.ledger.purges)
+    found = [Problem("purges_lost", "; ".join(lost), f"{_AGAIN}{_UNSIGNED if losses.UNKNOWN in lost else ''}", "ledger.db")]
+    more = f" and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
+    what = f"receipts of purges are damaged: {', '.join(damaged[:_SHOWN])}{more}; what they are about is still refused"
+    return (found if lost else []) + ([Problem("receipt", what, _AGAIN, "ledger.db")] if damaged else [])
 
 
 def _problem(desk: Desk, mending: Mending, told: dict[str, Any]) -> Problem:

@@ -50,7 +50,7 @@ def _erase(work: Work, places: list[Scope], key: str) -> None:
     shelf = work.desk.shelf
     for _ in range(_ATTEMPTS):
         sheets = _sheets(shelf, places, key)
-        if not sheets and _is_empty(shelf, places, key):
+        if not sheets and not any(are_there(shelf, place, key) for place in places):
             return
         texts = _read(work, sheets)
         purges = work.desk.ledger.purges
@@ -65,13 +65,12 @@ def _erase(work: Work, places: list[Scope], key: str) -> None:
     raise Busy(f"the note {key!r} is written by others all the time", "Try again")
 
 
-def _is_empty(shelf: Shelf, places: list[Scope], key: str) -> bool:
-    """Whether no file of this key is left, seen while nobody can move one from the notes to the trash or back."""
-    for place in places:
-        with shelf.lock(place):
-            if _files(shelf, place, key):
-                return False
-    return True
+def are_there(shelf: Shelf, place: Scope, key: str) -> bool:
+    """Whether a scope has a file of this key, seen while nobody can move one from the notes to the trash or back."""
+    if not shelf.has(place.folder) or _files(shelf, place, key):
+        return shelf.has(place.folder)
+    with shelf.lock(place):
+        return bool(_files(shelf, place, key))
 
 
 def _sheets(shelf: Shelf, places: list[Scope], key: str) -> dict[File, Sheet]:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     Sql = Mapping[str, str]
 
 
+ONLY_WORDS = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
+_NO_COLUMNS = frozenset(("sum", *ONLY_WORDS))
+
+
 class Catalogued:
     """The files that are catalogued: what a writer must know of them, and how they come and go."""
 
@@ -81,7 +85,7 @@ class Catalogued:
     def add_folder(self, scope: str, part: str) -> None:
         """Remember that a folder has been looked at, even if it is empty."""
         with self._writing() as db:
-            db.execute(self._sql["add_folder"], {"scope": scope, "part": part})
+            db.execute(self._sql["add_folder"], _folder(scope, part))
 
     def has_held(self) -> bool:
         """Whether any note is in quarantine: one look into an index that is mostly empty, since every store asks."""
@@ -125,7 +129,9 @@ class Change:
             return  # the turns before are not catalogued, or others went on: leave it to the next look
         if row is None:
             self._folders.mix(folder, mix)
-            self._add(self._new(doc_fields(doc, folder, mix)), folder, doc.passages, doc.facts)
+            id = self._next(0)
+            self._docs.append(doc_fields(id, doc, folder, mix))
+            self._add(id, folder, doc.passages, doc.facts)
             return
         id, known = row[0], (unsigned(row[1]), row[2], row[3])
         if known == doc.stamp and row[5] == doc.digest:
@@ -136,7 +142,7 @@ class Change:
         grew = doc.kind == "session" and row[5] and row[6] == doc.versions - len(doc.passages)
         if not grew:  # else the turns before are catalogued already
             self._folders.shrink(folder, self._empty(id, current_only=follows))
-        self._db.execute(self._sql["change_doc"], {**doc_fields(doc, folder, mix), "doc": id})
+        self._db.execute(self._sql["change_doc"], self._summed([doc_fields(id, doc, folder, mix)])[0])
         self._folders.mix(folder, row[4] ^ mix)
         self._add(id, folder, doc.passages[:2] if follows else doc.passages, doc.facts)
 
@@ -154,11 +160,11 @@ class Change:
     def save(self) -> None:
         """Write everything that was put."""
         for statement, rows in (
-            ("add_doc", self._docs),
-            ("add_passage", self._passages),
+            ("add_doc", self._summed(self._docs)),
+            ("add_passage", self._summed(self._passages)),
             ("add_now", [row for row in self._passages if not row["past"]]),
             ("add_past", [row for row in self._passages if row["past"]]),
-            ("add_fact", self._facts),
+            ("add_fact", self._summed(self._facts)),
             ("add_made", self._made),
         ):
             self._db.executemany(self._sql[statement], rows)
@@ -167,11 +173,11 @@ class Change:
     def _row(self, folder: int, name: str) -> Any:
         return _one(self._db.execute(self._sql["doc_stamp"], {"folder": folder, "name": name}))
 
-    def _new(self, fields: dict[str, Any]) -> int:
-        """A file that was not catalogued before; its id."""
-        fields["id"] = id = self._next(0)
-        self._docs.append(fields)
-        return id
+    def _summed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The same rows, each with its sum."""
+        for row in rows:
+            row["sum"] = sum_of(row)
+        return rows
 
     def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
         for passage in passages:
@@ -222,7 +228,7 @@ class _Folders:
             place = {"scope": scope, "part": part}
             row = _one(self._db.execute(self._sql["folder_of"], place))
             if row is None:
-                self._db.execute(self._sql["add_folder"], place)
+                self._db.execute(self._sql["add_folder"], _folder(scope, part))
                 row = _one(self._db.execute(self._sql["folder_of"], place))
             known = self._ids[scope, part] = int(row[0])
         return known
@@ -259,28 +265,38 @@ def _one(rows: apsw.Cursor) -> Any:
 # --- rows: what index.sqlite reads back -------------------------------------------------------------------------------
 
 
-def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str, Any]:
+def sum_of(row: Mapping[str, Any]) -> int:
+    """Of everything a row says, whatever the order of its columns: by it `verifying` tells if it is what was written."""
     from zlib import crc32  # not before anything is written
 
+    values = [row[name] for name in sorted(row.keys() - _NO_COLUMNS)]
+    return crc32(ascii([int(value) if isinstance(value, bool) else value for value in values]).encode())
+
+
+def _folder(scope: str, part: str) -> dict[str, Any]:
+    fields = {"scope": scope, "part": part}
+    return {**fields, "sum": sum_of(fields)}
+
+
+def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str, Any]:
     said = kept(passage.text)
     return {
         "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,
         "first_line": passage.lines[0], "last_line": passage.lines[1], "type": passage.type, "tags": _tags(passage.tags),
         "source": _source(passage.source), "recorded": passage.recorded, "valid_from": passage.valid_from,
         "valid_to": passage.valid_to, "closed": passage.closed, "replaced": passage.replaced, "words": len(said),
-        "sum": crc32(passage.text.encode("utf-8", "surrogatepass")),
         "turn": passage.turn, "speaker": passage.speaker, "offset": passage.offset, "place": PLACE.format(folder),
         "called": " ".join(kept(passage.names)), "said": " ".join(said),
     }  # fmt: skip
 
 
-def doc_fields(doc: Doc, folder: int, mix: int) -> dict[str, Any]:
+def doc_fields(id: int, doc: Doc, folder: int, mix: int) -> dict[str, Any]:
     return {
-        "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
+        "id": id, "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
         "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
         "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
-        "versions": doc.versions, "trust": doc.trust, "exposed": doc.exposed,
+        "versions": doc.versions, "trust": doc.trust, "exposed": doc.exposed, "facts": len(doc.facts),
         "problem": doc.problem, **stamp_fields(doc.stamp),
     }  # fmt: skip
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from holdfast.note import Fact
     from holdfast.postgres import Session
 
-_NOT_KEPT = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
 _MOST_TIMES = 32_767
 _AT_ONCE = 500  # docs that one statement takes out
 
@@ -49,6 +48,10 @@ class Change(changing.Change):
         if here is not None and doc.part == "transcripts":
             return bool(here[0] == doc.stamp[0] and here[2] >= doc.stamp[2])
         return bool(here == doc.stamp)
+
+    def _summed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """As they are: here only the text has a sum, which `_kept` makes."""
+        return rows
 
     def put(self, doc: Doc, replaced: Stamp | None) -> None:
         """Catalogue a file, or what is new of it."""
@@ -118,8 +121,8 @@ class Change(changing.Change):
         said = Counter([*row["called"].split(), *row["said"].split()])
         text, length = plain(row["text"]), 1 + said.total()  # as many as SQLite's full-text table counts
         self._folders.count(row["folder"], bool(row["past"]), length)
-        return {name: value for name, value in row.items() if name not in _NOT_KEPT} | {
-            "text": text, "sum": row["sum"] if text is row["text"] else crc32(text.encode()), "length": length,
+        return {name: value for name, value in row.items() if name not in changing.ONLY_WORDS} | {
+            "text": text, "sum": crc32(text.encode()), "length": length,
             "terms": [number_of(term, bool(row["past"])) for term in said],
             "times": [min(times, _MOST_TIMES) for times in said.values()],
             "spoken": small(row["speaker"]) if row["speaker"] else None,

@@ -19,6 +19,7 @@ from holdfast.index.pgchanging import Change, Names
 from holdfast.index.pgtext import number_of, plain, shortened, small, tidied
 from holdfast.index.rows import OUTLINE
 from holdfast.index.sqlite import listed
+from holdfast.note import Progress
 from holdfast.postgres import Again, Database, statements
 
 TYPE_CHECKING = False
@@ -275,7 +276,7 @@ class Index(sqlite.Index):
             return []
         return super().asked(statement, **values)
 
-    def verify(self) -> str:
+    def verify(self, progress: Progress = Progress()) -> str:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
         with self._catalogue.reading():
             for text, sum_ in self._all("texts"):

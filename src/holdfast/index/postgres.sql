@@ -63,7 +63,7 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
   last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
   exposed = :exposed::boolean
-WHERE id = :doc::bigint;
+WHERE id = :id::bigint;
 
 -- name: drop_docs
 DELETE FROM doc WHERE id = ANY(:docs::bigint[]);

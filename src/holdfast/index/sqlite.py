@@ -7,7 +7,7 @@ from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
 from holdfast.index.rows import PLACE, Found, Sought
-from holdfast.note import Fact, Note, Record, Scope, Source
+from holdfast.note import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 6  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 7  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 
@@ -45,8 +45,8 @@ class Index(Catalogued):
     """One process's view of the catalogue."""
 
     def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
-        database = Database(home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds)
-        super().__init__(database, SQL, listed(quarantine))
+        self._at = home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds
+        super().__init__(Database(*self._at), SQL, listed(quarantine))
         self._vectors: Shelved | None = None
         self._common: tuple[object, dict[str, int]] = None, {}  # what the catalogue was, and how common words were in it
 
@@ -306,23 +306,21 @@ class Index(Catalogued):
         """The rows of a statement by its name."""
         return self._all(statement, **values)
 
-    def verify(self) -> str:
+    def verify(self, progress: Progress = Progress()) -> str:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
-        from zlib import crc32
+        from holdfast.index.verifying import wrong_in
 
         try:
-            with self._writing() as db:
-                for row in db.execute(SQL["verify_pages"]):
-                    if row[0] != "ok":
-                        return str(row[0])
-                for text, sum_ in db.execute(SQL["texts"]):
-                    if crc32(str(text).encode("utf-8", "surrogatepass")) != sum_:
-                        return "a text is not what was written"
-                db.execute(SQL["verify_now"])
-                db.execute(SQL["verify_past"])
+            return wrong_in(Database(*self._at), SQL, progress)  # beside us: nobody waits while all is read
         except Lost as error:
             return str(error)
-        return ""
+
+    def spoiled(self) -> bool:
+        """Whether it holds what was never written; then it begins anew."""
+        broken = bool(self.verify())
+        if broken:
+            self.start_anew()
+        return broken
 
     def passages(self, scores: dict[int, float], asked: Asked) -> list[Found]:
         """Those of these passages that the question may see; what has the lowest number comes first."""

@@ -10,6 +10,7 @@ CREATE TABLE folder (
   stale       INTEGER NOT NULL DEFAULT 1,  -- whether it may say other than the notes do
   passages    INTEGER NOT NULL DEFAULT 0,  -- that are current,
   words       INTEGER NOT NULL DEFAULT 0,  -- and the words in them
+  sum         INTEGER NOT NULL,            -- of its scope and part
   UNIQUE (scope, part)
 );
 CREATE TABLE doc (
@@ -40,6 +41,8 @@ CREATE TABLE doc (
   problem    TEXT NOT NULL,
   trust      TEXT NOT NULL,                -- of a note: how far its text can be trusted,
   exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
+  facts      INTEGER NOT NULL,             -- how many it states
+  sum        INTEGER NOT NULL,             -- of this row, to tell if it is still what was written
   UNIQUE (folder, name)
 );
 CREATE INDEX doc_newest ON doc (folder, pinned, updated, note_id);
@@ -64,7 +67,7 @@ CREATE TABLE passage (
   closed     TEXT,                         -- the end that a later version put to it
   replaced   TEXT,                         -- when that later version was recorded
   words      INTEGER NOT NULL,             -- how many the catalogue keeps of it
-  sum        INTEGER NOT NULL,             -- of the text, to tell if it is still what was written
+  sum        INTEGER NOT NULL,             -- of this row
   turn       TEXT,                         -- of a turn: its id,
   speaker    TEXT,                         -- who said it: a name, or user, assistant, system, tool
   offset     INTEGER                       -- and where its line begins
@@ -90,7 +93,8 @@ CREATE TABLE fact (
   valid_to   TEXT,
   retired_by TEXT,
   links      TEXT NOT NULL,
-  line       INTEGER NOT NULL
+  line       INTEGER NOT NULL,
+  sum        INTEGER NOT NULL              -- of this row
 );
 CREATE INDEX fact_doc ON fact (doc);
 CREATE INDEX fact_about ON fact (about);
@@ -120,6 +124,7 @@ CREATE TABLE block (
   folder  INTEGER NOT NULL,
   used    INTEGER NOT NULL DEFAULT 0,      -- slots
   stamp   INTEGER NOT NULL DEFAULT 0,      -- another number, other contents
+  sum     INTEGER NOT NULL,                -- of the three before the stamp
   ids     BLOB NOT NULL,                   -- of each slot the passage, 0 if it was taken out,
   signs   BLOB NOT NULL,                   -- the signs of its numbers,
   numbers BLOB NOT NULL                    -- and the numbers, a byte each
@@ -129,6 +134,7 @@ CREATE TABLE place (
   passage INTEGER NOT NULL,
   block   INTEGER NOT NULL,
   slot    INTEGER NOT NULL,
+  sum     INTEGER NOT NULL,                -- of what the slot holds
   PRIMARY KEY (passage, block, slot)
 ) WITHOUT ROWID;
 CREATE TABLE piece (
@@ -136,6 +142,7 @@ CREATE TABLE piece (
   number  INTEGER NOT NULL,
   marks   INTEGER NOT NULL,                -- what kind of piece it is: see pieces.py
   tokens  TEXT NOT NULL,
+  sum     INTEGER NOT NULL,                -- of this row
   PRIMARY KEY (passage, number)
 ) WITHOUT ROWID;
 
@@ -146,7 +153,7 @@ SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
 SELECT scope, part, id, fingerprint, stale FROM folder WHERE scope IN (SELECT value FROM json_each(:scopes));
 
 -- name: add_folder
-INSERT INTO folder (scope, part) VALUES (:scope, :part) ON CONFLICT DO NOTHING;
+INSERT INTO folder (scope, part, sum) VALUES (:scope, :part, :sum) ON CONFLICT DO NOTHING;
 
 -- name: mix_in
 UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), stale = 1, passages = passages + :passages,
@@ -174,17 +181,17 @@ SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
 
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, sum)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
-  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed);
+  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts, :sum);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
   last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
-  exposed = :exposed
-WHERE id = :doc;
+  exposed = :exposed, facts = :facts, sum = :sum
+WHERE id = :id;
 
 -- name: drop_doc
 DELETE FROM doc WHERE id = :doc;
@@ -232,8 +239,8 @@ DELETE FROM passage WHERE doc = :doc;
 DELETE FROM passage WHERE doc = :doc AND past = 0;
 
 -- name: add_fact
-INSERT INTO fact (doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line)
-VALUES (:doc, :subject, :label, :value, :about, :named, :valid_from, :valid_to, :retired_by, :links, :line);
+INSERT INTO fact (doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line, sum)
+VALUES (:doc, :subject, :label, :value, :about, :named, :valid_from, :valid_to, :retired_by, :links, :line, :sum);
 
 -- name: drop_facts
 DELETE FROM fact WHERE doc = :doc;
@@ -474,17 +481,42 @@ VACUUM;
 -- name: verify_pages
 PRAGMA integrity_check;
 
--- name: texts
-SELECT text, sum FROM passage;
+-- name: doc_rows
+SELECT * FROM doc;
+
+-- name: passage_rows
+SELECT passage.*, doc.folder AS of_folder FROM passage LEFT JOIN doc ON doc.id = passage.doc;
+
+-- name: fact_rows
+SELECT doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line, sum FROM fact;
+
+-- name: piece_rows
+SELECT * FROM piece;
+
+-- name: made_rows
+SELECT what, passage FROM made;
+
+-- name: place_rows
+SELECT block, slot, passage, sum FROM place ORDER BY block;
+
+-- name: folder_sizes
+SELECT id, scope, part, passages, words, sum FROM folder;
+
+-- name: instances
+CREATE VIRTUAL TABLE temp.now_said USING fts5vocab ('main', 'now', 'instance');
+CREATE VIRTUAL TABLE temp.past_said USING fts5vocab ('main', 'past', 'instance');
+
+-- name: said_now
+SELECT term, count(*), sum(doc) FROM temp.now_said GROUP BY term;
+
+-- name: said_past
+SELECT term, count(*), sum(doc) FROM temp.past_said GROUP BY term;
+
+-- name: block_rows
+SELECT id, model, folder, used, sum, ids, signs, numbers FROM block ORDER BY id;
 
 -- name: texts_kept
 SELECT text FROM passage WHERE turn IS NULL OR :turns;
-
--- name: verify_now
-INSERT INTO now (now, rank) VALUES ('integrity-check', 1);
-
--- name: verify_past
-INSERT INTO past (past, rank) VALUES ('integrity-check', 1);
 
 -- name: folders_of
 SELECT id, passages, words FROM folder
@@ -531,17 +563,17 @@ SELECT count(*), coalesce(max(id), 0) FROM passage WHERE id > :done AND past = 0
 SELECT id, used FROM block WHERE model = :model AND folder = :folder AND used < :slots ORDER BY id DESC LIMIT 1;
 
 -- name: add_block
-INSERT INTO block (model, folder, ids, signs, numbers)
-VALUES (:model, :folder, zeroblob(:ids), zeroblob(:signs), zeroblob(:numbers));
+INSERT INTO block (model, folder, sum, ids, signs, numbers)
+VALUES (:model, :folder, :sum, zeroblob(:ids), zeroblob(:signs), zeroblob(:numbers));
 
 -- name: grow_block
-UPDATE block SET used = :used, stamp = stamp + 1 WHERE id = :block;
+UPDATE block SET used = :used, sum = :sum, stamp = stamp + 1 WHERE id = :block;
 
 -- name: touch_block
 UPDATE block SET stamp = stamp + 1 WHERE id = :block;
 
 -- name: add_place
-INSERT INTO place (passage, block, slot) VALUES (:passage, :block, :slot);
+INSERT INTO place (passage, block, slot, sum) VALUES (:passage, :block, :slot, :sum);
 
 -- name: places
 SELECT v.block, v.slot, m.dim FROM place v JOIN block b ON b.id = v.block JOIN model m ON m.id = b.model
@@ -557,7 +589,8 @@ SELECT id, stamp, used FROM block WHERE model = :model AND folder = :folder ORDE
 SELECT ids, signs, numbers FROM block WHERE id = :block;
 
 -- name: add_piece
-INSERT OR REPLACE INTO piece (passage, number, marks, tokens) VALUES (:passage, :number, :marks, :tokens);
+INSERT OR REPLACE INTO piece (passage, number, marks, tokens, sum)
+VALUES (:passage, :number, :marks, :tokens, :sum);
 
 -- name: pieces
 SELECT passage, marks, tokens FROM piece WHERE passage IN (SELECT value FROM json_each(:ids)) ORDER BY passage, number;

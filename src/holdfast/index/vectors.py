@@ -9,6 +9,7 @@ changed since. numpy is imported by those who ask, not by those who only erase.
 from __future__ import annotations
 
 from holdfast.house import Renewed
+from holdfast.index.changing import sum_of
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.house import Database
 
+    Buffer = bytes | memoryview
     Fetch = Callable[[list[tuple[int, int]]], NDArray[Any]]  # the numbers in these slots
 
 SLOTS = 256  # of a block
@@ -70,18 +72,19 @@ class Writer:
             while some:
                 block, used = self._block(model, folder)
                 now, some = some[: SLOTS - used], some[SLOTS - used :]
-                self._fill(model, block, used, now)
+                self._fill(model, folder, block, used, now)
 
     def _block(self, model: Model, folder: int) -> tuple[int, int]:
         """The block with room, and how many of its slots are taken."""
         row = self._db.execute(self._sql["open_block"], {"model": model.id, "folder": folder, "slots": SLOTS}).fetchone()
         if row:
             return int(row[0]), int(row[1])
-        sizes = {"ids": 8 * SLOTS, "signs": -(-model.dim // 8) * SLOTS, "numbers": model.dim * SLOTS}
+        sum_ = sum_of({"model": model.id, "folder": folder, "used": 0})
+        sizes = {"sum": sum_, "ids": 8 * SLOTS, "signs": -(-model.dim // 8) * SLOTS, "numbers": model.dim * SLOTS}
         self._db.execute(self._sql["add_block"], {"model": model.id, "folder": folder, **sizes})
         return int(self._db.last_insert_rowid()), 0
 
-    def _fill(self, model: Model, block: int, used: int, rows: list[tuple[int, NDArray[Any]]]) -> None:
+    def _fill(self, model: Model, folder: int, block: int, used: int, rows: list[tuple[int, NDArray[Any]]]) -> None:
         import numpy as np
 
         ids = np.array([passage for passage, _ in rows], dtype="<i8")
@@ -89,8 +92,12 @@ class Writer:
         self._write(block, "ids", used * 8, ids.tobytes())
         self._write(block, "signs", used * signs.shape[1], signs.tobytes())
         self._write(block, "numbers", used * model.dim, numbers.tobytes())
-        self._db.execute(self._sql["grow_block"], {"block": block, "used": used + len(rows)})
-        places = [{"passage": int(id) // PIECES, "block": block, "slot": used + place} for place, id in enumerate(ids)]
+        grown = {"model": model.id, "folder": folder, "used": used + len(rows)}
+        self._db.execute(self._sql["grow_block"], {**grown, "block": block, "sum": sum_of(grown)})
+        places = [
+            {"passage": int(one[0]) // PIECES, "block": block, "slot": slot, "sum": sum_of_slot(*[of.tobytes() for of in one])}
+            for slot, one in enumerate(zip(ids, signs, numbers, strict=True), used)
+        ]
         self._db.executemany(self._sql["add_place"], places)
 
     def drop(self, passages: Iterable[int]) -> None:
@@ -109,6 +116,13 @@ class Writer:
         with self._db.blob_open("main", "block", column, block, True) as blob:
             blob.seek(offset)
             blob.write(data)
+
+
+def sum_of_slot(owner: Buffer, signs: Buffer, numbers: Buffer) -> int:
+    """Of what a slot holds: by it `verifying` tells if it is what was put there."""
+    from zlib import crc32
+
+    return crc32(numbers, crc32(signs, crc32(owner)))
 
 
 def packed(vectors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -292,10 +306,8 @@ def _as_words(signs: NDArray[Any]) -> NDArray[Any]:
 
 def enough(scores: NDArray[Any], passages: NDArray[Any], most: int) -> NDArray[Any]:
     """The places of the highest, as many as it takes to name `most` passages: a long one has many pieces."""
-    import numpy as np
-
     wide = most * 2
-    while len(np.unique(passages[(best := _top(scores, wide))])) <= most and wide < len(scores):
+    while len(set(passages[(best := _top(scores, wide))].tolist())) <= most and wide < len(scores):  # no np.unique: see gate.py
         wide *= 8
     return best
 
@@ -385,7 +397,8 @@ class Shelved:
             there: set[Any] = {row[0] for row in db.execute(self._sql["still"], {"after": model.done, "last": last})}
             db.execute(self._sql["model_done"], {"model": model.id, "before": model.done, "done": last})
             if db.changes():
-                db.executemany(self._sql["add_piece"], [piece for piece in pieces if piece["passage"] in there])
+                mine = [piece | {"sum": sum_of(piece)} for piece in pieces if piece["passage"] in there]
+                db.executemany(self._sql["add_piece"], mine)
                 Writer(db, self._sql).put(model, [row for row in rows if row[1] // PIECES in there])
         return next((one for one in self.models() if one.id == model.id), model)
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 
-import apsw
-
 from holdfast.errors import Damaged, DiskTrouble, Trouble
 from holdfast.house import Renewed
+from holdfast.sql import FAILURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
+
+    import apsw
 
     from holdfast.house import Database
 
@@ -43,7 +44,7 @@ class Part:
                 if self._file.reason:  # what stands in for it knows nothing, or not the newest
                     raise DiskTrouble(self._file.reason, "Make the home writable for this user")
                 return db.execute(self._sql[statement], values).fetchall()
-            except apsw.Error as error:
+            except FAILURES as error:
                 failure = self._file.failed(error)
                 raise (lost() if isinstance(failure, Renewed) else failure) from error
 

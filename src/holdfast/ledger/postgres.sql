@@ -65,14 +65,15 @@ SELECT (SELECT count(*) FROM told WHERE note = :id) + (SELECT count(*) FROM brie
 SELECT value FROM keys WHERE name = :name;
 
 -- name: add_key
-INSERT INTO keys (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+INSERT INTO keys (name, value) VALUES (:name, :value)
+ON CONFLICT (tenant, name) DO UPDATE SET value = excluded.value WHERE length(keys.value) <> length(excluded.value);
 
 -- name: put_receipt
 INSERT INTO receipts (id, time, receipt) VALUES (:id, :time, :receipt)
 ON CONFLICT (tenant, id) DO UPDATE SET receipt = excluded.receipt;
 
 -- name: receipts
-SELECT receipt FROM receipts
+SELECT id, receipt, time FROM receipts
 WHERE (:id::text IS NULL OR id = :id)
   AND (:last::text IS NULL OR (time, id) < (SELECT r.time, r.id FROM receipts r WHERE r.id = :last))
 ORDER BY time DESC, id DESC LIMIT nullif(:most::bigint, -1);
@@ -88,12 +89,15 @@ ON CONFLICT (tenant, digest) DO UPDATE SET receipt = excluded.receipt;
 DELETE FROM purged WHERE digest = :digest;
 
 -- name: purged_known
-SELECT p.digest, p.receipt FROM purged p JOIN receipts r ON r.id = p.receipt
+SELECT p.digest, p.receipt FROM purged p LEFT JOIN receipts r ON r.id = p.receipt -- one that is gone or damaged lets nothing pass
 WHERE p.digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json)))
-  AND (NOT :ended::boolean OR r.receipt::json ->> 'state' <> 'begun');
+  AND (NOT :ended::boolean OR strpos(coalesce(r.receipt, ''), '"state": "begun"') = 0);
 
--- name: rejected_known
+-- name: purged_rows
 SELECT digest, receipt FROM purged WHERE digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json)));
+
+-- name: purged_counts
+SELECT receipt, count(*) FROM purged WHERE NOT (digest >= 'r' AND digest < 's') GROUP BY receipt;
 
 -- name: briefed_to
 SELECT count(*), count(DISTINCT session), string_agg(DISTINCT session, ','), max(time) FROM briefed

@@ -133,14 +133,24 @@ class Purges:
         inode = self._inode()
         if self._key and inode and inode == self._of:
             return self._key
-        rows = self._rows("key", {"name": "purged"})
-        if not rows:
+        key = self._kept_key()
+        if not key:  # a damaged one gives way: what was made with it is not known again, and `doctor` says so
             self._write(lambda db: db.execute(self._sql["add_key"], {"name": "purged", "value": os.urandom(_KEY_BYTES)}), True)
-            rows = self._rows("key", {"name": "purged"})
-        if not rows:
+            key = self._kept_key()
+        if not key:
             raise Busy("the ledger was replaced in this very moment", "Try again")
-        self._key, self._of = bytes(rows[0][0]), self._inode()
+        self._key, self._of = key, self._inode()
         return self._key
+
+    def _kept_key(self) -> bytes:
+        """The key that is kept; none where it is not of its length."""
+        keys = [bytes(row[0]) for row in self._rows("key", {"name": "purged"})]
+        return next((key for key in keys if len(key) == _KEY_BYTES), b"")
+
+    def mark_of_key(self) -> str:
+        """By which a receipt tells what key its digests were made with; nothing where there is none that could be used."""
+        key = self._kept_key()
+        return _mark_of(key) if key else ""
 
     # --- what must not come back ------------------------------------------------------------------------------------
 
@@ -217,8 +227,14 @@ class Purges:
 
     def drop(self, digests: Iterable[str]) -> None:
         """These count no more."""
-        rows = [{"digest": one} for one in digests]
-        self._write(lambda db: db.executemany(self._sql["drop_purged"], rows).fetchall(), True)
+        every = list(digests)
+
+        def work(db: apsw.Connection) -> None:
+            owners = self._owners(db, every)
+            db.executemany(self._sql["drop_purged"], [{"digest": one} for one in every]).fetchall()
+            self._fewer(db, list(owners.values()))
+
+        self._write(work, True)
 
     # --- what a person rejected -------------------------------------------------------------------------------------
 
@@ -238,7 +254,7 @@ class Purges:
         forms = [one for one in _whole(text) if one not in _whole(old)]
         forms += [one for one in _lines(text) if one not in _lines(old)]
         digests = self._said(folders, forms)
-        known = dict(self._rows("rejected_known", {"digests": _json(digests)})) if digests else {}
+        known = dict(self._rows("purged_rows", {"digests": _json(digests)})) if digests else {}
         return {one: str(known[one]) for one in digests if one in known}
 
     def unreject(self, folders: Iterable[str], text: str) -> None:
@@ -256,18 +272,57 @@ class Purges:
     def put(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
         """Keep a receipt, in the place of the one that has this id, and the digests of what it is about. When this returns,
         no writer of any process lets them pass."""
-        import json
-
-        row = {"id": id, "time": time, "receipt": json.dumps(receipt, ensure_ascii=False)}
-        rows = [{"digest": one, "receipt": id} for one in digests]
+        rows = [{"digest": one, "receipt": id} for one in dict.fromkeys(digests)]
         key = self._key if rows else b""
 
         def work(db: apsw.Connection) -> None:
-            db.execute(self._sql["put_receipt"], row).fetchall()
+            owners = self._owners(db, [row["digest"] for row in rows])
+            others = [owner for owner in owners.values() if owner != id]
+            more = len(rows) - len(owners) + len(others)
+            self._put(db, id, {**receipt, **self._counted(db, id, more, key)}, time)
             self._add(db, rows, key)
+            self._fewer(db, others)
 
         self._kept(work)
         self.show_sign()
+
+    def _put(self, db: apsw.Connection, id: str, receipt: dict[str, Any], time: int = 0) -> None:
+        import json
+
+        row = {"id": id, "time": time, "receipt": json.dumps(receipt, ensure_ascii=False)}
+        db.execute(self._sql["put_receipt"], row).fetchall()
+
+    # How many digests a receipt has stands in it, and by what key they were made: `doctor` misses those that are gone.
+
+    def _owners(self, db: apsw.Connection, digests: list[str]) -> dict[str, str]:
+        """Which receipts have these digests."""
+        return dict(self._asked(db, "purged_rows", digests=_json(digests))) if digests else {}
+
+    def _asked(self, db: apsw.Connection, statement: str, **values: Any) -> list[Any]:
+        return db.execute(self._sql[statement], values).fetchall()
+
+    def _counted(self, db: apsw.Connection, id: str, more: int, key: bytes) -> dict[str, Any]:
+        """What a receipt says of its digests, with so many more of this key's."""
+        before = next(iter(self._stored(db, id)), {})
+        count = before["digests"] if "digests" in before else dict(self._asked(db, "purged_counts")).get(id, 0)
+        mark = _mark_of(key) if key else before.get("made_with")
+        return {"digests": count + more, **({"made_with": mark} if mark else {})}
+
+    def _fewer(self, db: apsw.Connection, receipts: list[str]) -> None:
+        """Each of these receipts has one digest less, for each time that it is named."""
+        for id in dict.fromkeys(receipts):
+            for told in self._stored(db, id):
+                if "digests" in told:
+                    self._put(db, id, {**told, "digests": told["digests"] - receipts.count(id)})
+
+    def _stored(self, db: apsw.Connection, id: str) -> list[dict[str, Any]]:
+        from holdfast.ledger.receipts import read
+
+        return [read(*row) for row in self._asked(db, "receipts", id=id, last=None, most=-1)]
+
+    def counts(self) -> dict[str, int]:
+        """How many digests there are of each purge."""
+        return dict(self._rows("purged_counts", {}))
 
     def _add(self, db: apsw.Connection, rows: list[dict[str, str]], key: bytes) -> None:
         """Digests; the key they were made with stands beside them, or they are worth nothing."""
@@ -285,15 +340,16 @@ class Purges:
             raise
 
     def receipts(self, id: str | None = None, last: str | None = None, most: int = -1) -> list[dict[str, Any]]:
-        """The receipts, newest first, so many behind that of the `last` id; or the one of this id."""
-        import json
+        """The receipts, newest first, so many behind that of the `last` id; or the one of this id. One that cannot be read is
+        told as `damaged`."""
+        from holdfast.ledger.receipts import read
 
-        return [json.loads(row[0]) for row in self._rows("receipts", {"id": id, "last": last, "most": most})]
+        return [read(*row) for row in self._rows("receipts", {"id": id, "last": last, "most": most})]
 
     def unfinished(self) -> list[dict[str, Any]]:
         """Those of purges that have something left to do."""
         every = self.receipts() if self.any() else []
-        return [one for one in every if one.get("state") != "done" and not one.get("again")]
+        return [one for one in every if one["state"] not in ("done", "damaged") and not one.get("again")]
 
     def show_sign(self, rejected: bool = False) -> None:
         """Say in the home that something was purged, or rejected; on disk before anything is removed."""
@@ -307,6 +363,11 @@ class Purges:
             flush_folder(os.path.dirname(sign))
         except OSError as error:
             raise from_os(error, f"cannot write {sign}") from error
+
+
+def _mark_of(key: bytes) -> str:
+    """Tells a key from others, and nothing about it."""
+    return keyed_digest(b"key", key)
 
 
 def _whole(text: str) -> list[str]:

@@ -38,6 +38,10 @@ _STANDINS = ("as_version_2", "as_version_3", "as_version_4")  # for an older one
 _TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
 _BRIEFED_SECONDS = 400 * 86400  # and to whom a note was told
 _MINUTE = 60
+_WENT_WITH_IT = (
+    "with it went receipts and what must not come back, approvals, agents and tokens, the audit, what was done, links and "
+    "counts: that file still has what can be read of them"
+)
 _MEMO_MOST = 10_000
 
 
@@ -159,7 +163,7 @@ class Ledger:
         except OSError:
             aside = []
         if aside:
-            return f"a damaged ledger was set aside as {', '.join(aside)}; its links and counts are missing"
+            return f"a damaged ledger was set aside as {', '.join(aside)}; {_WENT_WITH_IT}"
         return self._unreadable
 
     # --- what was shown to whom -------------------------------------------------------------------------------------
@@ -264,7 +268,7 @@ class Ledger:
         try:
             return self._strict_rows(statement, values)
         except (Busy, Damaged, DiskTrouble) as error:
-            self._unreadable = str(error)
+            self._unreadable = error.message
             return []
 
     def _strict_rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
@@ -272,7 +276,10 @@ class Ledger:
         if not os.path.lexists(self._path):
             return []
         try:
-            return self._file.rows(statement, **values)
+            rows = self._file.rows(statement, **values)
+            if self._file.reason and not self._file.opened().filename:  # what stands in for it in memory knows nothing
+                raise DiskTrouble(self._file.reason, "Let this user read and write ledger.db: `holdfast doctor` says how")
+            return rows
         except Renewed:
             return []
 

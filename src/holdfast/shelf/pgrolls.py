@@ -106,6 +106,9 @@ class Roll(roll.Roll):
         found = self._database.rows("lines", ino=addition.ino, first=addition.start, last=addition.start + 1)
         return bool(found) and bytes(found[0][2]) == addition.data[0]
 
+    def settle(self) -> None:
+        self._database.write(self._lock)
+
     def rewrite(self, instead: Callable[[Line], bytes | None]) -> int:
         changed: dict[int, bytes] = {}
         new, stamped = drawn(), [(0, 0, 0)]
@@ -129,11 +132,12 @@ class Roll(roll.Roll):
         self._shelf.surely(work, self._lock, lambda: not changed or self.stamp() == stamped[-1])
         return len(changed)
 
-    def erase(self) -> bool:
+    def erase(self, seen: Stamp | None = None) -> bool:
         taken = Taken()
 
         def work(db: Session) -> None:
             row = self._lock(db)
+            row = row if row and seen in (None, row.stamp) else None
             taken.note(row.ino if row else 0)
             if row is not None:
                 db.execute(SQL["erase_lines"], {"ino": row.ino})
@@ -141,7 +145,7 @@ class Roll(roll.Roll):
                 self._mix(db, row.mix)
                 self._shelf.unname(db, self._scope, (PART,), self.name)
 
-        self._shelf.surely(work, self._lock, lambda: self._row() is None)
+        self._shelf.surely(work, self._lock, lambda: self._row() is None)  # or, where it has changed since, nothing was done
         return bool(taken.last)
 
     def _moved(self, name: str, away: bool) -> bool:
@@ -245,6 +249,9 @@ class Rolls(roll.Rolls):
     def census(self) -> Iterator[Entry]:
         for name, *stamp in self._rows(PART):
             yield Entry(name, tuple(stamp), regular=True)
+
+    def settle(self) -> None:
+        self._shelf.database.write(lambda db: db.execute(SQL["settle_rolls"], {"scope": self._scope}))
 
     def trashed(self) -> list[AnyRoll]:
         names = sorted([row[0] for row in self._rows("trash")], key=lambda name: name.rpartition("--")[2], reverse=True)

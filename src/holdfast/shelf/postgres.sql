@@ -107,8 +107,13 @@ SELECT ino, changed, size, lines, mix FROM roll WHERE scope = :scope AND part = 
 SELECT ino, changed, size, lines, mix FROM roll WHERE scope = :scope AND part = :part AND name = :name FOR UPDATE;
 
 -- name: begin_roll
-INSERT INTO roll (scope, part, name, ino, changed) VALUES (:scope, :part, :name, :ino::bigint, :changed::bigint)
+INSERT INTO roll (scope, part, name, ino, changed)
+SELECT :scope::text, :part::text, :name::text, :ino::bigint, :changed::bigint
+FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast rolls ' || :scope::text, hashtext(tenant()))) AS entered) AS begun
 ON CONFLICT (tenant, scope, part, name) DO UPDATE SET size = roll.size RETURNING ino, changed, size, lines, mix;
+
+-- name: settle_rolls
+SELECT pg_advisory_xact_lock(hashtextextended('holdfast rolls ' || :scope::text, hashtext(tenant())));
 
 -- name: set_roll
 UPDATE roll SET ino = :ino::bigint, size = :size::bigint, lines = :lines::bigint, changed = :changed::bigint,

@@ -157,6 +157,11 @@ class Roll:
             self._kept = True
         return Place(size + len(data), count[0] + len(added), inode)
 
+    def settle(self) -> None:
+        """Wait until whoever is about to add lines has done so: what was refused by now, nobody adds after this."""
+        with self._locked():
+            pass
+
     def rewrite(self, instead: Callable[[Line], bytes | None]) -> int:
         """Put other bytes in the place of some lines, which `instead` gives, and leave all the others as they are; how many.
         Their number stays, so that citations of the others stay true."""
@@ -193,10 +198,10 @@ class Roll:
         disk.sync_folder(folder)
         return len(changed)
 
-    def erase(self) -> bool:
-        """Unlink the file for good."""
+    def erase(self, seen: Stamp | None = None) -> bool:
+        """Unlink the file for good, only as it was seen if that is given; whether it was there."""
         with self._locked():
-            folder = disk.open_folder(self._home, self._folder)
+            folder = disk.open_folder(self._home, self._folder) if seen in (None, self.stamp()) else None
             if folder is None:
                 return False
             with folder:
@@ -275,6 +280,9 @@ class Rolls:
                 continue
             with folder:
                 yield from sorted(_entries(folder, client), key=lambda entry: entry.name)
+
+    def settle(self) -> None:
+        """Wait until whoever begins a session has done so. A file is there before anybody asks what may stand in it."""
 
     def trashed(self) -> list[Roll]:
         """Those in the trash, newest first; each is named `client/session--time.jsonl`."""

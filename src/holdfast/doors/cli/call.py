@@ -137,12 +137,15 @@ class Call:
 
     def answer(self, what: T, tell: Callable[[Screen, T], None], code: int = 0) -> int:
         """Give the answer, as JSON or as `tell` tells it to people."""
-        if self.screen.json:
-            self.screen.document(plain(what))
-            if self.screen.disabled and not _says_so(what):
-                sys.stderr.write("memory is disabled\n")
-        else:
-            tell(self.screen, what)
+        try:
+            if self.screen.json:
+                self.screen.document(plain(what))
+                if self.screen.disabled and not _says_so(what):
+                    sys.stderr.write("memory is disabled\n")
+            else:
+                tell(self.screen, what)
+        except OSError as error:
+            raise _unwritten(error) from error
         return code
 
     def close(self) -> None:
@@ -171,7 +174,7 @@ def run(typed: list[str]) -> int:
     screen = Screen(json_wanted(typed), "--no-color" in typed)
     try:
         code = _run(typed, screen)
-        sys.stdout.flush()
+        _hand_over()
     except HoldfastError as error:
         code = _failed(screen, error, typed)
     except KeyboardInterrupt:
@@ -181,6 +184,23 @@ def run(typed: list[str]) -> int:
     except Exception as error:
         code = _failed(screen, _unexpected(error), typed)
     return code
+
+
+def _hand_over() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError) -> Exception:
+    """An answer that finds no place: what was asked for is done all the same."""
+    from holdfast.errors import Trouble
+
+    if isinstance(error, BrokenPipeError):
+        return error
+    what = f"it is done, but the answer could not be written: {error.strerror}"
+    return Trouble(what, "Let the output go elsewhere; nothing need be done again")
 
 
 def _open_streams() -> None:

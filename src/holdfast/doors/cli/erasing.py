@@ -125,7 +125,7 @@ def _tell_receipt(screen: Screen, receipt: Receipt) -> None:
         what = f"there is no note {receipt.key}" if receipt.key else "nothing was found"
         screen.say(f"{what}; nothing was purged")
         return
-    pending = receipt.state != "done"
+    pending = receipt.state not in ("done", "damaged")
     state = screen.paint("not yet purged" if pending else "purged", "yellow" if pending else "red")
     screen.say(f"{state} {screen.paint(one_line(receipt.what or receipt.key), 'bold')} at {receipt.time}")
     removed = [*receipt.removed, f"{receipt.index_rows} index rows", f"{receipt.usage_rows} usage rows"]

@@ -30,6 +30,7 @@ def serve(
     """Until SIGTERM or Ctrl-C; port 0 means any that is free. With several workers each makes an app of its own."""
     with bound(host, port) as listening:
         name = f"[{host}]" if ":" in host else host
+        _on_signals(_leave)  # who reads that it is ready may stop it at once
         ready(f"http://{name}:{listening.getsockname()[1]}")
         if workers == 1:
             _answer(make, listening, logs)
@@ -62,8 +63,17 @@ def _end_well(server: uvicorn.Server) -> None:
         if not server.started:
             os._exit(0)
 
+    _on_signals(told)
+
+
+def _leave(*_: object) -> None:
+    """Before the server is made: what has begun is undone on the way out, and that is no failure."""
+    raise SystemExit(0)
+
+
+def _on_signals(do: Callable[..., None]) -> None:
     for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, told)
+        signal.signal(sign, do)
 
 
 def bound(host: str, port: int) -> socket.socket:
