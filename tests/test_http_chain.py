@@ -430,8 +430,8 @@ def test_the_log_and_the_counts_never_have_a_body_a_token_a_key_or_a_text(home):
         gateway.anybody.get("/gateway/memory", Authorization="Bearer combination")
         counts = operator.get("/metrics")
         assert counts.headers["content-type"] == "text/plain"
-        lines = [json.loads(line) for line in log.getvalue().splitlines()]
-        told = (log.getvalue() + counts.data.decode()).lower()
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    told = (log.getvalue() + counts.data.decode()).lower()
     for never in ("combination", "secret-key", operator.token.lower(), operator.token[12:].lower()):
         assert never not in told
     assert [line["status"] for line in lines] == [200, 200, 200, 422, 401, 200]

@@ -331,11 +331,11 @@ def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_pat
     born = []
 
     class Told(Workers):
-        def _start_again(self):
+        def _start_again(self, number):
             os.kill(os.getpid(), signal.SIGTERM)  # after it was seen that nobody had said to stop
-            super()._start_again()
+            super()._start_again(number)
 
-    def work():
+    def work(number):
         os._exit(0)
 
     before = {sign: signal.getsignal(sign) for sign in (signal.SIGTERM, signal.SIGINT)}

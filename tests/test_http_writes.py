@@ -78,6 +78,40 @@ def test_of_many_with_one_key_one_is_done(gateway):
     assert agent.get("/v1/notes/agent/harbour").json["versions"] == 1
 
 
+# --- many at once -----------------------------------------------------------------------------------------------------------
+
+
+def test_writes_that_come_at_once_are_each_kept_answered_and_written_down(gateway):
+    agents = [gateway.agent(f"a-{number}") for number in range(3)]
+    secretary = gateway.agent("secretary", "secretary")
+    said_by = [(agents[number % 3], f"Words of {number}.", f"n-{number}") for number in range(24)]
+    asked = [(agent, {"text": text, "key": key, "scope": "agent"}) for agent, text, key in said_by]
+    asked += [(agents[0], {"text": "Words.", "key": "NO KEY", "scope": "agent"}), (secretary, NOTE)]
+    start, said = threading.Barrier(len(asked)), {}
+
+    def ask(number):
+        client, body = asked[number]
+        start.wait()
+        said[number] = client.post("/v1/notes", body)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(asked))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [said[number].status for number in range(len(asked))] == [201] * 24 + [422, 403]
+    assert [said[number].json["note"]["text"] for number in range(24)] == [f"Words of {number}." for number in range(24)]
+    for place, agent in enumerate(agents):
+        kept = {note["key"] for note in agent.get("/v1/notes?scope=agent").json["notes"]}
+        assert kept == {f"n-{number}" for number in range(24) if number % 3 == place}
+    rows = gateway.operator.get("/audit?limit=500").json["audit"]
+    decided = [(row["outcome"], row["agent"]) for row in rows if row["metadata"].get("route") == "POST /v1/notes"]
+    assert decided.count(("denied", "secretary")) == 1
+    assert [decided.count(("allowed", f"a-{number}")) for number in range(3)] == [9, 8, 8]
+    assert gateway.operator.get("/audit/verify").json["ok"] is True
+
+
 # --- over the version one saw ---------------------------------------------------------------------------------------------
 
 

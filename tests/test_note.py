@@ -144,11 +144,19 @@ class Point3(Point):
     z: int = 0
 
 
+class Named(Point):
+    name: str
+
+
 def test_a_record_takes_its_fields_by_place_or_name_and_knows_its_defaults():
     assert (Point(1).x, Point(1).y, Point(1).label) == (1, 2, "")
     assert Point(1, 5) == Point(y=5, x=1) == Point(x=1, y=5, label="")
     assert Point3(1, z=7).z == 7
     assert Point3._fields == ("x", "y", "label", "z")
+    assert Point3(1, 5) == Point3(1, 5, "", 0)
+    assert Named(1, name="a") == Named(1, 2, "", "a")
+    with pytest.raises(TypeError, match="Named: unknown or missing field: name"):
+        Named(1)
 
 
 @pytest.mark.parametrize(

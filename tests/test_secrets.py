@@ -458,6 +458,17 @@ def test_the_gate_looks_for_the_anchors_of_the_rules_and_passes_ordinary_notes_w
             assert not guard.is_plain(f"about {anchor.upper()} here"), anchor
 
 
+def test_the_gate_finds_an_anchor_wherever_it_stands_and_nothing_that_only_looks_like_one():
+    from holdfast.anchors import ANCHORS
+
+    for anchor in ANCHORS:
+        for text in (anchor, f"x{anchor}", f"{anchor}x", f"ü{anchor}ü", f"ordinary words {anchor}"):
+            assert not guard.is_plain(text), text
+        for text in (anchor[:-1], anchor[1:], f"{anchor[:2]}x{anchor[2:]}", f"{anchor[:3]}\ud800{anchor[3:]}"):
+            assert guard.is_plain(text) == (not any(other in text for other in ANCHORS)), text
+    assert guard.is_plain("")
+
+
 def test_a_text_that_is_no_text_is_refused_as_before(memory):
     with pytest.raises(Refused):
         memory.store(b"\xff", redact=True)

@@ -159,4 +159,19 @@ def test_the_words_seen_before_do_not_pile_up(monkeypatch):
     monkeypatch.setattr(words, "_MOST_SEEN", 100)
     for number in range(1000):
         words.kept(f"word{number}")
+        words.kept(f"wörd{number}")
     assert len(words._seen) <= 102
+
+
+def test_what_is_too_long_to_come_again_is_not_remembered():
+    words.kept(f"{'x' * 1000} 我们每个星期五部署数据库")
+    assert not any(len(piece) > 100 or len(terms) > 10 for piece, terms in words._seen.items())
+
+
+@given(st.text() | st.text(st.characters(max_codepoint=127)))
+@example("it's Bob's's\x1cfirst\x0bname c++ a_b/v1.2\u3000x")
+@example("Bob＇s isn't")
+@example("мо\u0438\u0306 \u0306и")
+def test_a_text_keeps_what_each_of_its_tokens_does_whether_it_was_seen_before_or_not(text):
+    one_by_one = [word for token in words.tokens(text) for word in words._parts(token, asked=False)]
+    assert words.kept(text) == words.kept(text) == one_by_one

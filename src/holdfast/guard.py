@@ -25,7 +25,9 @@ _PERCENT = pattern(r"%(?:[0-9a-fA-F]{2}|[uU][0-9a-fA-F]{4})")
 _ROOT = "/memories"
 _LONG = 64 * 1024  # characters: beyond, the rules themselves tell it quicker
 _AROUND = 16 * 1024  # characters before and behind a piece of a text in which the rest of a secret may stand
-_starts: list[Any] = []  # how anchors of rules for secrets start: four bytes as numbers, three, and what makes three of four
+_number = int.from_bytes
+_MARKED = b"\0" + b"\1" * 255
+_starts: list[Any] = []  # how anchors of rules for secrets start, as `_learned` tells
 
 
 def text(value: object, cap: int, what: str = "a note", before: str = "", allowed: bool = False) -> str:
@@ -169,40 +171,52 @@ def session(session: object, client: object, needed: bool = False) -> tuple[Any,
 
 def is_plain(value: str) -> bool:
     """Whether no rule for secrets has anything to look at in it: none of its anchors stands there. Here, and not in the room of
-    the rules, because every write asks."""
+    the rules, because every write asks: all places are looked at in one go, each a byte of one large number."""
     if len(value) > _LONG:
         return False
     if not _starts:
         _starts[:] = _learned()  # of several threads at once each puts the same
-    four, three, three_of = _starts
-    lower = value.lower()
-    data = lower.encode("utf-8", "surrogatepass") + b"    "
-    for offset in range(4):
-        grams = memoryview(data)[offset : offset + (len(data) - offset) // 4 * 4].cast("I")
-        for starts, found in ((four, four.keys() & grams), (three, three.keys() & map(three_of, grams))):
-            if any(anchor in lower for start in found for anchor in starts[start]):
+    kinds, first, second, third, anchors = _starts
+    data = value.lower().encode("utf-8", "surrogatepass")
+    pairs = _pairs(data, kinds)
+    may_start = _number(pairs.translate(first), "little")
+    may_start &= _number(pairs.translate(second), "little") >> 8
+    may_start &= _number(pairs.translate(third), "little") >> 16
+    places = may_start.to_bytes(len(data), "little").translate(_MARKED)
+    place = places.find(1)
+    while place >= 0:
+        for anchor in anchors.get(data[place : place + 3], ()):
+            if data.startswith(anchor, place):
                 return False
+        place = places.find(1, place + 1)
     return True
 
 
-def _learned() -> list[Any]:
-    """The anchors of rules by how they start, as numbers: by four bytes, those that have no more by three; and what makes three
-    of four."""
-    import sys
+def _pairs(data: bytes, kinds: bytes) -> bytes:
+    """A byte for each pair of neighbours, of 32 kinds of characters each: not every two pairs have two."""
+    row = _number(data.translate(kinds), "little")
+    return (row << 3 ^ row >> 8).to_bytes(len(data), "little")
 
+
+def _learned() -> list[Any]:
+    """The kinds of characters; of anchors in eight groups, a bit each, which pairs they have first, second and third; and the
+    anchors by their first three bytes."""
     from holdfast.anchors import ANCHORS
 
-    three_of = (0xFFFFFF).__and__ if sys.byteorder == "little" else (8).__rrshift__
-    four: dict[int, list[str]] = {}
-    three: dict[int, list[str]] = {}
-    for anchor in ANCHORS:
-        start = anchor.encode()[:4]
-        number = int.from_bytes(start.ljust(4), sys.byteorder)
-        if len(start) == 4:
-            four.setdefault(number, []).append(anchor)
-        else:
-            three.setdefault(three_of(number), []).append(anchor)
-    return [four, three, three_of]
+    kinds = bytes([byte & 31 if 97 <= byte <= 122 else 0 if byte <= 32 else 27 + byte % 5 for byte in range(256)])
+    anchors = sorted([anchor.encode() for anchor in ANCHORS], key=lambda one: len(one) > 3)  # the short in few groups
+    pairs_of = [bytearray(256), bytearray(256), bytearray(256)]
+    for group in range(8):
+        some = anchors[group * len(anchors) // 8 : (group + 1) * len(anchors) // 8]
+        pairs = _pairs(b"".join([anchor[:4].ljust(4) for anchor in some]), kinds)
+        for place, known in enumerate(pairs_of):
+            anything = place == 2 and len(some[0]) == 3  # may follow
+            for pair in range(256) if anything else pairs[place::4]:
+                known[pair] |= 1 << group
+    starts: dict[bytes, list[bytes]] = {}
+    for anchor in anchors:
+        starts.setdefault(anchor[:3], []).append(anchor)
+    return [kinds, *map(bytes, pairs_of), starts]
 
 
 def encoded(value: str) -> bytes:

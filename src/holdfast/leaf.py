@@ -116,7 +116,7 @@ def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> 
 
 
 def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
-    if " [" not in text and " ~~[" not in text:
+    if "[" not in text or (" [" not in text and " ~~[" not in text):
         return ()
     from holdfast.facts import facts_of
 
@@ -249,7 +249,8 @@ def opened(data: bytes, modified: int) -> Leaf:
     head = page.head_of(sheet)
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
-    return Leaf(data, sheet, head, page.text_of(sheet), page.lines_of(sheet), page.past_count(sheet))
+    text, first = page.text_of(sheet), page.first_line(sheet)
+    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), page.past_count(sheet))
 
 
 def restored(leaf: Leaf, now: str) -> Leaf:

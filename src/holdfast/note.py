@@ -36,8 +36,9 @@ _WORD = pattern(r"[a-z0-9]+")
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_SHIFTS, _CHANCE_SHIFTS = range(45, -1, -5), range(25, -1, -5)
 _FIRST, _LAST = -62135596800, 253402300799  # the seconds that four digits of a year can name
-_last = 0, 0  # the time and the chance of the id made last
+_last = 0, "0000000000", 0  # of the id made last: the time, as its characters too, and the chance
 _KINDS = {folder: kind for kind, folder in _FOLDERS.items()}
+_AS_IT_IS = frozenset((str, int, bool, float, type(None)))  # in plain form already
 
 
 @dataclass_transform(frozen_default=True)
@@ -49,17 +50,21 @@ class Record:
     _more: ClassVar[tuple[str, ...]] = ()  # properties that the plain form has besides
     _names: frozenset[str] = frozenset()
     _defaults: dict[str, Any] = {}
+    _tail: tuple[Any, ...] = ()  # the defaults, if the last fields have them all
 
     def __init_subclass__(cls) -> None:
         own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if not name.startswith("_"))
         cls._fields = cls._fields + own
         cls._names = frozenset(cls._fields)
         cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
+        last = cls._fields[len(cls._fields) - len(cls._defaults) :]
+        cls._tail = tuple(cls._defaults.values()) if last == tuple(cls._defaults) else ()
 
     def __init__(self, *values: Any, **named: Any) -> None:
         state, fields = self.__dict__, self._fields
-        if not named and len(values) == len(fields):
-            state.update(zip(fields, values))  # noqa: B905
+        missing = len(fields) - len(values)
+        if not named and 0 <= missing <= len(self._tail):
+            state.update(zip(fields, values + self._tail[-missing:] if missing else values))  # noqa: B905
             return
         state.update(self._defaults)
         state.update(zip(fields, values, strict=False))
@@ -86,11 +91,16 @@ class Record:
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        return type(self)(**(self.__dict__ | changes))
+        if not changes.keys() <= self._names:
+            return type(self)(**(self.__dict__ | changes))  # says what is wrong
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, **changes)
+        return new
 
     def as_dict(self) -> dict[str, Any]:
         """Plain dicts, lists and scalars all the way down: what `--json` prints."""
-        return {name: _plain(getattr(self, name)) for name in (*self._fields, *self._more)}
+        said = [(name, self.__dict__[name]) for name in self._fields] + [(name, getattr(self, name)) for name in self._more]
+        return {name: value if type(value) in _AS_IT_IS else _plain(value) for name, value in said}
 
 
 def _plain(value: Any) -> Any:
@@ -461,10 +471,15 @@ def keyed_digest(data: bytes, key: bytes) -> str:
 def new_id(milliseconds: int) -> str:
     """An id that sorts by time: ten characters of time, then six of chance."""
     global _last
-    chance = int.from_bytes(os.urandom(4), "big") & 0x1FFFFFFF  # half of what fits: it can be counted up from
-    if _last[0] == milliseconds:
-        chance = _last[1] + 1  # within a millisecond ids count up, so that they sort in the order they were made
-    _last = milliseconds, chance
-    return "".join([_ALPHABET[(milliseconds >> shift) & 31] for shift in _TIME_SHIFTS]) + "".join(
-        [_ALPHABET[(chance >> shift) & 31] for shift in _CHANCE_SHIFTS]
-    )
+    when, start, chance = _last
+    if when == milliseconds:
+        chance += 1  # within a millisecond ids count up, so that they sort in the order they were made
+    else:
+        start = _characters(milliseconds, _TIME_SHIFTS)
+        chance = int.from_bytes(os.urandom(4), "big") & 0x1FFFFFFF  # half of what fits: it can be counted up from
+    _last = milliseconds, start, chance
+    return start + _characters(chance, _CHANCE_SHIFTS)
+
+
+def _characters(number: int, shifts: range) -> str:
+    return "".join([_ALPHABET[(number >> shift) & 31] for shift in shifts])

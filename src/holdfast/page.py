@@ -18,7 +18,8 @@ text can forge history. `render(parse(text)) == text` for every text.
 from __future__ import annotations
 
 from holdfast import remarks
-from holdfast.dates import DAY, STAMP
+from holdfast.dates import DAY, STAMP, moment
+from holdfast.errors import UsageError
 from holdfast.note import ORIGINS, TYPES, Record, Source, Version, tags_of
 from holdfast.pattern import pattern
 
@@ -85,29 +86,36 @@ class Head(Record):
 
 def parse(text: str) -> Page:
     """Never fails: what is not frontmatter or history is text."""
-    opening = closing = ""
-    fields: tuple[tuple[str, str], ...] = ()
-    rest = text
-    if text.startswith(("---", "\ufeff---")) and (fence := _fence(text)):
-        opening, inside, closing, rest = fence
-        fields = _fields(inside)
+    opening, inside, closing, rest = _fence(text)
+    return Page(opening, _fields(inside), closing, *_history_apart(rest))
+
+
+def _history_apart(rest: str) -> tuple[str, str]:
+    """The current text, and what stands behind it."""
     mark = _HISTORY.search(rest) if HISTORY in rest else None
     cut = mark.start() if mark else len(rest)
-    return Page(opening, fields, closing, rest[:cut], rest[cut:])
+    return rest[:cut], rest[cut:]
 
 
-def _fence(text: str) -> tuple[str, str, str, str] | None:
+def _fence(text: str) -> tuple[str, str, str, str]:
     """The frontmatter's opening line, fields and closing line, and the text after them; at once if it is as we write it."""
+    if not text.startswith(("---", "\ufeff---")):
+        return "", "", "", text
     end = text.find("\n---", 3) + 1
     if end and text.startswith("---\n") and text[end + 3 : end + 4] == "\n":
         return "---\n", text[4:end], "---\n", text[end + 4 :]
     fence = _FENCE.match(text)
-    return (fence[1], fence[2], fence[3], text[fence.end() :]) if fence else None
+    return (fence[1], fence[2], fence[3], text[fence.end() :]) if fence else ("", "", "", text)
 
 
 def render(page: Page) -> str:
     """The exact text of the file."""
-    return f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}{page.body}{page.past}"
+    return f"{_above(page)}{page.body}{page.past}"
+
+
+def _above(page: Page) -> str:
+    """The frontmatter."""
+    return f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"
 
 
 def text_of(page: Page) -> str:
@@ -117,18 +125,13 @@ def text_of(page: Page) -> str:
 
 def first_line(page: Page) -> int:
     """The line of the file on which the current text starts."""
-    return 1 + page.opening.count("\n") + sum([raw.count("\n") for _, raw in page.fields]) + page.closing.count("\n")
-
-
-def lines_of(page: Page) -> tuple[int, int]:
-    """Where the current text stands in the file."""
-    first = first_line(page)
-    return first, first + text_of(page).count("\n")
+    return 1 + _above(page).count("\n")
 
 
 def text_and_lines(text: str) -> tuple[str, tuple[int, int]]:
     """The current text of a file and where it stands, without reading the rest."""
-    leaf = parse(text)
+    opening, inside, closing, rest = _fence(text)
+    leaf = Page(opening, (("", inside),), closing, *_history_apart(rest))
     body, first = text_of(leaf), first_line(leaf)
     return clean(body), (first, first + body.count("\n"))
 
@@ -251,8 +254,7 @@ def _written(head: Head, fields: tuple[tuple[str, str], ...], newline: str) -> t
             value = ours.pop(name)
             meant = head.source.replace(trust=None) if name == "source" else getattr(head, name)
             kept.extend(_field(name, raw, value, meant, newline))
-    kept.extend((name, f"{name}: {value}{newline}") for name, value in ours.items() if value)
-    return tuple(kept)
+    return (*kept, *[(name, f"{name}: {value}{newline}") for name, value in ours.items() if value])
 
 
 def _who(source: Source) -> dict[str, object]:
@@ -263,6 +265,8 @@ def _who(source: Source) -> dict[str, object]:
 
 def _field(name: str, raw: str, value: str, meant: object, newline: str) -> list[tuple[str, str]]:
     """A field with its new value; below it what outlives the old: a person's comments, and what we could not read."""
+    if value and raw == f"{name}: {value}{newline}" and name != "source":  # of a source we may read less than we write
+        return [(name, raw)]
     try:
         was = _value(name, raw)
         read: Any = _READERS[name](was)
@@ -428,12 +432,13 @@ def _unescaped(text: str) -> str:
 def _source(value: Any) -> Source:
     if not isinstance(value, dict):
         raise ValueError("must be {origin: ...}")
-    given = {name: item for name in _WHO if isinstance(item := value.get(name), str) and item.isprintable()}
-    if given.get("origin", "user") not in ORIGINS:
-        given["origin"] = "web"  # an origin we do not know is trusted least
+    given = [said if isinstance(said := value.get(name), str) and said.isprintable() else None for name in _WHO]
+    origin, agent, client, session = given
+    if (origin := ORIGINS[0] if origin is None else origin) not in ORIGINS:
+        origin = "web"  # an origin we do not know is trusted least
     came = value.get("from", ())
     made_from = [one for one in ([came] if isinstance(came, str) else came) if isinstance(one, str) and one.isprintable()]
-    return Source(**given, made_from=tuple([one for one in made_from if one]))
+    return Source(origin, agent, client, session, tuple([one for one in made_from if one]))
 
 
 def _a_trust(value: Any) -> str:
@@ -453,9 +458,6 @@ def _a_type(value: Any) -> str:
 
 
 def _a_stamp(value: Any) -> str:
-    from holdfast.dates import moment
-    from holdfast.errors import UsageError
-
     if isinstance(value, str) and _REAL.match(value):
         return value
     try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from copy import copy
+from threading import Condition
 
-from holdfast import leaf
+from holdfast import company, leaf
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure, UsageError
 from holdfast.note import Stored
 from holdfast.shelf.folder import Changed
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
 _MOST_TOGETHER = 24  # as many names as a folder in PostgreSQL remembers of its last change
+_ABREAST = 2  # batches of one scope
 _FIELDS = ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 _EXPORTED = ("scope", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
 
@@ -118,22 +120,21 @@ def _composed(
 
 
 def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
-    """As `desk.write` for one note. Who comes while another thread writes to that scope is written with all who wait."""
+    """As `desk.write` for one note. Who comes while others are written to that scope is written with all who wait."""
     one, name = _Waiting(desk, draft), (desk.config.home, desk.config.store, desk.config.tenant, place.folder)
     with _guard:
         queue = _queues.setdefault(name, _Queue())
-        queue.waiting.append(one)
         queue.users += 1
     try:
-        _take_turn(queue, one)
-        try:
-            while not one.settled:  # those before it come first
-                _write_waiting(queue, place)
-        finally:
-            queue.turn.release()
+        queue.join(one)
+        company.wait()
+        while batch := queue.next_batch(one):
+            try:
+                _write_batch(batch, place)
+            finally:
+                queue.settle(batch)
     finally:
         with _guard:
-            queue.leave(one)
             queue.users -= 1
             if not queue.users:
                 del _queues[name]
@@ -141,16 +142,6 @@ def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
         raise one.failure
     assert one.stored is not None
     return one.stored
-
-
-def _take_turn(queue: _Queue, one: _Waiting) -> None:
-    """Wait as long as for any other writer; who is being written by then waits for what comes of it."""
-    if queue.turn.acquire(timeout=one.desk.config.lock_seconds):
-        return
-    with _guard:
-        if queue.leave(one):
-            raise Busy("others write to this scope all the time", "Try again")
-    queue.turn.acquire()
 
 
 class _Waiting:
@@ -172,41 +163,62 @@ class _Waiting:
 
 
 class _Queue:
-    """The threads that write to one scope."""
-
-    __slots__ = ("turn", "users", "waiting")
+    """Who writes to one scope. Two batches may be under way: one is made while the disk is busy with the other."""
 
     def __init__(self) -> None:
-        self.turn = allocate_lock()
         self.users = 0
+        self.moved = Condition()
         self.waiting: list[_Waiting] = []
+        self.abreast = 0  # batches under way
+        self._keys: set[str] = set()  # of what is under way
 
-    def leave(self, one: _Waiting) -> bool:
-        """Wait no more; whether it did."""
-        if one not in self.waiting:
-            return False
-        self.waiting.remove(one)
-        return True
+    def join(self, one: _Waiting) -> None:
+        with self.moved:
+            self.waiting.append(one)
+
+    def next_batch(self, one: _Waiting) -> list[_Waiting]:
+        """What is to be written next, once it can be; nothing once this one is written. Nobody waits longer than for any other
+        writer, but who is being written waits for what comes of it."""
+        seconds: float | None = one.desk.config.lock_seconds
+        with self.moved:
+            while not one.settled:
+                if batch := self._taken():
+                    return batch
+                if not self.moved.wait(seconds):
+                    if one in self.waiting:
+                        self.waiting.remove(one)
+                        raise Busy("others write to this scope all the time", "Try again")
+                    seconds = None
+        return []
+
+    def _taken(self) -> list[_Waiting]:
+        """All who wait, in the order they came. Of two with one key the second waits on: it follows upon the first."""
+        if self.abreast == _ABREAST:
+            return []
+        batch: dict[str, _Waiting] = {}
+        for one in self.waiting[:_MOST_TOGETHER]:
+            if one.draft.key not in self._keys:
+                batch.setdefault(one.draft.key, one)
+        if batch:
+            self.waiting = [one for one in self.waiting if batch.get(one.draft.key) is not one]
+            self._keys.update(batch)
+            self.abreast += 1
+        return list(batch.values())
+
+    def settle(self, batch: list[_Waiting]) -> None:
+        """They were written, or each knows why not."""
+        with self.moved:
+            for one in batch:
+                if one.stored is None and one.failure is None:
+                    one.failure = Unsure("the write was interrupted", "Look whether it is there")
+                one.settled = True
+                self._keys.discard(one.draft.key)
+            self.abreast -= 1
+            self.moved.notify_all()
 
 
 _guard = allocate_lock()
 _queues: dict[tuple[str | None, ...], _Queue] = {}
-
-
-def _write_waiting(queue: _Queue, place: Scope) -> None:
-    """Write all who wait, in the order they came. Of two with one key the second waits on: it follows upon the first."""
-    with _guard:
-        batch: dict[str, _Waiting] = {}
-        for one in queue.waiting[:_MOST_TOGETHER]:
-            batch.setdefault(one.draft.key, one)
-        queue.waiting = [one for one in queue.waiting if batch.get(one.draft.key) is not one]
-    try:
-        _write_batch(list(batch.values()), place)
-    finally:
-        for one in batch.values():
-            if one.stored is None and one.failure is None:
-                one.failure = Unsure("the write was interrupted", "Look whether it is there")
-            one.settled = True
 
 
 def _write_batch(batch: list[_Waiting], place: Scope) -> None:

@@ -9,6 +9,8 @@ its name.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
@@ -39,6 +41,9 @@ _LATIN = {
     "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i",
 }  # fmt: skip
 _ALIKE = str.maketrans({**_ARABIC, **_LATIN})  # letters that people write in two ways, and Unicode does not take apart
+_ACCENTS = dict.fromkeys(  # and signs that only say how another looks
+    [*range(0x300, 0x370), *range(0x64B, 0x660), *range(0xFE00, 0xFE10), *range(0x1F3FB, 0x1F400), 0x200D]
+)
 _SCRIPTS = (("Ͱ", "Ͽ", "greek"), ("Ѐ", "ԯ", "russian"), ("؀", "ۿ", "arabic"))
 _COMMON = (
     "a about above after again against all am an and any are aren't as at be because been before being below between both "
@@ -55,6 +60,7 @@ COMMON = frozenset(_COMMON.split())  # what means nothing by itself, in English;
 POSTINGS = 6_000  # how many mentions of words one search looks through: the rarest words first,
 _RAREST = 2  # and so many whatever it costs
 _MOST_SEEN = 50_000
+_FEW = 8  # words
 _stemmers: dict[str, Any] = {}
 
 
@@ -63,7 +69,8 @@ def kept(text: str) -> list[str]:
     else it can be found by."""
     if len(_seen) > _MOST_SEEN:
         _seen.clear()
-    return [term for token in tokens(text) for term in _seen[token]]
+    pieces = [text] if "＇" in text else text.split()  # no token has a space in it; what an odd ' means depends on the others
+    return list(chain.from_iterable(map(_seen.__getitem__, pieces)))
 
 
 def asked(text: str) -> dict[str, str]:
@@ -122,14 +129,8 @@ def folded(text: str) -> str:
         return text
     import unicodedata
 
-    loose = unicodedata.normalize("NFKD", text)
-    bare = [
-        sign for place, sign in enumerate(loose)
-        if not ("\u0300" <= sign <= "\u036f" or "\u064b" <= sign <= "\u065f" or "\ufe00" <= sign <= "\ufe0f"
-                or "\U0001f3fb" <= sign <= "\U0001f3ff" or sign == "\u200d")
-        or (sign in "\u0306" and loose[place - 1] in "иИ")
-    ]  # fmt: skip
-    return unicodedata.normalize("NFC", "".join(bare)).translate(_ALIKE)
+    loose = unicodedata.normalize("NFKD", text).replace("и\u0306", "й").replace("И\u0306", "Й")  # another letter, no accent
+    return unicodedata.normalize("NFC", loose.translate(_ACCENTS)).translate(_ALIKE)
 
 
 def tokens(text: str) -> list[str]:
@@ -147,10 +148,12 @@ def _plain(text: str) -> list[str]:
 
 
 class _Seen(dict[str, tuple[str, ...]]):
-    """The words in each token seen before."""
+    """What is kept of each piece of text seen before; a long one seldom comes again."""
 
-    def __missing__(self, token: str) -> tuple[str, ...]:
-        words = self[token] = tuple(_parts(token, asked=False))
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        words = tuple([word for token in tokens(piece) for word in _parts(token, asked=False)])
+        if len(piece) <= _MOST and len(words) <= _FEW:
+            self[piece] = words
         return words
 
 

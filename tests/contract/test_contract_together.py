@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -31,6 +32,16 @@ def crowd(store, open_any):
         one.close()
 
 
+@contextmanager
+def at_work(queue):
+    """As if others were being written, as many as may be at a time."""
+    queue.abreast = storing._ABREAST
+    yield
+    with queue.moved:
+        queue.abreast = 0
+        queue.moved.notify_all()
+
+
 def at_once(*calls):
     """What came of each, in their order, when all had to wait for the same turn."""
     config, queue = calls[0][0].config, storing._Queue()
@@ -38,7 +49,7 @@ def at_once(*calls):
     queue.users = 1
     assert storing._queues.setdefault(name, queue) is queue
     with ThreadPoolExecutor(len(calls)) as threads:
-        with queue.turn:
+        with at_work(queue):
             waiting = []
             for number, (memory, text, given) in enumerate(calls, 1):
                 waiting.append(threads.submit(_came_of, memory, text, given))
@@ -141,7 +152,7 @@ def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, s
     queue.users = 1
     name = config.home, config.store, config.tenant, PLACE
     storing._queues[name] = queue
-    with queue.turn, pytest.raises(Busy):
+    with at_work(queue), pytest.raises(Busy):
         memory.store("After.", key="k")
     assert not queue.waiting
     del storing._queues[name]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
 import apsw
@@ -24,10 +25,10 @@ class Prose:
         self._random = random.Random(seed)
         letters = "abcdefghijklmnopqrstuvwxyz"
         self._words = ["".join(self._random.choices(letters, k=self._random.randint(2, 10))) for _ in range(_WORDS)]
-        self._weights = [1 / (rank + 2) for rank in range(_WORDS)]
+        self._weights = list(accumulate([1 / (rank + 2) for rank in range(_WORDS)]))
 
     def text(self) -> str:
-        return " ".join(self._random.choices(self._words, self._weights, k=_TEXT_WORDS))
+        return " ".join(self._random.choices(self._words, cum_weights=self._weights, k=_TEXT_WORDS))
 
     def query(self, text: str) -> str:
         """Four words that somebody remembers of a text."""

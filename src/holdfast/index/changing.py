@@ -7,6 +7,7 @@ far cheaper than one by one.
 from __future__ import annotations
 
 import time
+from _operator import itemgetter  # what operator.itemgetter is, without that import
 
 from holdfast.facts import fold
 from holdfast.index.rows import PLACE
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from holdfast.house import Database
 
     Sql = Mapping[str, str]
+    Values = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
 ONLY_WORDS = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
 _NO_COLUMNS = frozenset(("sum", *ONLY_WORDS))
+_FLAGS = ("past", "pinned", "exposed")
 
 
 class Catalogued:
@@ -167,15 +170,19 @@ class Change:
             ("add_fact", self._summed(self._facts)),
             ("add_made", self._made),
         ):
-            self._db.executemany(self._sql[statement], rows)
+            if rows:
+                self._db.executemany(self._sql[statement], map(_in_order[self._sql[statement]], rows))
         self._folders.save()
 
     def _row(self, folder: int, name: str) -> Any:
         return _one(self._db.execute(self._sql["doc_stamp"], {"folder": folder, "name": name}))
 
     def _summed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The same rows, each with its sum."""
+        """The same rows, each with its sum; as they will be read back, where true is 1."""
         for row in rows:
+            for flag in _FLAGS:
+                if flag in row:
+                    row[flag] = int(row[flag])
             row["sum"] = sum_of(row)
         return rows
 
@@ -220,7 +227,7 @@ class _Folders:
         self._ids: dict[tuple[str, str], int] = {}
         self._mixes: dict[int, int] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
-        self._empty: dict[int, bool] = {}
+        self._empty: dict[int, bool] = {}  # whether nothing of it was catalogued before
 
     def id(self, scope: str, part: str) -> int:
         known = self._ids.get((scope, part))
@@ -230,13 +237,13 @@ class _Folders:
             if row is None:
                 self._db.execute(self._sql["add_folder"], _folder(scope, part))
                 row = _one(self._db.execute(self._sql["folder_of"], place))
-            known = self._ids[scope, part] = int(row[0])
+            known, fingerprint = row
+            self._ids[scope, part] = known
+            self._empty[known] = not fingerprint and _one(self._db.execute(self._sql["any_doc"], {"folder": known})) is None
         return known
 
     def was_empty(self, folder: int) -> bool:
         """Whether nothing of it was catalogued before this transaction."""
-        if folder not in self._empty:
-            self._empty[folder] = _one(self._db.execute(self._sql["any_doc"], {"folder": folder})) is None
         return self._empty[folder]
 
     def mix(self, folder: int, mix: int) -> None:
@@ -269,8 +276,27 @@ def sum_of(row: Mapping[str, Any]) -> int:
     """Of everything a row says, whatever the order of its columns: by it `verifying` tells if it is what was written."""
     from zlib import crc32  # not before anything is written
 
-    values = [row[name] for name in sorted(row.keys() - _NO_COLUMNS)]
-    return crc32(ascii([int(value) if isinstance(value, bool) else value for value in values]).encode())
+    return crc32(ascii([*_told[tuple(row)](row)]).encode())
+
+
+class _Told(dict[tuple[str, ...], "Values"]):
+    """By the names of a row's columns: what takes the values from it that count, in the order of their names."""
+
+    def __missing__(self, names: tuple[str, ...]) -> Values:
+        told = self[names] = itemgetter(*sorted(set(names) - _NO_COLUMNS))
+        return told
+
+
+class _InOrder(dict[str, "Values"]):
+    """By a statement that inserts: what takes its values from a row, in its order. SQLite would look up each by its name."""
+
+    def __missing__(self, statement: str) -> Values:
+        values = statement.partition("VALUES")[2].split(",")
+        taken = self[statement] = itemgetter(*[value.strip(" \n():;") for value in values])
+        return taken
+
+
+_told, _in_order = _Told(), _InOrder()
 
 
 def _folder(scope: str, part: str) -> dict[str, Any]:

@@ -48,7 +48,8 @@ CREATE TABLE doc (
 CREATE INDEX doc_newest ON doc (folder, pinned, updated, note_id);
 CREATE INDEX doc_over ON doc (folder, valid_to) WHERE valid_to IS NOT NULL;
 CREATE INDEX doc_exposed ON doc (folder) WHERE exposed = 1;
-CREATE INDEX doc_doubted ON doc (trust) WHERE trust NOT IN ('', 'user', 'agent');
+CREATE INDEX doc_doubted ON doc (trust)   -- NOT IN would make a table of the three for every doc that is added
+  WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent';
 CREATE TABLE passage (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   doc        INTEGER NOT NULL,
@@ -350,8 +351,8 @@ SELECT coalesce(sum(CASE :only WHEN 1 THEN doubted WHEN 0 THEN valid - doubted E
 FROM (                                     -- all of a folder, less the few that are over
   SELECT f.passages - (SELECT count(*) FROM doc d WHERE d.folder = f.id AND d.valid_to <= :now) AS valid,
     (SELECT count(*) FROM doc d INDEXED BY doc_doubted
-      WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust IN (SELECT value FROM json_each(:held)) AND d.folder = f.id
-        AND (d.valid_to IS NULL OR d.valid_to > :now))
+      WHERE d.trust <> '' AND d.trust <> 'user' AND d.trust <> 'agent'
+        AND d.trust IN (SELECT value FROM json_each(:held)) AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now))
     + (SELECT count(*) FROM doc d
       WHERE :agents AND d.trust = 'agent' AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now)) AS doubted
   FROM folder f WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes');
@@ -418,14 +419,17 @@ SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage J
 WHERE m.what IN (SELECT value FROM json_each(:what)) AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2;
 
 -- name: any_held
-SELECT 1 FROM doc INDEXED BY doc_doubted
-WHERE trust NOT IN ('', 'user', 'agent') AND trust IN (SELECT value FROM json_each(:held)) LIMIT 1;
+SELECT 1 WHERE EXISTS (                    -- mostly nothing is in doubt, and then the list need not be opened
+  SELECT 1 FROM doc INDEXED BY doc_doubted WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent'
+) AND EXISTS (
+  SELECT 1 FROM doc INDEXED BY doc_doubted
+  WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent' AND trust IN (SELECT value FROM json_each(:held)));
 
 -- name: held_saying
 SELECT p.text, d.trust, d.note_id, p.past, p.source
 FROM doc d INDEXED BY doc_doubted CROSS JOIN folder f ON f.id = d.folder CROSS JOIN passage p ON p.doc = d.id
-WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust IN (SELECT value FROM json_each(:held)) AND d.kind = 'note'
-  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND p.text IN (SELECT value FROM json_each(:texts));
+WHERE d.trust <> '' AND d.trust <> 'user' AND d.trust <> 'agent' AND d.trust IN (SELECT value FROM json_each(:held))
+  AND d.kind = 'note' AND f.scope IN (SELECT value FROM json_each(:scopes)) AND p.text IN (SELECT value FROM json_each(:texts));
 
 -- name: any_fact
 SELECT 1 FROM fact LIMIT 1;

@@ -12,7 +12,7 @@ from _thread import allocate_lock
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 
-from holdfast import dates, sql
+from holdfast import company, dates, sql
 from holdfast.errors import Damaged, HoldfastError, Trouble
 from holdfast.house import Lock
 from holdfast.ledger import mark as marks
@@ -83,6 +83,7 @@ class Audit(Part):
         one = _Waiting(decision, durable)
         with self._queue:
             self._waiting.append(one)
+        company.wait()
         with self._turn:
             if not one.settled:
                 self._write_waiting()

@@ -208,10 +208,10 @@ class Ledger(sqlite.Ledger):
 
     @property
     def audit(self) -> Audit:
-        with self._file.lock:
-            if self._audit is None:
-                self._audit = Audit(self._file, "")
-            return self._audit
+        if self._audit is None:
+            with self._file.lock:
+                self._audit = self._audit or Audit(self._file, "")
+        return self._audit
 
     @property
     def done(self) -> Done:

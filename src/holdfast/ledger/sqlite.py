@@ -218,12 +218,12 @@ class Ledger:
     @property
     def audit(self) -> Audit:
         """Every decision; one for all threads, because they write together."""
-        with self._file.lock:
-            if self._audit is None:
-                from holdfast.ledger.audit import Audit
+        if self._audit is None:
+            from holdfast.ledger.audit import Audit
 
-                self._audit = Audit(self._file, self._path)
-            return self._audit
+            with self._file.lock:
+                self._audit = self._audit or Audit(self._file, self._path)
+        return self._audit
 
     @property
     def done(self) -> Done:

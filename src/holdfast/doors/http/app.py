@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.doors.http import bulk, mcp, once, problem, reading, showing
-from holdfast.doors.http.aside import Aside
+from holdfast.doors.http.aside import Aside, table
 from holdfast.doors.http.gateway import Gateway, Whose
 from holdfast.doors.http.hosts import Hosts, preflight
 from holdfast.doors.http.limits import Crowd, Rates
@@ -38,6 +38,7 @@ _WHOSE = ("project", "session")
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
 _ONCE = "Leave it out of the query and the body"
+_AT_THE_DOOR, _WRITING = 1, 2  # threads that look who asks, and that store what can be stored together
 _MORE_THREADS = 16  # to find out who asks, while all who may be answered are
 
 
@@ -54,6 +55,8 @@ class App:
         self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
         self._logs = logs or Logs(None)
         self._aside = Aside(settings.serve_at_once + _MORE_THREADS)
+        self._at_the_door = self._aside if settings.store else table(_AT_THE_DOOR, self._aside)
+        self._writing = table(_WRITING, self._aside)
         self._mcp = mcp.Mounted(gateway, hosts, origins, self._logs)
         self._life = AsyncExitStack()
 
@@ -103,7 +106,7 @@ class App:
                 reply = await self._aside(lambda: self._done(found, request, self._let_in(request, held), b""))
                 await self._reply(found.route, reply, answering)
                 return
-            caller = await self._aside(lambda: self._let_read(found, request, held))
+            caller = await self._at_the_door(lambda: self._let_read(found, request, held))
             await self._read_on(found, request, caller, receive, answering)
 
     def _let_in(self, request: Request, held: ExitStack) -> Caller:
@@ -139,7 +142,8 @@ class App:
             await self._streamed(route, request, caller, receive, answering)
         else:
             data = await self._body(request, receive)
-            reply = await self._aside(lambda: self._done(found, request, caller, data))
+            aside = self._writing if route.together else self._aside
+            reply = await aside(lambda: self._done(found, request, caller, data))
             await self._reply(route, reply, answering)
 
     async def _open(self, route: Route, places: dict[str, str], answering: _Answering) -> None:
@@ -149,7 +153,7 @@ class App:
         await self._reply(route, told, answering)
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
-        most = self.gateway.config().serve_body_bytes
+        most = self.gateway.settings.serve_body_bytes
         reading.declared(request.headers, most)
         return await reading.body(receive, most)
 
@@ -261,7 +265,8 @@ class App:
             else:
                 await self._life.aclose()
                 await self._aside(self.gateway.close)
-                self._aside.end()
+                for threads in (self._aside, self._at_the_door, self._writing):
+                    threads.end()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 

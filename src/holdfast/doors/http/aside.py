@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from holdfast import company
+
+try:
+    from greenlet import getcurrent, greenlet
+except ImportError:  # installed without the extra `server`: everyone has a thread of its own
+    greenlet = None
 
 T = TypeVar("T")
+_MOST_TOGETHER = 24
 
 
 class Aside:
@@ -18,18 +28,103 @@ class Aside:
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """What came of the work. Who is told to stop waiting stops when it is done."""
-        done = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            while not done.done():
-                try:
-                    await asyncio.wait([done])
-                except asyncio.CancelledError:
-                    pass  # it is told again
-            done.exception()  # nobody is left to hear of it
-            raise
+        return await _to_its_end(asyncio.get_running_loop().run_in_executor(self._threads, work))
 
     def end(self) -> None:
         """Take on nothing more; what was begun is finished."""
         self._threads.shutdown(wait=False)
+
+
+class Table(Aside):
+    """A few threads, each of which takes on all who wait and goes from one to the next. Who comes to a step that can be done
+    for many at once gives way until all of them have come there, and then it is done once (see `holdfast.company`)."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        self._most, self._busy = most, 0
+        self._guard = threading.Lock()
+        self._asked: deque[_Guest] = deque()
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        guest = _Guest(work, asyncio.get_running_loop())
+        with self._guard:
+            self._asked.append(guest)
+            called = self._busy < self._most
+            self._busy += called
+        if called:
+            self._threads.submit(self._serve)
+        return await _to_its_end(guest.told)
+
+    def _serve(self) -> None:
+        """All who wait, until nobody does."""
+        while True:
+            with self._guard:
+                party = [self._asked.popleft() for _ in range(min(len(self._asked), _MOST_TOGETHER))]
+                self._busy -= not party
+            if not party:
+                return
+            _seat(party)
+            for loop in {guest.loop for guest in party}:
+                loop.call_soon_threadsafe(_tell, [guest for guest in party if guest.loop is loop])
+
+
+class _Guest:
+    """One piece of work, and where to tell what came of it."""
+
+    __slots__ = ("came", "failure", "loop", "told", "work")
+
+    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.work, self.loop, self.told = work, loop, loop.create_future()
+        self.came: Any = None
+        self.failure: BaseException | None = None
+
+    def do(self) -> None:
+        try:
+            self.came = self.work()
+        except BaseException as error:
+            self.failure = error
+
+
+def _seat(party: list[_Guest]) -> None:
+    """Work on all of them in turn; each goes on when the others have done what they can before the same step."""
+    if len(party) == 1:
+        party[0].do()
+        return
+    here = getcurrent()
+    company.begin(here.switch)
+    try:
+        going = [greenlet(guest.do, here) for guest in party]
+        while going:
+            for one in going:
+                one.switch()
+            going = [one for one in going if not one.dead]
+    finally:
+        company.end()
+
+
+def _tell(party: list[_Guest]) -> None:
+    for guest in party:
+        if guest.told.done():
+            continue
+        if guest.failure is not None:
+            guest.told.set_exception(guest.failure)
+        else:
+            guest.told.set_result(guest.came)
+
+
+async def _to_its_end(done: asyncio.Future[T]) -> T:
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        while not done.done():
+            try:
+                await asyncio.wait([done])
+            except asyncio.CancelledError:
+                pass  # it is told again
+        done.exception()  # nobody is left to hear of it
+        raise
+
+
+def table(most: int, otherwise: Aside) -> Aside:
+    """A table, where there is what it takes."""
+    return Table(most) if greenlet is not None else otherwise

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from holdfast import config, house
+from holdfast import company, config, house
 from holdfast.config import Config
 from holdfast.doors.http.metrics import Metrics
 from holdfast.doors.http.tending import Tending
@@ -58,7 +58,7 @@ class Gateway:
 
     def config(self) -> Config:
         """The settings as they are now: a person may switch memory off while we run. Whose memory it is they do not say."""
-        stamp = config.stamp(self.home)
+        stamp = company.once(("settings", self.home), lambda: config.stamp(self.home))
         if stamp != self._stamp:
             with self._guard:
                 if stamp != self._stamp:
@@ -68,6 +68,11 @@ class Gateway:
                     for room in before:
                         room.close()  # whoever is in the middle of a decision opens it again
                     self._lending.let_go()  # those in use go by what they were opened with, to the end of their call
+        return self._config
+
+    @property
+    def settings(self) -> Config:
+        """As they were when somebody last looked."""
         return self._config
 
     @property
@@ -87,12 +92,23 @@ class Gateway:
     @contextmanager
     def lend(self, caller: Caller, whose: Whose, sees: tuple[str, ...], settings: Config | None = None) -> Iterator[Memory]:
         """The caller's memory for one request, in the scopes that its role has a part in."""
-        given = (settings or self.config_of(caller)).replace(sees=sees)
+        if settings is None:
+            which, given = self._seen_by(caller, sees)
+        else:
+            which = given = settings.replace(sees=sees)
         agent, origin = whose.agent or caller.agent, "user" if caller.is_person else "agent"
-        key = (given, agent, origin, whose.project, whose.session)
+        key = (which, agent, origin, whose.project, whose.session)
         self._tending.begin(given)
         with self._lending.lend(key, lambda: self._opened(given, agent, origin, whose)) as memory:
             yield memory
+
+    def _seen_by(self, caller: Caller, sees: tuple[str, ...]) -> tuple[object, Config]:
+        """The settings for who sees that much, and what stands for them: so they need not be compared for every request."""
+        self.config()
+        known = self._known
+        if (caller.tenant, sees) not in known:
+            known[caller.tenant, sees] = object(), self.config_of(caller).replace(sees=sees)
+        return known[caller.tenant, sees]
 
     def check(self) -> None:
         """Raise if nobody could be let in now; looked at once a second at most, since everybody may ask."""
@@ -112,6 +128,7 @@ class Gateway:
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, together=True, **self.given
         )
+        self._known: dict[tuple[str, tuple[str, ...]], tuple[object, Config]] = {}
         self._porter, self._ledgers = Porter(self._config, missed=missed), Ledgers(self._config)
         self._glance = Ledgers(self._config, _GLANCE_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be written down are logged here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import IO, TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ class Logs:
 
     def __init__(self, stream: IO[str] | None, as_json: bool = True) -> None:
         self._stream, self.as_json = stream, as_json
+        self._lines: list[str] = []  # of requests that were answered at once: they are written together
 
     def request(self, request: Request, status: int, sent: int, seconds: float) -> None:
         if self._stream is None:
@@ -27,19 +29,29 @@ class Logs:
             "status": status, "ms": round(seconds * 1000, 1), "bytes": sent, "agent": caller.agent if caller else None,
             "role": caller.role if caller else None, "tenant": request.tenant or None, "outcome": request.outcome or None,
         }  # fmt: skip
-        self.say("error" if request.trouble else "info", **told, **({"trouble": request.trouble} if request.trouble else {}))
+        if not self._lines:
+            asyncio.get_running_loop().call_soon(self._write)
+        level, trouble = ("error", {"trouble": request.trouble}) if request.trouble else ("info", {})
+        self._lines.append(self._line(level, {**told, **trouble}))
 
     def say(self, level: str, **told: Any) -> None:
-        """One line; a stream that is gone is no reason to fail."""
-        if self._stream is None:
-            return
+        """One line, at once."""
+        self._lines.append(self._line(level, told))
+        self._write()
+
+    def _line(self, level: str, told: dict[str, Any]) -> str:
         known = {name: value for name, value in told.items() if value is not None}
         if self.as_json:
-            line = json.dumps({"time": dates.now(), "level": level, **known})
-        else:
-            line = f"{dates.now()[11:19]} " + " ".join([str(value) for value in known.values()])
+            return json.dumps({"time": dates.now(), "level": level, **known}) + "\n"
+        return f"{dates.now()[11:19]} {' '.join([str(value) for value in known.values()])}\n"
+
+    def _write(self) -> None:
+        """All lines there are; a stream that is gone is no reason to fail."""
+        lines, self._lines = self._lines, []
+        if self._stream is None:
+            return
         try:
-            self._stream.write(line + "\n")
+            self._stream.write("".join(lines))
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None

@@ -173,7 +173,7 @@ ROUTES = (
             "text",
         ),
         answers=ref(Stored), status=201, example={"text": "Use pytest.", "key": "testing", "scope": "agent"}, shows=_STORED,
-        again=_STORED_AGAIN, does=("store",),
+        again=_STORED_AGAIN, does=("store",), together=True,
     ),
     Route(
         "GET", "/v1/notes/{scope}/{key}", READ, get, "one note, as it is or as it was", "project",
@@ -182,7 +182,7 @@ ROUTES = (
     Route(
         "PUT", "/v1/notes/{scope}/{key}", WRITE, put, "write one note; with If-Match only over the version you saw", "project",
         IN, takes=fields({**CONTENT, **_INSISTING}, "text"), answers=ref(Stored), example={"text": "Use pytest."},
-        shows=_STORED, tagged=True, again=_STORED_AGAIN,
+        shows=_STORED, tagged=True, again=_STORED_AGAIN, together=True,
     ),
     Route(
         "DELETE", "/v1/notes/{scope}/{key}", WRITE, forget, "put a note in the trash; it can be restored for 30 days",

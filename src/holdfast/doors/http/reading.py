@@ -57,7 +57,8 @@ async def pieces(receive: Receive, most: int, seconds: float = float("inf")) -> 
     size, end = 0, time.monotonic() + seconds
     while True:
         try:
-            message = await asyncio.wait_for(receive(), min(_SECONDS, end - time.monotonic()))
+            async with asyncio.timeout(min(_SECONDS, end - time.monotonic())):
+                message = await receive()
         except TimeoutError:
             raise Problem("too_slow", "the body did not come in time", "Send it faster") from None
         if message["type"] == "http.disconnect":
@@ -89,7 +90,7 @@ def parsed(data: bytes) -> Any:
     must_be_small(data)
     try:
         text = data.decode("utf-8")
-        return json.loads(text, parse_constant=_no_constant, parse_float=_number, object_pairs_hook=once_each)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
         raise Problem("not_json", f"the body is not JSON: {what}", "Send one JSON object as UTF-8") from None
@@ -142,3 +143,6 @@ def _number(text: str) -> int | float:
 
 def _no_constant(name: str) -> None:
     raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number, object_pairs_hook=once_each)

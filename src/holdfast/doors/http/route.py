@@ -57,19 +57,20 @@ class Route(Record):
     tagged: bool = False  # whether it goes by ETag and If-Match
     others: bool = False  # whether it may be about another agent's memory
     permits: bool = False  # whether its verb writes the row of the decision, together with what it changes
+    together: bool = False  # whether many of them at once are best done together
     for_model: bool = False  # whether a model reads its answer as it is
     does: tuple[str, ...] = ()  # the verbs of Memory that it is; every verb has a route, or a reason in holdfast.remote
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return f"{self.method} {self.path}"
 
-    @property
+    @functools.cached_property
     def places(self) -> tuple[str, ...]:
         """The names in its path."""
         return tuple([part[1:-1] for part in self.path.split("/") if part.startswith("{")])
 
-    @property
+    @functools.cached_property
     def asks(self) -> dict[str, Schema]:
         """What may stand in its query: not what stands in its path, nor what its body says."""
         whose = self._whose if self.scope != NOWHERE and not self._says_whose else {}

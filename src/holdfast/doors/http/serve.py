@@ -6,7 +6,9 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import uvicorn
@@ -28,14 +30,15 @@ def serve(
     make: Callable[[], App], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
 ) -> None:
     """Until SIGTERM or Ctrl-C; port 0 means any that is free. With several workers each makes an app of its own."""
-    with bound(host, port) as listening:
+    with ExitStack() as stack:
+        ears = [stack.enter_context(one) for one in bound(host, port, workers)]
         name = f"[{host}]" if ":" in host else host
         _on_signals(_leave)  # who reads that it is ready may stop it at once
-        ready(f"http://{name}:{listening.getsockname()[1]}")
+        ready(f"http://{name}:{ears[0].getsockname()[1]}")
         if workers == 1:
-            _answer(make, listening, logs)
+            _answer(make, ears[0], logs)
         else:
-            Workers(workers, lambda: _answer(make, listening, logs), lambda code: _mourn(logs, code)).run()
+            Workers(workers, lambda number: _answer(make, ears[number], logs), lambda code: _mourn(logs, code)).run()
 
 
 def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> None:
@@ -76,22 +79,34 @@ def _on_signals(do: Callable[..., None]) -> None:
         signal.signal(sign, do)
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; who asks before the app is ready waits in its queue."""
+def bound(host: str, port: int, count: int = 1) -> list[socket.socket]:
+    """Sockets that listen, one for each worker; who asks before the app is ready waits in a queue. Of one that all share, a
+    worker takes all who come at once; of several on one port, Linux gives each its share."""
     try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, proto)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(1024)
-        except BaseException:
-            listening.close()
-            raise
+        first = _listening(host, port)
+        if count == 1 or sys.platform != "linux":
+            return [first] * count
+        with first:  # nobody else listens there, and now we may, several times
+            port = first.getsockname()[1]
+        return [_listening(host, port, shared=True) for _ in range(count)]
     except OSError as error:
         what = f"cannot listen on port {port} of {host}: {error.strerror or error}"
         raise Busy(what, "Say --port 0 for any that is free") from None
-    listening.setblocking(False)
+
+
+def _listening(host: str, port: int, shared: bool = False) -> socket.socket:
+    family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listening = socket.socket(family, kind, proto)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind(address)
+        listening.listen(1024)
+        listening.setblocking(False)
+    except BaseException:
+        listening.close()
+        raise
     return listening
 
 

@@ -15,9 +15,9 @@ _DEATHS, _SECONDS = 10, 10.0  # so many within so long: something is wrong that 
 class Workers:
     """Forks before anything is open, so that no process has another's database or thread."""
 
-    def __init__(self, count: int, work: Callable[[], None], died: Callable[[int], object]) -> None:
+    def __init__(self, count: int, work: Callable[[int], None], died: Callable[[int], object]) -> None:
         self._count, self._work, self._died = count, work, died
-        self._children: set[int] = set()
+        self._children: dict[int, int] = {}  # and which of them each is: who takes its place takes its number
         self._deaths: list[float] = []
         self._stopping = False
 
@@ -25,43 +25,43 @@ class Workers:
         """Until SIGTERM or Ctrl-C, and until all have finished what they were at."""
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, self._stop)
-        for _ in range(self._count):
-            self._start()
+        for number in range(self._count):
+            self._start(number)
         while self._children:
             child, status = os.waitpid(-1, 0)
-            self._children.discard(child)
+            number = self._children.pop(child)
             if not self._stopping:
                 self._died(os.waitstatus_to_exitcode(status))
-                self._start_again()
+                self._start_again(number)
 
-    def _start(self) -> None:
+    def _start(self, number: int) -> None:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))  # not between fork and noting it
         if not self._stopping:  # what came before they were blocked has been heard by now
             child = os.fork()
             if child == 0:
-                self._be_one(blocked)
-            self._children.add(child)
+                self._be_one(number, blocked)
+            self._children[child] = number
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
-    def _be_one(self, blocked: set[signal.Signals] | set[int]) -> None:
+    def _be_one(self, number: int, blocked: set[signal.Signals] | set[int]) -> None:
         """One of them, from here to its end."""
         code = 1
         try:
             for sign in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(sign, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            self._work()
+            self._work(number)
             code = 0
         finally:
             os._exit(code)
 
-    def _start_again(self) -> None:
+    def _start_again(self, number: int) -> None:
         now = time.monotonic()
         self._deaths = [one for one in self._deaths if now - one < _SECONDS] + [now]
         if len(self._deaths) >= _DEATHS:
             self._stop()
             raise Trouble("its workers die as soon as they are started", "Look into the log for why")
-        self._start()
+        self._start(number)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
