@@ -40,7 +40,7 @@ def _page(data: bytes) -> None:
     sheet = page.parse(_text(data))
     if page.render(sheet) != _text(data):
         raise Wrong("parsed and rendered, it is another text")
-    page.head_of(sheet), page.past_of(sheet), page.text_of(sheet), page.lines_of(sheet), page.past_lines(sheet)
+    page.head_of(sheet), page.past_of(sheet), page.text_and_lines(_text(data)), page.past_lines(sheet)
     leaf.versions_of(leaf.opened(data, 0))
 
 

@@ -84,6 +84,25 @@ def _sync(folder: str) -> None:
         os.close(fd)
 
 
+class Patience:
+    """Waits for what another process has, so many seconds at most. Most are done within a millisecond, so it looks again soon,
+    and then less and less often: SQLite's own patience begins with what others take for all they do."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        """Whether to try again, after so many times in vain."""
+        now = time.monotonic()
+        if tries == 0:
+            self._end = now + self._seconds
+        if now >= self._end:
+            return False
+        time.sleep(min(0.0002 * 1.4 ** min(tries, 20), 0.01))
+        return True
+
+
 class Lock:
     """An advisory lock between processes, on a file outside anybody's repository. Freed by the kernel on death."""
 
@@ -101,23 +120,23 @@ class Lock:
     def acquire(self, seconds: float) -> bool:
         """Whether it was free in time."""
         self._fd = self._open()
-        pause, end = 0.0005, time.monotonic() + seconds
+        patience, tries = Patience(seconds), 0
         while True:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
             except BlockingIOError:
-                if time.monotonic() >= end:
-                    self.release()
-                    return False
+                pass
             except OSError as error:
                 self.release()
                 raise from_os(error, f"cannot lock {self._name}") from error
             except BaseException:
                 self.release()
                 raise
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.01)
+            if not patience(tries):
+                self.release()
+                return False
+            tries += 1
 
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -216,9 +235,9 @@ class Database:
                 return
             try:
                 db = self.opened()
-                db.set_busy_timeout(int((self._seconds if seconds is None else seconds) * 1000))
+                db.set_busy_handler(Patience(self._seconds if seconds is None else seconds))
                 left = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                db.set_busy_timeout(int(self._seconds * 1000))
+                db.set_busy_handler(Patience(self._seconds))
             except apsw.Error as error:
                 raise self.failed(error) from error
         if left and left[0]:
@@ -408,7 +427,7 @@ class Database:
             return None
 
     def _tune(self, db: apsw.Connection) -> None:
-        db.set_busy_timeout(int(self._seconds * 1000))
+        db.set_busy_handler(Patience(self._seconds))
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a short command does not pay for everybody's log
         db.execute(_TUNING).fetchall()
 

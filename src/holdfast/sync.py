@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
     PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
+    _Row = tuple[str, str, str, str, str, int, int]  # what index.md says of a note
 
 PARTS = ("notes", "files", "transcripts")
 _HELD = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
@@ -43,6 +44,7 @@ SMALL = 200  # notes up to which index.md is made anew with every change of its 
 _MIDDLE = 2000  # and up to which with every call that reads it;
 _LAG = 1.0  # in a larger one it may lag so many seconds,
 _SHARE = 20  # and so many times longer than making it takes: it never costs more than a twentieth of the time
+_MOST_LINES = 20_000  # of it that are remembered
 _UNKNOWN = (0, 0, 0)
 _MANY = 200  # from here on one process does the work, and the others wait for it
 
@@ -425,16 +427,28 @@ class Sync:
         return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
 
 
-def _listing(scope: str, rows: list[tuple[str, str, str, str, str, int, int]]) -> bytes:
+def _listing(scope: str, rows: list[_Row]) -> bytes:
     """index.md: one line a note, for people and for clients that load a file."""
     head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
-    lines = [
-        f"- [{_plainly(key)}](notes/{_plainly(key)}.md) ({type}, {date}{', in quarantine' if held else ''}): "
-        f"{_HELD if held else _gist(_cleaned(text) if exposed else text)}\n"
-        for key, _, type, date, text, held, exposed in rows
-    ]
+    if len(_lines) > _MOST_LINES:
+        _lines.clear()
+    lines = map(_lines.__getitem__, rows)
     count = "1 note" if len(rows) == 1 else f"{len(rows)} notes"
     return (f"{head}# {scope}: {count}\n\n" + "".join(lines)).encode("utf-8", "replace")
+
+
+class _Lines(dict["_Row", str]):
+    """The line of each row seen before: of a large scope nearly all are the same as a moment ago."""
+
+    def __missing__(self, row: _Row) -> str:
+        key, _, type, date, text, held, exposed = row
+        gist = _HELD if held else _gist(_cleaned(text) if exposed else text)
+        named = f"[{_plainly(key)}](notes/{_plainly(key)}.md)"
+        line = self[row] = f"- {named} ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
+        return line
+
+
+_lines = _Lines()
 
 
 def _cleaned(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import time
@@ -41,22 +42,35 @@ class BareWriter:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._temp = f".temp-{os.getpid()}"
         self._db = apsw.Connection(str(folder.parent / "bare.db"))
+        self._db.set_busy_timeout(60_000)
         self._db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL").fetchall()
         self._db.execute("CREATE TABLE IF NOT EXISTS note (name TEXT, text TEXT)")
 
     def write(self, name: str, text: str) -> None:
-        fd = os.open(".temp", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=self._folder)
+        fd = os.open(self._temp, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=self._folder)
         os.write(fd, text.encode())
         os.fsync(fd)
         os.close(fd)
-        os.rename(".temp", name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.rename(self._temp, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         os.fsync(self._folder)
         self._db.execute("INSERT INTO note VALUES (?, ?)", (name, text))
 
     def close(self) -> None:
         os.close(self._folder)
         self._db.close()
+
+
+def flush(folder: Path) -> float:
+    """Milliseconds that the disk takes to have one small file for good."""
+    took = []
+    for number in range(60):
+        fd = os.open(folder / f"flush-{number}", os.O_RDWR | os.O_CREAT, 0o600)
+        os.write(fd, b"flushed")
+        took.append(milliseconds(os.fsync, fd))
+        os.close(fd)
+    return statistics.median(took)
 
 
 def bare_bulk(folder: Path, texts: list[str]) -> float:

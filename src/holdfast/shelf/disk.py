@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
 Stamp = tuple[int, int, int]  # inode, ctime in ns, size: every change of a file changes one of them
 TEMP = ".holdfast-"
@@ -32,6 +32,7 @@ _ONLY_FOLDERS = 0x01000000 | 0x02000000  # and never through a link
 _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _LOST = _OVERFLOW | _IGNORED | 0x2000 | 0x400 | 0x800  # unmounted, the folder itself gone or moved
 _EVENT = "iIII"  # what the kernel tells of one event
+_libraries: list[Any] = []
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -312,13 +313,21 @@ def sync_all(folder: Folder) -> None:
     """One flush for every file written on this file system: what makes a bulk write cheap."""
     import ctypes
 
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "syncfs"):
-        if libc.syncfs(folder.fd) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-    else:
+    syncfs = getattr(_libc(), "syncfs", None)
+    if syncfs is None:
         os.sync()
+    elif syncfs(folder.fd) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _libc() -> Any:
+    """The C library; opened once, because that takes longer than a flush may."""
+    if not _libraries:
+        import ctypes
+
+        _libraries.append(ctypes.CDLL(None, use_errno=True))
+    return _libraries[0]
 
 
 class Watch:
@@ -400,10 +409,8 @@ class Watch:
 
 
 def _call(name: str, *arguments: object) -> int:
-    import ctypes
-
     try:
-        function = getattr(ctypes.CDLL(None, use_errno=True), name)
+        function = getattr(_libc(), name)
     except (AttributeError, OSError):
         return -1
     return int(function(*arguments))

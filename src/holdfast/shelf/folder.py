@@ -209,8 +209,10 @@ class Shelf:
                         may()
                         os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
                     written = disk.stamp_of(os.fstat(fd))
-                finally:
+                except BaseException:
                     disk.discard(folder, fd, temp)
+                    raise
+                os.close(fd)
                 disk.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot write {folder.name}/{name}") from error

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from holdfast import company
+from holdfast.errors import Trouble
 
 try:
     from greenlet import getcurrent, greenlet
@@ -63,9 +64,11 @@ class Table(Aside):
                 self._busy -= not party
             if not party:
                 return
-            _seat(party)
-            for loop in {guest.loop for guest in party}:
-                loop.call_soon_threadsafe(_tell, [guest for guest in party if guest.loop is loop])
+            try:
+                _seat(party)
+            finally:
+                for loop in {guest.loop for guest in party}:
+                    loop.call_soon_threadsafe(_tell, [guest for guest in party if guest.loop is loop])
 
 
 class _Guest:
@@ -76,12 +79,12 @@ class _Guest:
     def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.work, self.loop, self.told = work, loop, loop.create_future()
         self.came: Any = None
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = Trouble("the work was interrupted", "Look whether it was done")
 
     def do(self) -> None:
         try:
-            self.came = self.work()
-        except BaseException as error:
+            self.came, self.failure = self.work(), None
+        except Exception as error:
             self.failure = error
 
 

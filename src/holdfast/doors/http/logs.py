@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from holdfast.doors.http.request import Request
 
 
+_written = json.JSONEncoder().encode
+
+
 class Logs:
     """Writes to a stream; to nobody if there is none."""
 
@@ -42,7 +45,7 @@ class Logs:
     def _line(self, level: str, told: dict[str, Any]) -> str:
         known = {name: value for name, value in told.items() if value is not None}
         if self.as_json:
-            return json.dumps({"time": dates.now(), "level": level, **known}) + "\n"
+            return _written({"time": dates.now(), "level": level, **known}) + "\n"
         return f"{dates.now()[11:19]} {' '.join([str(value) for value in known.values()])}\n"
 
     def _write(self) -> None:

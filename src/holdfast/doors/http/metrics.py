@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Metrics:
         with self._guard:
             self._answers[route, status] = self._answers.get((route, status), 0) + 1
             times = self._times.setdefault(route, [0.0] * (len(_BOUNDS) + 2))
-            for place, bound in enumerate(_BOUNDS):
-                times[place] += seconds <= bound
+            for place in range(bisect_left(_BOUNDS, seconds), len(_BOUNDS)):
+                times[place] += 1
             times[-2] += 1
             times[-1] += seconds
             if request.outcome in self._refused:

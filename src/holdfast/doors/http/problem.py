@@ -11,6 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.guard import withheld
 
 KIND = b"application/problem+json"
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "not_json": (400, "The body is not JSON"),
     "no_route": (404, "There is no such route"),
@@ -83,7 +84,7 @@ def where(error: BaseException) -> list[str]:
 
 def encoded(body: Any) -> bytes:
     """JSON that anything can read; half a character is shown as unknown."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _written(body).encode("utf-8", "replace")
 
 
 def _headers(error: HoldfastError) -> dict[str, str]:

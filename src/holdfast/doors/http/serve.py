@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -24,6 +25,7 @@ HOST = "127.0.0.1"
 PORT = 8710
 _PARTING_SECONDS = 20  # for requests under way; what a thread has begun is finished in any case
 _KEEP_SECONDS = 75
+_LITTER = 20_000  # objects that were made and not yet let go of, before anybody looks which are out of use
 
 
 def serve(
@@ -49,6 +51,8 @@ def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> No
         h11_max_incomplete_event_size=MOST_BYTES, http=Timely,
     )  # fmt: skip
     _hear(logs)
+    gc.freeze()  # what is there now stays, and need not be looked through again and again,
+    gc.set_threshold(_LITTER)  # nor what a request makes, which is gone with its answer
     server = uvicorn.Server(config)
     _end_well(server)
     server.run(sockets=[listening])
