@@ -81,6 +81,79 @@ def test_what_fails_fails_for_itself():
     company.wait()  # nobody is left to give way to
 
 
+class Odd(BaseException):
+    """Not even an error."""
+
+
+@pytest.mark.parametrize("kind", [StopIteration, Odd])
+def test_whatever_is_raised_is_told_to_its_own_and_the_table_goes_on(kind):
+    def bad():
+        company.wait()
+        raise kind("mine")
+
+    async def one_after_another():
+        table, gate = Table(1), threading.Event()
+        first = asyncio.ensure_future(table(gate.wait))
+        await asyncio.sleep(0)
+        rest = [asyncio.ensure_future(table(work)) for work in (bad, lambda: "good", lambda: "too")]
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.wait([first, *rest])
+        failure = rest[0].exception()
+        later = await table(lambda: "later")
+        table.end()
+        return failure, [one.result() for one in rest[1:]], later
+
+    failure, came, later = asyncio.run(one_after_another())
+
+    assert isinstance(failure, RuntimeError if kind is StopIteration else kind)
+    assert (came, later) == (["good", "too"], "later")
+
+
+def test_where_no_thread_is_to_be_had_who_asks_is_told_and_the_next_is_served(monkeypatch):
+    async def once_in_vain():
+        table = Table(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(table._threads, "submit", _no_thread)
+            with pytest.raises(RuntimeError, match="no thread"):
+                await table(lambda: "in vain")
+        came = await table(lambda: "served")
+        table.end()
+        return came
+
+    assert asyncio.run(once_in_vain()) == "served"
+
+
+def _no_thread(*_):
+    raise RuntimeError("no thread")
+
+
+def test_who_is_done_is_told_before_the_others_are():
+    gate = threading.Event()
+
+    def slow():
+        company.wait()
+        gate.wait()
+        return "slow"
+
+    async def party():
+        table, door = Table(1), threading.Event()
+        first = asyncio.create_task(table(door.wait))
+        await asyncio.sleep(0)
+        late, quick = asyncio.create_task(table(slow)), asyncio.create_task(table(lambda: "quick"))
+        await asyncio.sleep(0)
+        door.set()
+        await first
+        came = await quick
+        assert not late.done()
+        gate.set()
+        table_says = await late
+        table.end()
+        return came, table_says
+
+    assert asyncio.run(party()) == ("quick", "slow")
+
+
 def test_work_whose_caller_hangs_up_is_done_to_its_end():
     done, begun, gate = [], threading.Event(), threading.Event()
 

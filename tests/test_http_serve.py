@@ -225,6 +225,32 @@ def test_several_workers_answer_on_one_port_and_one_that_dies_is_started_again(h
         assert not [child for child in now if Path(f"/proc/{child}").exists()]
 
 
+def test_workers_share_who_comes_and_their_port_is_still_theirs_alone(home, tmp_path):
+    with started(home, tmp_path, "--json", "--workers", "2") as one:
+        both = one.until(lambda: workers(one, 2))
+        crowd = [socket.create_connection(("127.0.0.1", one.port), 60) for _ in range(64)]
+        try:
+            for connection in crowd:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert all(connection.recv(1000).startswith(b"HTTP/1.1 200") for connection in crowd)
+            answered = {pid: len([fd for fd in _links(f"/proc/{pid}/fd") if fd.startswith("socket:")]) for pid in both}
+        finally:
+            for connection in crowd:
+                connection.close()
+        assert min(answered.values()) > 10, answered  # by chance alone: a billion to one
+        for count in ("1", "2"):
+            words = [*HOLDFAST, "serve", "--port", str(one.port), "--home", str(home), "--workers", count]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+            assert done.returncode == 4 and "cannot listen" in done.stderr
+        assert one.stop() == 0
+
+
+def _links(folder):
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            yield os.readlink(f"{folder}/{name}")
+
+
 def test_whom_the_server_was_started_for_says_nothing_about_its_callers(home, tmp_path):
     env = {f"HOLDFAST_{name}": f"the-servers-{name.lower()}" for name in ("PROJECT", "SESSION", "AGENT", "CLIENT")}
     with started(home, tmp_path, "--json", env=env) as one:

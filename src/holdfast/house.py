@@ -10,14 +10,13 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import time
 from _thread import RLock  # what threading.RLock is, without that import
 from _weakref import ref
 
 import apsw
 
 from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, from_os
-from holdfast.sql import DAMAGE, FAILURES, ours, percent, set_aside
+from holdfast.sql import DAMAGE, FAILURES, Patience, ours, percent, set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,25 +81,6 @@ def _sync(folder: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-class Patience:
-    """Waits for what another process has, so many seconds at most. Most are done within a millisecond, so it looks again soon,
-    and then less and less often: SQLite's own patience begins with what others take for all they do."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end = 0.0
-
-    def __call__(self, tries: int) -> bool:
-        """Whether to try again, after so many times in vain."""
-        now = time.monotonic()
-        if tries == 0:
-            self._end = now + self._seconds
-        if now >= self._end:
-            return False
-        time.sleep(min(0.0002 * 1.4 ** min(tries, 20), 0.01))
-        return True
 
 
 class Lock:

@@ -91,8 +91,8 @@ class Record:
 
     def replace(self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        if not changes.keys() <= self._names:
-            return type(self)(**(self.__dict__ | changes))  # says what is wrong
+        if not changes.keys() <= self._names or len(self.__dict__) != len(self._fields):  # what is wrong, or was worked out
+            return type(self)(**({name: self.__dict__[name] for name in self._fields} | changes))
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new

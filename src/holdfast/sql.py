@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import apsw
 
@@ -22,6 +23,25 @@ def statements(module_file: str) -> dict[str, str]:
         sections = ("\n" + file.read()).split("\n-- name: ")
     named = [section.partition("\n") for section in sections[1:]]
     return {name.strip(): statement.strip() for name, _, statement in named}
+
+
+class Patience:
+    """Waits for what another process has, so many seconds at most. Most are done within a millisecond, so it looks again soon,
+    and then less and less often: SQLite's own patience begins with what others take for all they do."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        """Whether to try again, after so many times in vain."""
+        now = time.monotonic()
+        if tries == 0:
+            self._end = now + self._seconds
+        if now >= self._end:
+            return False
+        time.sleep(min(0.0002 * 1.4 ** min(tries, 20), 0.01))
+        return True
 
 
 def ours(error: BaseException, path: str) -> HoldfastError:

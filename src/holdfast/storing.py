@@ -6,6 +6,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from copy import copy
 from threading import Condition
+from time import monotonic
 
 from holdfast import company, leaf
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure, UsageError
@@ -134,6 +135,7 @@ def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
             finally:
                 queue.settle(batch)
     finally:
+        queue.leave(one)
         with _guard:
             queue.users -= 1
             if not queue.users:
@@ -179,17 +181,22 @@ class _Queue:
     def next_batch(self, one: _Waiting) -> list[_Waiting]:
         """What is to be written next, once it can be; nothing once this one is written. Nobody waits longer than for any other
         writer, but who is being written waits for what comes of it."""
-        seconds: float | None = one.desk.config.lock_seconds
+        end = monotonic() + one.desk.config.lock_seconds
         with self.moved:
             while not one.settled:
                 if batch := self._taken():
                     return batch
-                if not self.moved.wait(seconds):
-                    if one in self.waiting:
-                        self.waiting.remove(one)
-                        raise Busy("others write to this scope all the time", "Try again")
-                    seconds = None
+                left = end - monotonic() if one in self.waiting else None
+                if left is not None and left <= 0:
+                    raise Busy("others write to this scope all the time", "Try again")
+                self.moved.wait(left)
         return []
+
+    def leave(self, one: _Waiting) -> None:
+        """Who is not here to be told is not written."""
+        with self.moved:
+            if one in self.waiting:
+                self.waiting.remove(one)
 
     def _taken(self) -> list[_Waiting]:
         """All who wait, in the order they came. Of two with one key the second waits on: it follows upon the first."""

@@ -432,19 +432,23 @@ def _listing(scope: str, rows: list[_Row]) -> bytes:
     head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
     if len(_lines) > _MOST_LINES:
         _lines.clear()
-    lines = map(_lines.__getitem__, rows)
+    lines = [_lines[row] if not row[-1] else _line(row) for row in rows]  # a secret is not remembered
     count = "1 note" if len(rows) == 1 else f"{len(rows)} notes"
     return (f"{head}# {scope}: {count}\n\n" + "".join(lines)).encode("utf-8", "replace")
+
+
+def _line(row: _Row) -> str:
+    key, _, type, date, text, held, exposed = row
+    gist = _HELD if held else _gist(_cleaned(text) if exposed else text)
+    named = f"[{_plainly(key)}](notes/{_plainly(key)}.md)"
+    return f"- {named} ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
 
 
 class _Lines(dict["_Row", str]):
     """The line of each row seen before: of a large scope nearly all are the same as a moment ago."""
 
     def __missing__(self, row: _Row) -> str:
-        key, _, type, date, text, held, exposed = row
-        gist = _HELD if held else _gist(_cleaned(text) if exposed else text)
-        named = f"[{_plainly(key)}](notes/{_plainly(key)}.md)"
-        line = self[row] = f"- {named} ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
+        line = self[row] = _line(row)
         return line
 
 

@@ -42,6 +42,25 @@ def at_work(queue):
         queue.moved.notify_all()
 
 
+@contextmanager
+def moving(queue):
+    """Others come and go all the time."""
+    ended = threading.Event()
+
+    def move():
+        while not ended.wait(0.05):
+            with queue.moved:
+                queue.moved.notify_all()
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def at_once(*calls):
     """What came of each, in their order, when all had to wait for the same turn."""
     config, queue = calls[0][0].config, storing._Queue()
@@ -152,7 +171,7 @@ def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, s
     queue.users = 1
     name = config.home, config.store, config.tenant, PLACE
     storing._queues[name] = queue
-    with at_work(queue), pytest.raises(Busy):
+    with at_work(queue), moving(queue), pytest.raises(Busy):
         memory.store("After.", key="k")
     assert not queue.waiting
     del storing._queues[name]

@@ -14,19 +14,15 @@ import psycopg
 from holdfast.note import digest
 from holdfast.postgres import statements
 
-_ROWS = [statement.encode() for statement in statements(__file__).values()]
-_TABLES = ("document", "shelf_folder", "folder", "doc", "passage", "mention", "word", "agent_action_log")
-_GONE = "DROP SCHEMA IF EXISTS holdfast_bench CASCADE"
+_GONE, _MADE, *_ROWS = [statement.encode() for statement in statements(__file__).values()]
 
 
 def per_second(url: str, clients: int, text: str, seconds: float) -> float:
     """Such transactions in a second, all on one scope, as the notes of one project are."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_GONE)
-        connection.execute("CREATE SCHEMA holdfast_bench")
+        connection.execute(_MADE)  # the tables as they are, with their indexes
         try:
-            for table in _TABLES:  # as they are, with their indexes
-                connection.execute(f"CREATE TABLE holdfast_bench.{table} (LIKE holdfast.{table} INCLUDING ALL)".encode())
             with get_context("fork").Pool(clients) as crowd:
                 counts = crowd.starmap(_write, [(url, text, seconds, place) for place in range(clients)], chunksize=1)
         finally:

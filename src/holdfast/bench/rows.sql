@@ -1,3 +1,17 @@
+-- name: gone
+DROP SCHEMA IF EXISTS holdfast_bench CASCADE;
+
+-- name: made
+CREATE SCHEMA holdfast_bench;
+CREATE TABLE holdfast_bench.document (LIKE holdfast.document INCLUDING ALL);
+CREATE TABLE holdfast_bench.shelf_folder (LIKE holdfast.shelf_folder INCLUDING ALL);
+CREATE TABLE holdfast_bench.folder (LIKE holdfast.folder INCLUDING ALL);
+CREATE TABLE holdfast_bench.doc (LIKE holdfast.doc INCLUDING ALL);
+CREATE TABLE holdfast_bench.passage (LIKE holdfast.passage INCLUDING ALL);
+CREATE TABLE holdfast_bench.mention (LIKE holdfast.mention INCLUDING ALL);
+CREATE TABLE holdfast_bench.word (LIKE holdfast.word INCLUDING ALL);
+CREATE TABLE holdfast_bench.agent_action_log (LIKE holdfast.agent_action_log INCLUDING ALL);
+
 -- name: document
 INSERT INTO document VALUES ('bench', 'projects/bench', 'notes', :name, :data, :id, :id, :id, :id);
 

@@ -47,7 +47,8 @@ class Repeats(Part):
                 if status is not None:
                     return Answered(status, answer)
                 if abs(now - time) < lease:
-                    raise Busy("a request with this idempotency key is under way", "Try again in a moment")
+                    what = "a request with this idempotency key is under way, or was when its process ended"
+                    raise Busy(what, f"Try again in a moment, at the latest {lease} seconds after it began")
             self._run(db, "begin", agent=agent, key=key, digest=digest, now=now)
             return None
 

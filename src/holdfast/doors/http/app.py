@@ -103,7 +103,7 @@ class App:
             return
         with ExitStack() as held:  # its place in the crowd, until it is answered
             if found.route is not None and found.route.takes is None:
-                reply = await self._aside(lambda: self._done(found, request, self._let_in(request, held), b""))
+                reply = await self._aside(lambda: self._worked_on(found, request, self._let_in(request, held), b""))
                 await self._reply(found.route, reply, answering)
                 return
             caller = await self._at_the_door(lambda: self._let_read(found, request, held))
@@ -142,8 +142,11 @@ class App:
             await self._streamed(route, request, caller, receive, answering)
         else:
             data = await self._body(request, receive)
-            aside = self._writing if route.together else self._aside
-            reply = await aside(lambda: self._done(found, request, caller, data))
+            if route.together:
+                with self.crowd.work():  # who waits for others to be written with is at work
+                    reply = await self._writing(lambda: self._done(found, request, caller, data))
+            else:
+                reply = await self._aside(lambda: self._worked_on(found, request, caller, data))
             await self._reply(route, reply, answering)
 
     async def _open(self, route: Route, places: dict[str, str], answering: _Answering) -> None:
@@ -159,11 +162,15 @@ class App:
 
     # --- in the thread ------------------------------------------------------------------------------------------------
 
+    def _worked_on(self, found: Found, request: Request, caller: Caller, data: bytes) -> Reply:
+        with self.crowd.work():
+            return self._done(found, request, caller, data)
+
     def _done(self, found: Found, request: Request, caller: Caller, data: bytes) -> Reply:
         """What was asked, whether it may be, and the verb. A role's no comes before a schema's."""
         assert found.route is not None
         route = found.route
-        with self.crowd.work(), ExitStack() as stack:
+        with ExitStack() as stack:
             given, wrong = _given(route, request, found.places, data)
             if wrong is not None:  # where it was to go may stand in what cannot be read
                 scope, about = _scope_of_head(found, request), _about(route, found.places)

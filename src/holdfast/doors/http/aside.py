@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from holdfast import company
-from holdfast.errors import Trouble
 
 try:
     from greenlet import getcurrent, greenlet
@@ -53,22 +52,35 @@ class Table(Aside):
             called = self._busy < self._most
             self._busy += called
         if called:
-            self._threads.submit(self._serve)
+            self._call(guest)
         return await _to_its_end(guest.told)
+
+    def _call(self, guest: _Guest) -> None:
+        """One more thread for who waits; where there is none to be had, this one is told so and does not wait."""
+        try:
+            self._threads.submit(self._serve)
+        except BaseException:
+            with self._guard:
+                self._busy -= 1
+                if guest in self._asked:
+                    self._asked.remove(guest)
+            raise
 
     def _serve(self) -> None:
         """All who wait, until nobody does."""
-        while True:
-            with self._guard:
-                party = [self._asked.popleft() for _ in range(min(len(self._asked), _MOST_TOGETHER))]
-                self._busy -= not party
-            if not party:
-                return
+        while party := self._party():
             try:
                 _seat(party)
-            finally:
-                for loop in {guest.loop for guest in party}:
-                    loop.call_soon_threadsafe(_tell, [guest for guest in party if guest.loop is loop])
+            except BaseException:
+                with self._guard:
+                    self._busy -= 1
+                raise
+
+    def _party(self) -> list[_Guest]:
+        with self._guard:
+            party = [self._asked.popleft() for _ in range(min(len(self._asked), _MOST_TOGETHER))]
+            self._busy -= not party
+        return party
 
 
 class _Guest:
@@ -79,40 +91,54 @@ class _Guest:
     def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.work, self.loop, self.told = work, loop, loop.create_future()
         self.came: Any = None
-        self.failure: Exception | None = Trouble("the work was interrupted", "Look whether it was done")
+        self.failure: BaseException | None = None
 
     def do(self) -> None:
         try:
-            self.came, self.failure = self.work(), None
-        except Exception as error:
+            self.came = self.work()
+        except StopIteration as error:  # which no future takes
+            self.failure = RuntimeError(str(error))
+        except BaseException as error:
             self.failure = error
+
+    def tell(self) -> None:
+        if self.told.done():
+            return
+        if self.failure is not None:
+            self.told.set_exception(self.failure)
+        else:
+            self.told.set_result(self.came)
 
 
 def _seat(party: list[_Guest]) -> None:
-    """Work on all of them in turn; each goes on when the others have done what they can before the same step."""
+    """Work on all of them in turn; each goes on when the others have done what they can before the same step, and is told as
+    soon as it is done."""
     if len(party) == 1:
         party[0].do()
+        _tell(party)
         return
     here = getcurrent()
     company.begin(here.switch)
     try:
-        going = [greenlet(guest.do, here) for guest in party]
+        going = [(greenlet(guest.do, here), guest) for guest in party]
         while going:
-            for one in going:
+            for one, _ in going:
                 one.switch()
-            going = [one for one in going if not one.dead]
+            _tell([guest for one, guest in going if one.dead])
+            going = [(one, guest) for one, guest in going if not one.dead]
     finally:
         company.end()
 
 
 def _tell(party: list[_Guest]) -> None:
+    """All that are done, with one call of their loop."""
+    for loop in {guest.loop for guest in party}:
+        loop.call_soon_threadsafe(_tell_all, [one for one in party if one.loop is loop])
+
+
+def _tell_all(party: list[_Guest]) -> None:
     for guest in party:
-        if guest.told.done():
-            continue
-        if guest.failure is not None:
-            guest.told.set_exception(guest.failure)
-        else:
-            guest.told.set_result(guest.came)
+        guest.tell()
 
 
 async def _to_its_end(done: asyncio.Future[T]) -> T:

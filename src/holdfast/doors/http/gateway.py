@@ -61,6 +61,7 @@ class Gateway:
         stamp = company.once(("settings", self.home), lambda: config.stamp(self.home))
         if stamp != self._stamp:
             with self._guard:
+                stamp = config.stamp(self.home)  # what one's company saw may be older than what is known by now
                 if stamp != self._stamp:
                     before = self._rooms()
                     self._begin(self._porter.missed)

@@ -38,9 +38,8 @@ class Logs:
         self._lines.append(self._line(level, {**told, **trouble}))
 
     def say(self, level: str, **told: Any) -> None:
-        """One line, at once."""
-        self._lines.append(self._line(level, told))
-        self._write()
+        """One line, at once, from any thread."""
+        self._put(self._line(level, told))
 
     def _line(self, level: str, told: dict[str, Any]) -> str:
         known = {name: value for name, value in told.items() if value is not None}
@@ -49,12 +48,16 @@ class Logs:
         return f"{dates.now()[11:19]} {' '.join([str(value) for value in known.values()])}\n"
 
     def _write(self) -> None:
-        """All lines there are; a stream that is gone is no reason to fail."""
+        """All lines of requests there are; in the thread that answers them, as they came."""
         lines, self._lines = self._lines, []
+        self._put("".join(lines))
+
+    def _put(self, text: str) -> None:
+        """A stream that is gone is no reason to fail."""
         if self._stream is None:
             return
         try:
-            self._stream.write("".join(lines))
+            self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None

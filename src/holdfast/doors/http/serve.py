@@ -40,7 +40,10 @@ def serve(
         if workers == 1:
             _answer(make, ears[0], logs)
         else:
-            Workers(workers, lambda number: _answer(make, ears[number], logs), lambda code: _mourn(logs, code)).run()
+            one = Workers(
+                workers, lambda number: _answer(make, _own(ears, number), logs), lambda code: _mourn(logs, code), stack.close
+            )
+            one.run()
 
 
 def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> None:
@@ -56,6 +59,14 @@ def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> No
     server = uvicorn.Server(config)
     _end_well(server)
     server.run(sockets=[listening])
+
+
+def _own(ears: list[socket.socket], number: int) -> socket.socket:
+    """The socket of one worker. It has no part in the others': where one of them is gone for good, its socket must be too."""
+    for ear in ears:
+        if ear is not ears[number]:
+            ear.close()
+    return ears[number]
 
 
 def _mourn(logs: Logs, code: int) -> None:
@@ -92,7 +103,15 @@ def bound(host: str, port: int, count: int = 1) -> list[socket.socket]:
             return [first] * count
         with first:  # nobody else listens there, and now we may, several times
             port = first.getsockname()[1]
-        return [_listening(host, port, shared=True) for _ in range(count)]
+        ears: list[socket.socket] = []
+        try:
+            for _ in range(count):
+                ears.append(_listening(host, port, shared=True))
+        except BaseException:
+            for ear in ears:
+                ear.close()
+            raise
+        return ears
     except OSError as error:
         what = f"cannot listen on port {port} of {host}: {error.strerror or error}"
         raise Busy(what, "Say --port 0 for any that is free") from None
