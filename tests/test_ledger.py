@@ -778,6 +778,6 @@ def test_a_fork_carries_no_connection_and_both_sides_go_on(home):
 def test_a_ledger_that_is_gone_is_not_remembered(home):
     ledger = Ledger(home)
     ledger.link("a", "b")
-    before = len(house._databases)
+    before = len(sql.databases)
     del ledger
-    assert len(house._databases) == before - 1
+    assert len(sql.databases) == before - 1

@@ -10,16 +10,18 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from _thread import RLock  # what threading.RLock is, without that import
 from _weakref import ref
 
 import apsw
 
 from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, from_os
-from holdfast.sql import DAMAGE, FAILURES, Patience, ours, percent, set_aside
+from holdfast.sql import DAMAGE, FAILURES, databases, ours, percent, set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Self
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -83,6 +85,20 @@ def _sync(folder: str) -> None:
         os.close(fd)
 
 
+def patience(seconds: float) -> Callable[[int], bool]:
+    """Waits for what another process has: says whether to try again, after so many times in vain. Most are done within a
+    millisecond, so it looks again soon, and then less and less often; SQLite's own begins with a whole one."""
+    ends = [0.0]
+
+    def again(tries: int) -> bool:
+        if tries == 0:
+            ends[0] = time.monotonic() + seconds
+        time.sleep(min(0.0002 * 1.4 ** min(tries, 20), 0.01))
+        return time.monotonic() < ends[0]
+
+    return again
+
+
 class Lock:
     """An advisory lock between processes, on a file outside anybody's repository. Freed by the kernel on death."""
 
@@ -100,7 +116,7 @@ class Lock:
     def acquire(self, seconds: float) -> bool:
         """Whether it was free in time."""
         self._fd = self._open()
-        patience, tries = Patience(seconds), 0
+        again, tries = patience(seconds), 0
         while True:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,7 +129,7 @@ class Lock:
             except BaseException:
                 self.release()
                 raise
-            if not patience(tries):
+            if not again(tries):
                 self.release()
                 return False
             tries += 1
@@ -180,7 +196,7 @@ class Database:
         self.lock = RLock()
         self.reason = ""  # why it cannot be written, when it cannot
         self.generation = 0  # another number, another file: what was asked of the one before must be asked again
-        _databases.add(ref(self, _databases.discard))
+        databases.add(ref(self, databases.discard))
 
     # --- running statements --------------------------------------------------------------------------------------
 
@@ -215,9 +231,9 @@ class Database:
                 return
             try:
                 db = self.opened()
-                db.set_busy_handler(Patience(self._seconds if seconds is None else seconds))
+                db.set_busy_handler(patience(self._seconds if seconds is None else seconds))
                 left = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                db.set_busy_handler(Patience(self._seconds))
+                db.set_busy_handler(patience(self._seconds))
             except apsw.Error as error:
                 raise self.failed(error) from error
         if left and left[0]:
@@ -407,7 +423,7 @@ class Database:
             return None
 
     def _tune(self, db: apsw.Connection) -> None:
-        db.set_busy_handler(Patience(self._seconds))
+        db.set_busy_handler(patience(self._seconds))
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a short command does not pay for everybody's log
         db.execute(_TUNING).fetchall()
 
@@ -469,30 +485,4 @@ def _inode(path: str) -> int:
 def in_use(path: str) -> bool:
     """Whether anybody in this process has this database open."""
     real = os.path.realpath(path)
-    return any(one._path == real and one._db is not None for reference in list(_databases) if (one := reference()))
-
-
-# No connection may be open across a fork: SQLite in the child would take the parent's locks for its own.
-_databases: set[ref[Database]] = set()
-_held: list[Database] = []
-
-
-def _before_fork() -> None:
-    for database in [one for reference in list(_databases) if (one := reference())]:
-        database.lock.acquire()
-        database.close()
-        _held.append(database)
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
-def _in_the_child() -> None:
-    for database in _held:
-        database.lock = RLock()
-    _held.clear()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_the_child)
+    return any(one._path == real and one._db is not None for reference in list(databases) if (one := reference()))

@@ -1,9 +1,9 @@
-"""SQL by name, what SQLite's errors mean to us, and how a database is set aside."""
+"""SQL by name, what SQLite's errors mean to us, how a database is set aside, and what becomes of open ones at a fork."""
 
 from __future__ import annotations
 
 import os
-import time
+from _thread import RLock  # what threading.RLock is, without that import
 
 import apsw
 
@@ -11,7 +11,9 @@ from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _weakref import ref
     from collections.abc import Iterator
+    from typing import Any
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
 FAILURES = (apsw.Error, UnicodeDecodeError)  # of a statement: the second where a damaged text is no text any more
@@ -23,25 +25,6 @@ def statements(module_file: str) -> dict[str, str]:
         sections = ("\n" + file.read()).split("\n-- name: ")
     named = [section.partition("\n") for section in sections[1:]]
     return {name.strip(): statement.strip() for name, _, statement in named}
-
-
-class Patience:
-    """Waits for what another process has, so many seconds at most. Most are done within a millisecond, so it looks again soon,
-    and then less and less often: SQLite's own patience begins with what others take for all they do."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end = 0.0
-
-    def __call__(self, tries: int) -> bool:
-        """Whether to try again, after so many times in vain."""
-        now = time.monotonic()
-        if tries == 0:
-            self._end = now + self._seconds
-        if now >= self._end:
-            return False
-        time.sleep(min(0.0002 * 1.4 ** min(tries, 20), 0.01))
-        return True
 
 
 def ours(error: BaseException, path: str) -> HoldfastError:
@@ -94,3 +77,29 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
         raise ours(error, path) from error
     finally:
         file.xClose()
+
+
+# No connection may be open across a fork: SQLite in the child would take the parent's locks for its own.
+databases: set[ref[Any]] = set()  # of `house`, each with a lock and a way to be closed
+_held: list[Any] = []
+
+
+def _before_fork() -> None:
+    for database in [one for reference in list(databases) if (one := reference())]:
+        database.lock.acquire()
+        database.close()
+        _held.append(database)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _in_the_child() -> None:
+    for database in _held:
+        database.lock = RLock()
+    _held.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_the_child)
