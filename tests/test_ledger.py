@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast import house, sql
+from holdfast import sql
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.house import Lock
 from holdfast.ledger import Ledger
