@@ -231,7 +231,7 @@ def _show(ratios: list[Ratio], flush: Flush, grown: list[Size], scaled: list[sca
         print(f"{row.name:<52}{row.ours_ms:>8.3f} ms{row.floor_ms:>8.3f} ms{row.ratio:>8.2f}×  {row.target}{mark}")
     print(
         f"a flush of this disk takes {flush.here_ms:.2f} ms, a single store waits for two, an import for two in all: where one"
-        f" takes {flush.enough_ms:.2f} ms or more, {_IMPORT} is {_BULK} times faster"
+        f" takes {flush.enough_ms:.2f} ms or more, {_IMPORT} would be {_BULK} times faster, by calculation"
     )
     names = f"{'notes':>9}{'import/s':>10}{'store':>10}{'recall p50':>12}{'p95':>10}{'cold':>9}{'peak':>8}"
     print(f"\n{names}{'index/note':>12}{'rebuild/s':>11}")
