@@ -462,6 +462,7 @@ class Desk:
         self.sync.close()
         self.index.close()
         self.ledger.close()
+        self.shelf.close()
 
 
 def typed_errors(cls: type[T]) -> type[T]:

@@ -22,7 +22,12 @@ from holdfast.sql import DAMAGE, FAILURES, databases, ours, percent, set_aside
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any, Protocol, Self
+
+    class Opened(Protocol):
+        """An open folder."""
+
+        fd: int
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PAGE = 4096
@@ -102,10 +107,9 @@ def patience(seconds: float) -> Callable[[int], bool]:
 class Lock:
     """An advisory lock between processes, on a file outside anybody's repository. Freed by the kernel on death."""
 
-    def __init__(self, home: str, name: str, seconds: float) -> None:
-        self._home = home
-        self._name = name
-        self._seconds = seconds
+    def __init__(self, home: str, name: str, seconds: float, folder: Opened | None = None) -> None:
+        self._home, self._name, self._seconds = home, name, seconds
+        self._folder = folder  # of locks, for who has it open
         self._fd = -1
 
     def __enter__(self) -> Self:
@@ -137,6 +141,8 @@ class Lock:
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
+            if self._folder is not None:
+                return os.open(f"{self._name}.lock", flags, 0o600, dir_fd=self._folder.fd)
             fd = opened(self._home, create=True)
             assert fd is not None
             for folder in ("run", "locks"):

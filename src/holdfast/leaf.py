@@ -387,8 +387,8 @@ def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str,
 
 def _leaf(sheet: Page, head: Head, text: str, older: int, gated: bool = False) -> Leaf:
     """A file we are about to write, without reading it back."""
-    first = page.first_line(sheet)
-    data = page.render(sheet).encode("utf-8", "surrogateescape")
+    whole, first = page.rendered(sheet)
+    data = whole.encode("utf-8", "surrogateescape")
     return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older, gated)
 
 

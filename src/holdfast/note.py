@@ -50,7 +50,7 @@ class Record:
     _more: ClassVar[tuple[str, ...]] = ()  # properties that the plain form has besides
     _names: frozenset[str] = frozenset()
     _defaults: dict[str, Any] = {}
-    _tail: tuple[Any, ...] = ()  # the defaults, if the last fields have them all
+    _fills: ClassVar[dict[int, tuple[Any, ...]]] = {0: ()}  # by how many values are given: the defaults of the others
 
     def __init_subclass__(cls) -> None:
         own = tuple(name for name in cls.__dict__.get("__annotations__", ()) if not name.startswith("_"))
@@ -58,13 +58,13 @@ class Record:
         cls._names = frozenset(cls._fields)
         cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
         last = cls._fields[len(cls._fields) - len(cls._defaults) :]
-        cls._tail = tuple(cls._defaults.values()) if last == tuple(cls._defaults) else ()
+        tail = tuple(cls._defaults.values()) if last == tuple(cls._defaults) else ()
+        cls._fills = {len(cls._fields) - missing: tail[len(tail) - missing :] for missing in range(len(tail) + 1)}
 
     def __init__(self, *values: Any, **named: Any) -> None:
         state, fields = self.__dict__, self._fields
-        missing = len(fields) - len(values)
-        if not named and 0 <= missing <= len(self._tail):
-            state.update(zip(fields, values + self._tail[-missing:] if missing else values))  # noqa: B905
+        if not named and (fill := self._fills.get(len(values))) is not None:
+            state.update(zip(fields, values + fill))  # noqa: B905
             return
         state.update(self._defaults)
         state.update(zip(fields, values, strict=False))

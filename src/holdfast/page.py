@@ -113,6 +113,12 @@ def render(page: Page) -> str:
     return f"{_above(page)}{page.body}{page.past}"
 
 
+def rendered(page: Page) -> tuple[str, int]:
+    """The same, and the line on which the current text starts."""
+    above = _above(page)
+    return f"{above}{page.body}{page.past}", 1 + above.count("\n")
+
+
 def _above(page: Page) -> str:
     """The frontmatter."""
     return f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"

@@ -440,7 +440,8 @@ def _listing(scope: str, rows: list[_Row]) -> bytes:
 def _line(row: _Row) -> str:
     key, _, type, date, text, held, exposed = row
     gist = _HELD if held else _gist(_cleaned(text) if exposed else text)
-    named = f"[{_plainly(key)}](notes/{_plainly(key)}.md)"
+    name = _plainly(key)
+    named = f"[{name}](notes/{name}.md)"
     return f"- {named} ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
 
 

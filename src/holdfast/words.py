@@ -151,6 +151,8 @@ class _Seen(dict[str, tuple[str, ...]]):
     """What is kept of each piece of text seen before; a long one seldom comes again."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
+        if piece.isascii() and piece.isdigit():  # of which there are too many to remember
+            return (piece[:_MOST],)
         words = tuple([word for token in tokens(piece) for word in _parts(token, asked=False)])
         if len(piece) <= _MOST and len(words) <= _FEW:
             self[piece] = words
@@ -172,7 +174,7 @@ def _parts(token: str, asked: bool) -> Iterator[str]:
 
 
 def _compound(piece: str, asked: bool) -> Iterator[str]:
-    whole = piece.translate(_PLAIN).lower()[:_MOST]
+    whole = (piece if piece.isalnum() else piece.translate(_PLAIN)).lower()[:_MOST]
     if whole.isdigit():
         yield whole
         return

@@ -113,7 +113,7 @@ def _put(shelf: Shelf, scope_folder: str, parts: tuple[str, ...], files: list[Br
                     os.utime(temp, (modified, modified), dir_fd=folder.fd, follow_symlinks=False)
                 disk.sync_all(folder)
                 with shelf.alone(scope_folder.replace("/", "+")):
-                    for temp, (name, _, _) in zip(temps, files, strict=True):
+                    for temp, (name, _, _) in reversed(list(zip(temps, files, strict=True))):
                         _link(folder, temp, name)
                 disk.sync_folder(folder)
         except OSError as error:

@@ -33,6 +33,7 @@ _OVERFLOW, _IGNORED, _IS_FOLDER = 0x4000, 0x8000, 0x40000000
 _LOST = _OVERFLOW | _IGNORED | 0x2000 | 0x400 | 0x800  # unmounted, the folder itself gone or moved
 _EVENT = "iIII"  # what the kernel tells of one event
 _libraries: list[Any] = []
+_MOST_KEPT = 4
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -60,6 +61,64 @@ class Folder:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         os.close(self.fd)
+
+
+class Folders:
+    """The few folders of a home that are needed again and again: each stays open as long as it is the one at its path. Nobody
+    may list one: all who have it stand at the same place in it."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._open: dict[tuple[str, ...], _Kept] = {}
+
+    def open(self, parts: tuple[str, ...], create: bool = False) -> Folder | None:
+        """As `open_folder`."""
+        kept = self._open.get(parts)
+        if kept is not None and kept.is_there():
+            return kept
+        folder = open_folder(self._home, parts, create)
+        if folder is None:
+            return None
+        if len(self._open) >= _MOST_KEPT:
+            self._open.clear()
+        self._open[parts] = made = _Kept(folder.fd, folder.name, os.path.join(self._home, *parts))
+        return made
+
+    def close(self) -> None:
+        self._open.clear()
+
+
+class _Kept(Folder):
+    """It is closed when nobody has it any more."""
+
+    def __init__(self, fd: int, name: str, path: str) -> None:
+        super().__init__(fd, name)
+        self._path, self._mark = path, _which(os.fstat(fd))
+
+    def is_there(self) -> bool:
+        try:
+            return _which(os.stat(self._path)) == self._mark
+        except OSError:
+            return False
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+def names(folder: Folder) -> list[str]:
+    """What is in it, listed by a descriptor of its own."""
+    fd = os.open(".", _FOLDER, dir_fd=folder.fd)
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
+def _which(info: os.stat_result) -> tuple[int, int]:
+    return info.st_dev, info.st_ino
 
 
 def open_folder(home: str, parts: tuple[str, ...], create: bool = False) -> Folder | None:
@@ -274,19 +333,24 @@ def _unlinked(folder: Folder, name: str) -> bool:
 
 
 class Batch:
-    """Temp files of one bulk write. They carry one stem, and a held file of that stem stands for the living writer."""
+    """Temp files of one bulk write. The names of all begin with that of the first, which is held: as long as it is there, and
+    so it is renamed last, it stands for the living writer."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._names: list[str] = []
+        self._fd = -1
 
     def __enter__(self) -> Self:
-        self._fd, self._holder = write_temp(self._folder, b"", sync=False)
         return self
 
     def write(self, data: bytes) -> str:
         """One more complete temp file, not yet flushed."""
-        name = f"{self._holder}.{len(self._names)}"
+        if not self._names:
+            self._fd, name = write_temp(self._folder, data, sync=False)
+            self._names.append(name)
+            return name
+        name = f"{self._names[0]}.{len(self._names)}"
         fd = os.open(name, _CREATE, 0o600, dir_fd=self._folder.fd)
         self._names.append(name)
         try:
@@ -297,12 +361,10 @@ class Batch:
         return name
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for name in self._names if kind else ():
-            try:
-                os.unlink(name, dir_fd=self._folder.fd)
-            except OSError:
-                pass  # renamed already, or the disk is failing: a later sweep takes it
-        discard(self._folder, self._fd, self._holder)
+        for name in reversed(self._names) if kind else ():
+            _unlinked(self._folder, name)  # unless it was renamed already, or the disk is failing: a later sweep takes it
+        if self._fd >= 0:
+            os.close(self._fd)
 
 
 def sync_folder(folder: Folder) -> None:

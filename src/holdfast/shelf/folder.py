@@ -67,6 +67,7 @@ class Shelf:
     def __init__(self, home: str, lock_seconds: float) -> None:
         self.home = home
         self._lock_seconds = lock_seconds
+        self._folders = disk.Folders(home)
 
     # --- what stands beside the notes ------------------------------------------------------------------------------
 
@@ -84,7 +85,8 @@ class Shelf:
 
     def alone(self, name: str, seconds: float | None = None) -> Right:
         """A right that only one has at a time, whichever process asks."""
-        return Lock(self.home, name, self._lock_seconds if seconds is None else seconds)
+        locks = self._folders.open(("run", "locks"), create=True)
+        return Lock(self.home, name, self._lock_seconds if seconds is None else seconds, locks)
 
     def there(self) -> bool:
         """Whether there is anything to look into."""
@@ -144,7 +146,7 @@ class Shelf:
         return self.read_name(scope.folder, part, f"{key}.md")
 
     def read_name(self, scope_folder: str, part: str, name: str) -> Sheet | None:
-        folder = self._open(scope_folder, part)
+        folder = self._at_hand(scope_folder, part)
         if folder is None:
             return None
         with folder:
@@ -152,7 +154,7 @@ class Shelf:
 
     def read_many(self, scope: Scope, keys: list[str]) -> list[Sheet | None]:
         """The bytes of each note that is there."""
-        folder = self._open(scope.folder, "notes")
+        folder = self._at_hand(scope.folder, "notes")
         if folder is None:
             return [None] * len(keys)
         with folder:
@@ -172,7 +174,7 @@ class Shelf:
 
     def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
         """What the file system says of a file now."""
-        folder = self._open(scope_folder, part)
+        folder = self._at_hand(scope_folder, part)
         if folder is None:
             return None
         with folder:
@@ -180,7 +182,7 @@ class Shelf:
 
     def stamps(self, scope_folder: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         """The same for many."""
-        folder = self._open(scope_folder, part)
+        folder = self._at_hand(scope_folder, part)
         if folder is None:
             return dict.fromkeys(names)
         with folder:
@@ -199,7 +201,7 @@ class Shelf:
     def _put(
         self, scope: Scope, part: str, name: str, data: bytes, seen: Stamp | None, may: May = nothing_against
     ) -> Stamp:
-        with self._make(scope.folder, part) as folder:
+        with self._made_ready(scope.folder, part) as folder:
             try:
                 fd, temp = disk.write_temp(folder, data)
                 try:
@@ -222,7 +224,7 @@ class Shelf:
         """The same for many, by file name, with one flush for all. Every one is as seen and put, or none is."""
         for name, data, _ in notes:
             disk.must_stay_readable(data, name)
-        with self._make(scope.folder, "notes") as folder:
+        with self._made_ready(scope.folder, "notes") as folder:
             temps: list[tuple[str, str]] = []
             try:
                 with disk.Batch(folder) as batch:
@@ -231,7 +233,7 @@ class Shelf:
                     with self.lock(scope):
                         self._as_seen(folder, notes)
                         may()
-                        for number, (temp, name) in enumerate(temps):
+                        for number, (temp, name) in enumerate(reversed(temps)):  # while the first is there, we live
                             try:
                                 os.rename(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
                             except OSError as error:
@@ -251,7 +253,7 @@ class Shelf:
 
     def _names(self, folder: Folder, wanted: int) -> set[str] | None:
         """What is there, listed where that is cheaper than asking for each that is wanted; None where it is not."""
-        return set(os.listdir(folder.fd)) if wanted > _FEW else None
+        return set(disk.names(folder)) if wanted > _FEW else None
 
     def bin(
         self, scope: Scope, keys: list[str], part: str, seconds: float, seen: dict[str, Stamp] | None = None
@@ -425,7 +427,21 @@ class Shelf:
 
     def lock(self, scope: Scope) -> Right:
         """The right to change this scope's files."""
-        return Lock(self.home, scope.folder.replace("/", "+"), self._lock_seconds)
+        return self.alone(scope.folder.replace("/", "+"))
+
+    def close(self) -> None:
+        """Let go of what is open; it is opened again at need."""
+        self._folders.close()
+
+    def _at_hand(self, scope_folder: str, part: str) -> Folder | None:
+        """A folder that is needed again soon; it is not to be listed."""
+        return self._folders.open(("shelf", *scope_folder.split("/"), part))
+
+    def _made_ready(self, scope_folder: str, part: str) -> Folder:
+        """The same, made if it is not there."""
+        folder = self._folders.open(("shelf", *scope_folder.split("/"), part), create=True)
+        assert folder is not None
+        return folder
 
     def _open(self, scope_folder: str, *parts: str) -> Folder | None:
         return disk.open_folder(self.home, ("shelf", *scope_folder.split("/"), *parts))

@@ -41,30 +41,37 @@ class Table(Aside):
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
-        self._most, self._busy = most, 0
+        self._most, self._busy, self._calling = most, 0, False
         self._guard = threading.Lock()
         self._asked: deque[_Guest] = deque()
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        guest = _Guest(work, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        guest = _Guest(work, loop)
         with self._guard:
             self._asked.append(guest)
-            called = self._busy < self._most
-            self._busy += called
+            called = self._busy < self._most and not self._calling
+            self._calling |= called
         if called:
-            self._call(guest)
+            loop.call_soon(self._call)  # when all who come just now are here
         return await _to_its_end(guest.told)
 
-    def _call(self, guest: _Guest) -> None:
-        """One more thread for who waits; where there is none to be had, this one is told so and does not wait."""
+    def _call(self) -> None:
+        """One more thread for who waits; where there is none to be had, they are told so."""
+        with self._guard:
+            self._calling = False
+            if not self._asked or self._busy >= self._most:
+                return
+            self._busy += 1
         try:
             self._threads.submit(self._serve)
-        except BaseException:
+        except BaseException as error:
             with self._guard:
                 self._busy -= 1
-                if guest in self._asked:
-                    self._asked.remove(guest)
-            raise
+                left, self._asked = list(self._asked), deque()
+            for guest in left:
+                guest.failure = error
+            _tell(left)
 
     def _serve(self) -> None:
         """All who wait, until nobody does."""
