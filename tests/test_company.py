@@ -11,13 +11,25 @@ from holdfast import company
 from holdfast.doors.http.aside import Aside, Table
 
 
+async def seated(table, gate):
+    """A guest who keeps a thread until the gate opens, and has it already."""
+    begun = threading.Event()
+
+    def work():
+        begun.set()
+        return gate.wait()
+
+    task = asyncio.create_task(table(work))
+    await asyncio.to_thread(begun.wait)
+    return task
+
+
 def at_one_table(*works, most=1):
     """What came of each, when all were there before the first was begun."""
 
     async def all_of_them():
         table, gate = Table(most), threading.Event()
-        first = asyncio.create_task(table(gate.wait))
-        await asyncio.sleep(0)
+        first = await seated(table, gate)
         rest = [asyncio.create_task(table(work)) for work in works]
         await asyncio.sleep(0)
         gate.set()
@@ -93,8 +105,7 @@ def test_whatever_is_raised_is_told_to_its_own_and_the_table_goes_on(kind):
 
     async def one_after_another():
         table, gate = Table(1), threading.Event()
-        first = asyncio.ensure_future(table(gate.wait))
-        await asyncio.sleep(0)
+        first = await seated(table, gate)
         rest = [asyncio.ensure_future(table(work)) for work in (bad, lambda: "good", lambda: "too")]
         await asyncio.sleep(0)
         gate.set()
@@ -138,8 +149,7 @@ def test_who_is_done_is_told_before_the_others_are():
 
     async def party():
         table, door = Table(1), threading.Event()
-        first = asyncio.create_task(table(door.wait))
-        await asyncio.sleep(0)
+        first = await seated(table, door)
         late, quick = asyncio.create_task(table(slow)), asyncio.create_task(table(lambda: "quick"))
         await asyncio.sleep(0)
         door.set()
@@ -181,8 +191,7 @@ def test_work_whose_caller_hangs_up_is_done_to_its_end():
 def test_one_that_takes_long_keeps_only_its_own_thread():
     async def two_threads():
         table, gate = Table(2), threading.Event()
-        slow = asyncio.create_task(table(gate.wait))
-        await asyncio.sleep(0)
+        slow = await seated(table, gate)
         quick = await table(lambda: "quick")
         gate.set()
         assert await slow
@@ -190,3 +199,21 @@ def test_one_that_takes_long_keeps_only_its_own_thread():
         return quick
 
     assert asyncio.run(two_threads()) == "quick"
+
+
+def test_all_who_come_in_one_step_of_the_loop_sit_at_the_table_together():
+    parties = []
+
+    def work():
+        parties.append(threading.get_ident())
+        company.wait()
+        return len(parties)
+
+    async def at_once():
+        table = Table(2)
+        came = await asyncio.gather(*[table(work) for _ in range(5)])
+        table.end()
+        return came
+
+    assert asyncio.run(at_once()) == [5] * 5  # all had come as far when the first went on
+    assert len(set(parties)) == 1

@@ -37,6 +37,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "postgres/named.py": "the .sql beside a module",
     "postgres/migrating.py": "reads the migrations that come with it",
     "ledger/mark.py": "where the audit ended, in a file beside the ledger",
+    "ledger/living.py": "the signs of processes, among the locks",
     "ledger/secret.py": "what marks of reviews are made with, in a file beside the ledger",
     "porter/reading.py": "reads roles: those that come with it, and the operator's own",
     "config.py": "reads config.toml",
@@ -245,6 +246,7 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
         "resident.py",  # its own socket
         "hooklog.py",  # its own log, when it is full
         "ledger/mark.py",  # its own line, when it is written anew
+        "ledger/living.py",  # the sign of a process that has ended
         "ledger/secret.py",  # a secret of the home's, when it is made
         "wiring/file.py",  # files of the user's that an install or a render edits
         "doors/cli/settings.py",  # config.toml

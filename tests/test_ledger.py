@@ -781,3 +781,52 @@ def test_a_ledger_that_is_gone_is_not_remembered(home):
     before = len(sql.databases)
     del ledger
     assert len(sql.databases) == before - 1
+
+
+# --- requests that are done once --------------------------------------------------------------------------------------------
+
+BEGINS = """
+import sys, time
+from holdfast.ledger import Ledger
+ledger = Ledger(sys.argv[1], lock_seconds=5)
+ledger.repeats.begin("a", "key", "digest", int(sys.argv[2]))
+print("begun", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.promise("A6")
+def test_a_request_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
+    doer = subprocess.Popen(
+        [sys.executable, "-c", BEGINS, home, str(NOW)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with doer:
+        assert doer.stdout.readline() == "begun\n"
+        with pytest.raises(Busy, match="under way"):
+            ledger.repeats.begin("a", "key", "digest", NOW + 1)
+        doer.kill()
+    assert ledger.repeats.begin("a", "key", "digest", NOW + 2) is None
+    with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
+        ledger.repeats.begin("a", "key", "digest", NOW + 3)
+    ledger.repeats.finish("a", "key", "digest", 201, "{}")
+    assert ledger.repeats.begin("a", "key", "digest", NOW + 4).status == 201
+    assert [name for name in os.listdir(f"{home}/run/locks") if str(doer.pid) in name] == []
+
+
+def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger):
+    ledger.repeats.begin("a", "key", "digest", NOW)
+    for name in os.listdir(f"{home}/run/locks"):
+        os.unlink(f"{home}/run/locks/{name}")
+    with pytest.raises(Busy, match="under way"):
+        ledger.repeats.begin("a", "key", "digest", NOW + 119)
+    assert ledger.repeats.begin("a", "key", "digest", NOW + 121) is None
+
+
+@pytest.mark.parametrize("name", ["", "alive", "../../alive+1-000000000000", "alive+1-00000000000g", "projects+bench"])
+def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
+    from holdfast.ledger import living
+
+    ledger.repeats.begin("a", "key", "digest", NOW)
+    before = sorted(os.listdir(f"{home}/run/locks"))
+    assert living.is_gone(home, name) is False
+    assert sorted(os.listdir(f"{home}/run/locks")) == before

@@ -143,6 +143,7 @@ class Contended(HoldfastError):
     """Somebody else was there first: try again."""
 
     code, exit_code, http_status = "contended", 4, 409
+    retry_after: float | None = None  # seconds, if anybody can say
 
 
 class Conflict(Contended):

@@ -249,7 +249,7 @@ def opened(data: bytes, modified: int) -> Leaf:
     head = page.head_of(sheet)
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
-    text, first = page.text_of(sheet), page.first_line(sheet)
+    text, first = page.text_of(sheet), page.rendered(sheet)[1]
     return Leaf(data, sheet, head, text, (first, first + text.count("\n")), page.past_count(sheet))
 
 

@@ -110,18 +110,13 @@ def _fence(text: str) -> tuple[str, str, str, str]:
 
 def render(page: Page) -> str:
     """The exact text of the file."""
-    return f"{_above(page)}{page.body}{page.past}"
+    return rendered(page)[0]
 
 
 def rendered(page: Page) -> tuple[str, int]:
     """The same, and the line on which the current text starts."""
-    above = _above(page)
+    above = f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"
     return f"{above}{page.body}{page.past}", 1 + above.count("\n")
-
-
-def _above(page: Page) -> str:
-    """The frontmatter."""
-    return f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"
 
 
 def text_of(page: Page) -> str:
@@ -129,16 +124,11 @@ def text_of(page: Page) -> str:
     return _unescaped(_ended(page.body, _newline(page), bool(page.past)))
 
 
-def first_line(page: Page) -> int:
-    """The line of the file on which the current text starts."""
-    return 1 + _above(page).count("\n")
-
-
 def text_and_lines(text: str) -> tuple[str, tuple[int, int]]:
     """The current text of a file and where it stands, without reading the rest."""
     opening, inside, closing, rest = _fence(text)
     leaf = Page(opening, (("", inside),), closing, *_history_apart(rest))
-    body, first = text_of(leaf), first_line(leaf)
+    body, first = text_of(leaf), rendered(leaf)[1]
     return clean(body), (first, first + body.count("\n"))
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ONLY_WORDS = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
 _NO_COLUMNS = frozenset(("sum", *ONLY_WORDS))
+_FLAGS = ("past", "pinned", "exposed")
 
 
 class Catalogued:
@@ -177,12 +178,14 @@ class Change:
         return _one(self._db.execute(self._sql["doc_stamp"], {"folder": folder, "name": name}))
 
     def _summed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The same rows, each with its sum; all have the same columns."""
+        """The same rows, each with its sum; all have the same columns. They are as they will be read back, where true is 1."""
         if rows:
             from zlib import crc32
 
-            told = _told[tuple(rows[0])]
+            told, flags = _told[tuple(rows[0])], [flag for flag in _FLAGS if flag in rows[0]]
             for row in rows:
+                for flag in flags:
+                    row[flag] = int(row[flag])
                 row["sum"] = crc32(ascii([*told(row)]).encode())
         return rows
 
@@ -307,7 +310,7 @@ def _folder(scope: str, part: str) -> dict[str, Any]:
 def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str, Any]:
     said = kept(passage.text)
     return {
-        "id": id, "doc": doc, "seq": passage.seq, "past": int(passage.past), "names": passage.names, "text": passage.text,
+        "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,
         "first_line": passage.lines[0], "last_line": passage.lines[1], "type": passage.type, "tags": _tags(passage.tags),
         "source": _source(passage.source), "recorded": passage.recorded, "valid_from": passage.valid_from,
         "valid_to": passage.valid_to, "closed": passage.closed, "replaced": passage.replaced, "words": len(said),
@@ -321,8 +324,8 @@ def doc_fields(id: int, doc: Doc, folder: int, mix: int) -> dict[str, Any]:
         "id": id, "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
         "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
-        "pinned": int(doc.pinned), "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
-        "versions": doc.versions, "trust": doc.trust, "exposed": int(doc.exposed), "facts": len(doc.facts),
+        "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
+        "versions": doc.versions, "trust": doc.trust, "exposed": doc.exposed, "facts": len(doc.facts),
         "problem": doc.problem, **stamp_fields(doc.stamp),
     }  # fmt: skip
 

@@ -266,8 +266,8 @@ DELETE FROM idempotency WHERE (agent, key) IN (
 SELECT digest, status, answer, time FROM idempotency WHERE agent = :agent AND key = :key;
 
 -- name: repeats.begin
-INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, '', :now)
-ON CONFLICT (tenant, agent, key) DO UPDATE SET time = excluded.time;
+INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, :doer, :now)
+ON CONFLICT (tenant, agent, key) DO UPDATE SET answer = excluded.answer, time = excluded.time;
 
 -- name: repeats.finish
 UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent AND key = :key AND digest = :digest;

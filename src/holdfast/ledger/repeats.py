@@ -5,8 +5,11 @@ The answer that is kept is ids, from which it is made again, never a text: what 
 
 from __future__ import annotations
 
+import os
+
 from holdfast import sql
 from holdfast.errors import Busy, Conflict
+from holdfast.ledger import living
 from holdfast.ledger.part import Part
 from holdfast.note import Record
 
@@ -32,9 +35,16 @@ class Repeats(Part):
 
     _sql = SQL
 
+    @property
+    def _home(self) -> str:
+        """Where processes show that they live."""
+        return os.path.dirname(self._path)
+
     def begin(self, agent: str, key: str, digest: str, now: int, lease: int = 120, keep: int = _DAY) -> Answered | None:
         """The answer that was given already, or None: go ahead, then `finish` or `drop`. While another is at it, Busy;
-        and another request under the same key is a Conflict. One whose doer went away may be done again after a while."""
+        and another request under the same key is a Conflict. One whose doer ended may be done again: at once where its process
+        is known to be gone, else after a while."""
+        doer = living.sign(self._home)
 
         def work(db: apsw.Connection) -> Answered | None:
             self._alone(db, f"{agent} {key}")
@@ -46,10 +56,10 @@ class Repeats(Part):
                     raise Conflict("this idempotency key was used for another request", "Make up a new key for each request")
                 if status is not None:
                     return Answered(status, answer)
-                if abs(now - time) < lease:
+                if abs(now - time) < lease and not living.is_gone(self._home, answer):
                     what = "a request with this idempotency key is under way, or was when its process ended"
                     raise Busy(what, f"Try again in a moment, at the latest {lease} seconds after it began")
-            self._run(db, "begin", agent=agent, key=key, digest=digest, now=now)
+            self._run(db, "begin", agent=agent, key=key, digest=digest, doer=doer, now=now)
             return None
 
         return self._write(work, durable=False)

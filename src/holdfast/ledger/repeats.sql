@@ -7,8 +7,9 @@ DELETE FROM idempotency WHERE time < :before;
 SELECT digest, status, answer, time FROM idempotency WHERE agent = :agent AND key = :key;
 
 -- name: begin
-INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, '', :now)
-ON CONFLICT (agent, key) DO UPDATE SET time = excluded.time;
+-- (until there is an answer, it says whose it will be)
+INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, :doer, :now)
+ON CONFLICT (agent, key) DO UPDATE SET answer = excluded.answer, time = excluded.time;
 
 -- name: finish
 UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent AND key = :key AND digest = :digest;

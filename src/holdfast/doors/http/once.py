@@ -156,4 +156,6 @@ def _begun(asked: Asked, key: str, digest: str, lease: int = 120) -> Answered | 
     except Conflict as error:
         raise Problem("reused_key", error.message, error.fix) from None
     except Busy as error:
-        raise Contended(error.message, error.fix) from None
+        contended = Contended(error.message, error.fix)
+        contended.retry_after = 1
+        raise contended from None
