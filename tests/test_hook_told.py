@@ -377,3 +377,60 @@ def test_what_did_not_fit_comes_later(open_memory):
     told = memory.brief(prompt="when do we deploy?", cap=100)
     assert (told.text, told.shown, told.left_out) == ("", (), 1)
     assert memory.brief(prompt="when do we deploy?").shown == ("project/deploys",)
+
+
+# --- a client that tells of the start and of the first prompt at once --------------------------------------------------------
+
+
+@pytest.mark.promise("B2")
+def test_what_the_first_prompt_was_shown_is_not_shown_again_by_a_start_that_comes_late(hook, note):
+    note("We deploy on Tuesdays, never on Fridays.", "deploys")
+    note("The lighthouse keeper is called Ada.", "keeper")
+    first = hook("copilot", "userPromptSubmitted", sessionId="s", prompt="when do we deploy?")
+    start = hook("copilot", "sessionStart", sessionId="s", source="new")
+    assert "Tuesdays" in first and "Ada" not in first
+    assert "Ada" in start and "Tuesdays" not in start
+    assert hook("copilot", "userPromptSubmitted", sessionId="s", prompt="and when do we deploy, keeper?") == "{}"
+
+
+@pytest.mark.promise("B2")
+def test_of_a_start_and_a_first_prompt_at_once_one_shows_a_note(home, folder, note):
+    note("We deploy on Tuesdays, never on Fridays.", "deploys")
+    for number in range(6):
+        said = {"sessionId": f"s{number}", "cwd": str(folder), "source": "new", "prompt": "when do we deploy?"}
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-m", "holdfast", "hook", "copilot", event], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                env={**os.environ, "HOLDFAST_HOME": str(home)}, cwd=folder.parent,
+            )
+            for event in ("sessionStart", "userPromptSubmitted")
+        ]  # fmt: skip
+        for one in both:
+            one.stdin.write(json.dumps(said).encode())
+            one.stdin.close()
+        told_by = [b"Tuesdays" in one.stdout.read() for one in both]
+        for one in both:
+            one.stdout.close()
+            assert one.wait(60) == 0
+        assert sorted(told_by) == [False, True]
+
+
+@pytest.mark.promise("B2")
+@pytest.mark.parametrize(("source", "seconds"), [("clear", 0), ("compact", 0), ("startup", 60)])
+def test_another_context_is_told_everything_again(open_memory, clock, source, seconds):
+    from holdfast import telling
+
+    memory = open_memory(session="s")
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    telling.heard_prompt(memory._desk, "when do we deploy?")
+    assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
+    clock.forward(seconds=seconds)
+    assert "Tuesdays" in telling.brief(memory._desk, first=source == "startup").text
+
+
+@pytest.mark.promise("B2")
+def test_a_late_start_does_not_make_the_first_prompt_first_again(hook, note):
+    note("We deploy on Tuesdays, never on Fridays.", "deploys")
+    assert "Tuesdays" in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "hello there"}])
+    assert hook("kimi", "SessionStart", source="startup") == ""
+    assert "Tuesdays" not in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "and hello again"}])

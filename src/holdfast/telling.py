@@ -23,15 +23,16 @@ _TRUSTED = 0  # only those that are not in quarantine
 
 def brief(
     desk: Desk, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
-    mode: str = "keyword", found: Answer | None = None, remember: bool = True,
+    mode: str = "keyword", found: Answer | None = None, remember: bool = True, first: bool = False,
 ) -> Brief:  # fmt: skip
-    """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was told nothing."""
+    """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was told nothing. Of a session's `first`
+    context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again."""
     remember = remember and not explain
     if not desk.config.enabled:
         return briefing.Brief("", disabled=True)
     if prompt is not None:
         return _at_prompt(desk, prompt, again, cap, explain, mode, found, remember)
-    return _at_start(desk, cap, explain, remember)
+    return _at_start(desk, cap, explain, remember, first)
 
 
 def _most(cap: int | None) -> int:
@@ -49,7 +50,7 @@ def _capped(made: _Made, cap: int | None) -> _Made:
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool) -> Brief:
+def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool) -> Brief:
     """Whatever was shown before: a start is a new context."""
     config, now = desk.config, dates.now()
     places = desk.places(None)
@@ -64,11 +65,19 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool) -> Bri
     budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, total)
     made, told = _capped(briefing.composed(parts, budget), cap)
     if remember:
-        _remember(desk, [one for one, _ in told], anew=True)
+        claimed = _remember(desk, [one for one, _ in told], anew=True, first=first)
+        if len(claimed) < len(told):
+            made, told = _capped(briefing.composed([_without(part, claimed) for part in parts], budget), cap)
     if explain:
         notes = [note for place in places for note in _notes(desk, place)]
         made = made.replace(why=_why_at_start(notes, told, config.brief_entries, now))
     return made
+
+
+def _without(part: Part, claimed: set[str]) -> Part:
+    """What is left to be said where others said the rest."""
+    left = tuple([one for one in part.notes if one.id in claimed])
+    return part.replace(notes=left, total=part.total - len(part.notes) + len(left))
 
 
 def _safely(notes: list[Note], unsafe: frozenset[str], now: str) -> list[Told]:
@@ -225,7 +234,7 @@ def _told_before(desk: Desk) -> dict[str, str]:
     return desk.ledger.told(desk.session) if desk.session else {}
 
 
-def _remember(desk: Desk, told: list[Told], anew: bool = False) -> set[str]:
+def _remember(desk: Desk, told: list[Told], anew: bool = False, first: bool = False) -> set[str]:
     """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
     told twice than never."""
     every = {one.id for one in told}
@@ -233,7 +242,7 @@ def _remember(desk: Desk, told: list[Told], anew: bool = False) -> set[str]:
         return every
     try:
         shown = [(one.id, one.version) for one in told]
-        return set(desk.ledger.tell(desk.session, shown, int(dates.clock()), anew, desk.client or ""))
+        return set(desk.ledger.tell(desk.session, shown, int(dates.clock()), anew, desk.client or "", first))
     except HoldfastError:
         return every
 
@@ -250,7 +259,7 @@ def heard_prompt(desk: Desk, prompt: str) -> int:
         return 0
 
 
-def begin_anew(desk: Desk) -> None:
+def begin_anew(desk: Desk, first: bool = False) -> None:
     """A context that nothing was told to yet, of a client that can only be told with a prompt."""
     if desk.session and desk.config.enabled and desk.shelf.there():
-        desk.ledger.begin(desk.session, int(dates.clock()))
+        desk.ledger.begin(desk.session, int(dates.clock()), first)

@@ -122,10 +122,15 @@ def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
 
 
 def _start(desk: Desk, client: Client, heard: Heard) -> str:
-    return _briefed(desk, client, client.cap)
+    return _briefed(desk, client, client.cap, _is_first(heard))
 
 
-def _briefed(desk: Desk, client: Client, cap: int) -> str:
+def _is_first(heard: Heard) -> bool:
+    """Whether a session's first context begins: some clients tell of it and of the first prompt at once."""
+    return heard.event == "start" and heard.source == "startup"
+
+
+def _briefed(desk: Desk, client: Client, cap: int, first: bool = False) -> str:
     """What a new context begins with: the start-up of an agent that keeps continuity, where one is declared, and the notes."""
     from holdfast import telling
 
@@ -134,13 +139,13 @@ def _briefed(desk: Desk, client: Client, cap: int) -> str:
         from holdfast.scaffold.boot import boot
 
         booted = boot(desk, None, cap // 2, client.scaffolds).text
-    return booted + telling.brief(desk, cap=cap - len(booted)).text
+    return booted + telling.brief(desk, cap=cap - len(booted), first=first).text
 
 
 def _begin(desk: Desk, client: Client, heard: Heard) -> str:
     from holdfast import telling
 
-    telling.begin_anew(desk)
+    telling.begin_anew(desk, _is_first(heard))
     return ""
 
 

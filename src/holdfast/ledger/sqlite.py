@@ -43,6 +43,7 @@ _WENT_WITH_IT = (
     "counts: that file still has what can be read of them"
 )
 _MEMO_MOST = 10_000
+_MOMENT, _NEVER = 10, 1 << 62  # seconds by which a client may be late to tell of a start
 
 
 class Ledger:
@@ -173,17 +174,20 @@ class Ledger:
         return dict(self._rows("told", {"session": session}))
 
     def tell(
-        self, session: str, notes: Iterable[tuple[str, str]], now: int, anew: bool = False, client: str = ""
-    ) -> list[str]:
+        self, session: str, notes: Iterable[tuple[str, str]], now: int, anew: bool = False, client: str = "",
+        first: bool = False,
+    ) -> list[str]:  # fmt: skip
         """Remember versions of notes as shown; those that nobody else had shown meanwhile. `anew` is a new context: what
-        was shown before counts no more, but whom anything was told to is known for as long as anybody may ask."""
+        was shown before counts no more, but whom anything was told to is known for as long as anybody may ask. Of the `first`
+        context of a session the first prompt may be heard before its start: that was shown to it too."""
         who = {"session": session, "client": client, "time": now}
         rows = [{**who, "note": note, "version": version} for note, version in notes]
 
         def work(db: apsw.Connection) -> list[str]:
             if anew:
                 before = now - _TOLD_SECONDS
-                db.execute(self._sql["new_context"], {"session": session, "before": before}).fetchall()
+                over = {"session": session, "before": before, "fresh": _fresh(now, first)}
+                db.execute(self._sql["new_context"], over).fetchall()
                 db.execute(self._sql["old_prompts"], {"before": before}).fetchall()
                 db.execute(self._sql["old_briefed"], {"before": now - _BRIEFED_SECONDS}).fetchall()
             db.executemany(self._sql["add_briefed"], rows).fetchall()
@@ -195,10 +199,11 @@ class Ledger:
         """To whom a note was told, the last first: version, session, client, when."""
         return self._rows("briefed", {"note": note})
 
-    def begin(self, session: str, now: int) -> None:
-        """A session starts over: nothing was shown to it, and it had no prompt."""
-        self.tell(session, [], now, anew=True)
-        self._write(lambda db: db.execute(self._sql["no_prompts"], {"session": session}).fetchall(), durable=False)
+    def begin(self, session: str, now: int, first: bool = False) -> None:
+        """A session starts over: nothing was shown to it, and it had no prompt; but for what `tell` says of the first."""
+        self.tell(session, [], now, anew=True, first=first)
+        row = {"session": session, "fresh": _fresh(now, first)}
+        self._write(lambda db: db.execute(self._sql["no_prompts"], row).fetchall(), durable=False)
 
     def prompted(self, session: str, digest: str, now: int) -> int:
         """How many prompts a session has had with this one; 0 if this one was counted already."""
@@ -296,6 +301,11 @@ class Ledger:
                 if attempt == 2:
                     raise Trouble(f"the ledger is damaged again and again: {error}", "Check the disk") from None
         raise AssertionError("unreachable")
+
+
+def _fresh(now: int, first: bool) -> int:
+    """From when on a session's only prompt belongs to the context that begins."""
+    return now - _MOMENT if first else _NEVER
 
 
 class _File(Database):

@@ -194,7 +194,10 @@ WHERE version <> excluded.version
 RETURNING note;
 
 -- name: new_context
-DELETE FROM told WHERE session = :session OR time < :before;
+-- (what its first prompt was told a moment ago stays, where that counts)
+DELETE FROM told WHERE time < :before OR (session = :session AND NOT EXISTS (
+  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time >= :fresh AND told.time >= :fresh
+));
 
 -- name: old_prompts
 DELETE FROM prompts WHERE time < :before;
@@ -206,7 +209,7 @@ WHERE last <> excluded.last
 RETURNING count;
 
 -- name: no_prompts
-DELETE FROM prompts WHERE session = :session;
+DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time >= :fresh);
 
 -- name: untell
 DELETE FROM told WHERE note = :id;
