@@ -112,8 +112,8 @@ def test_a_token_is_shown_once_and_stands_nowhere_in_the_home(porter, home):
 @pytest.mark.promise("A1")
 def test_a_token_is_checked_to_its_last_character(porter):
     _, token = porter.add("reviewer", "operator")
-    other = "A" if token[-1] != "A" else "B"
-    for wrong in (token[:-1] + other, token[:12] + other + token[13:], token + "A", token[:-1], token.upper(), f" {token}"):
+    last, first = ("A" if one != "A" else "B" for one in (token[-1], token[12]))
+    for wrong in (token[:-1] + last, token[:12] + first + token[13:], token + "A", token[:-1], token.upper(), f" {token}"):
         with pytest.raises(Unauthenticated):
             porter.identify(wrong)
     assert porter.identify(token).agent == "reviewer"

@@ -90,8 +90,10 @@ def encoded(body: Any) -> bytes:
 def _headers(error: HoldfastError) -> dict[str, str]:
     if error.http_status == 401:
         return {"www-authenticate": 'Bearer realm="holdfast"'}
-    after = getattr(error, "retry_after", 1 if error.http_status == 503 else None)
-    return {"retry-after": str(max(1, round(after)))} if after is not None else {}
+    after = getattr(error, "retry_after", None)
+    if after is None and error.http_status != 503:
+        return {}
+    return {"retry-after": str(max(1, round(after or 1)))}
 
 
 def _body(status: int, code: str, title: str, detail: str, fix: str, request_id: str) -> dict[str, Any]:
