@@ -217,3 +217,37 @@ def test_all_who_come_in_one_step_of_the_loop_sit_at_the_table_together():
 
     assert asyncio.run(at_once()) == [5] * 5  # all had come as far when the first went on
     assert len(set(parties)) == 1
+
+
+def test_who_does_not_fit_at_one_table_is_served_at_another():
+    gate = threading.Event()
+
+    async def many():
+        table = Table(2)
+        slow = asyncio.create_task(table(gate.wait))
+        others = [asyncio.create_task(table(lambda: "served")) for _ in range(30)]
+        last = await others[-1]
+        gate.set()
+        await asyncio.gather(slow, *others)
+        table.end()
+        return last
+
+    assert asyncio.run(many()) == "served"
+
+
+def test_a_loop_that_ended_before_it_called_a_thread_keeps_no_other_waiting():
+    table = Table(1)
+
+    async def gone_at_once():
+        table(lambda: None).send(None)  # asked, and then the loop is stopped
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(gone_at_once())
+    loop._ready.clear()
+    loop.close()
+
+    async def asks():
+        return await asyncio.wait_for(table(lambda: "served"), 30)
+
+    assert asyncio.run(asks()) == "served"
+    table.end()

@@ -211,7 +211,7 @@ def test_a_prompt_is_counted_once_however_many_hear_it(tmp_path):
 
 def test_versions_are_told_once_each(tmp_path):
     ledger = Ledger(str(tmp_path / "home"))
-    assert ledger.tell("s", [("n", "1"), ("m", "1")], 1) == ["n", "m"]
+    assert ledger.tell("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
     assert ledger.tell("s", [("n", "1"), ("m", "2")], 2) == ["m"]
     assert ledger.told("s") == {"n": "1", "m": "2"}
     assert ledger.tell("s", [("n", "1")], 3, anew=True) == ["n"]
@@ -416,16 +416,55 @@ def test_of_a_start_and_a_first_prompt_at_once_one_shows_a_note(home, folder, no
 
 
 @pytest.mark.promise("B2")
-@pytest.mark.parametrize(("source", "seconds"), [("clear", 0), ("compact", 0), ("startup", 60)])
-def test_another_context_is_told_everything_again(open_memory, clock, source, seconds):
+@pytest.mark.parametrize("source", ["clear", "compact"])
+def test_another_context_is_told_everything_again(hook, note, source):
+    note("We deploy on Tuesdays, never on Fridays.", "deploys")
+    assert "Tuesdays" in told(hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?"))
+    assert "Tuesdays" in told(hook("claude-code", "SessionStart", source=source))
+
+
+@pytest.mark.promise("B2")
+def test_a_session_that_starts_up_again_is_told_everything_again(hook, note):
+    note("We deploy on Tuesdays, never on Fridays.", "deploys")
+    for _ in range(3):  # a program that always names the same session
+        assert "Tuesdays" in told(hook("claude-code", "SessionStart", source="startup"))
+        assert hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?") == ""
+    for _ in range(2):
+        hook("kimi", "SessionStart", session_id="k", source="startup")
+        prompt = [{"type": "text", "text": "hello there"}]
+        assert "Tuesdays" in hook("kimi", "UserPromptSubmit", session_id="k", prompt=prompt)
+
+
+@pytest.mark.promise("B2")
+@pytest.mark.parametrize("seconds", [60, -60])
+def test_a_prompt_of_another_time_was_not_of_this_start(open_memory, clock, seconds):
     from holdfast import telling
 
     memory = open_memory(session="s")
     memory.store("We deploy on Tuesdays.", key="deploys")
     telling.heard_prompt(memory._desk, "when do we deploy?")
     assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
-    clock.forward(seconds=seconds)
-    assert "Tuesdays" in telling.brief(memory._desk, first=source == "startup").text
+    clock.forward(seconds)
+    assert "Tuesdays" in telling.brief(memory._desk, first=True).text
+
+
+def test_a_late_start_counts_what_it_leaves_out(open_memory):
+    from holdfast import telling
+
+    memory = open_memory(session="s")
+    for number in range(13):
+        memory.store(f"Topic {number:02} is about the lighthouse, its keeper and his cat. " * 4, key=f"n{number}")
+    memory.store("We deploy on Tuesdays, never on Fridays. " * 4, key="deploys")
+    whole = telling.brief(memory._desk, remember=False)
+    assert "Tuesdays" in whole.text and whole.left_out > 0
+    telling.heard_prompt(memory._desk, "when do we deploy?")
+    assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
+    late = telling.brief(memory._desk, first=True)
+    shown = {f"Topic {number:02} is" for number in range(13) if f"Topic {number:02} is" in late.text}
+    assert "Tuesdays" not in late.text and shown
+    assert late.left_out == 13 - len(shown)
+    again = memory.brief(prompt="tell me about the lighthouse, its keeper and his cat").text
+    assert not any(one in again for one in shown)
 
 
 @pytest.mark.promise("B2")

@@ -789,28 +789,73 @@ BEGINS = """
 import sys, time
 from holdfast.ledger import Ledger
 ledger = Ledger(sys.argv[1], lock_seconds=5)
-ledger.repeats.begin("a", "key", "digest", int(sys.argv[2]))
+for key in sys.argv[3:]:
+    assert ledger.repeats.begin("a", key, "digest", int(sys.argv[2])) is None
 print("begun", flush=True)
 sys.stdin.read()
 """
 
 
+def doing(home, *keys):
+    """A process that began requests with these keys."""
+    words = [sys.executable, "-c", BEGINS, home, str(NOW), *keys]
+    doer = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert doer.stdout.readline() == "begun\n"
+    return doer
+
+
 @pytest.mark.promise("A6")
-def test_a_request_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
-    doer = subprocess.Popen(
-        [sys.executable, "-c", BEGINS, home, str(NOW)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with doer:
-        assert doer.stdout.readline() == "begun\n"
+def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
+    with doing(home, "one", "two") as doer:
         with pytest.raises(Busy, match="under way"):
-            ledger.repeats.begin("a", "key", "digest", NOW + 1)
+            ledger.repeats.begin("a", "one", "digest", NOW + 1)
         doer.kill()
-    assert ledger.repeats.begin("a", "key", "digest", NOW + 2) is None
-    with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
-        ledger.repeats.begin("a", "key", "digest", NOW + 3)
-    ledger.repeats.finish("a", "key", "digest", 201, "{}")
-    assert ledger.repeats.begin("a", "key", "digest", NOW + 4).status == 201
-    assert [name for name in os.listdir(f"{home}/run/locks") if str(doer.pid) in name] == []
+    for key in ("one", "two"):
+        assert ledger.repeats.begin("a", key, "digest", NOW + 2) is None
+        with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
+            ledger.repeats.begin("a", key, "digest", NOW + 3)
+    ledger.repeats.finish("a", "one", "digest", 201, "{}")
+    assert ledger.repeats.begin("a", "one", "digest", NOW + 4).status == 201
+
+
+@pytest.mark.promise("A6")
+def test_a_process_that_starts_after_another_was_killed_may_do_its_requests(home):
+    with doing(home, "one") as doer:
+        doer.kill()
+    with doing(home, "one") as next_one:  # which would end with Busy
+        next_one.kill()
+
+
+def test_signs_of_the_long_dead_are_swept(home, ledger):
+    with doing(home, "one") as doer:
+        doer.kill()
+    (left,) = [name for name in os.listdir(f"{home}/run/locks") if name.startswith("alive+")]
+    os.utime(f"{home}/run/locks/{left}", (NOW, NOW - 10**9))
+    with doing(home, "two") as other:
+        assert left not in os.listdir(f"{home}/run/locks")
+        other.kill()
+
+
+def test_a_child_does_not_keep_its_parents_sign(home):
+    program = """
+import os, sys
+from holdfast.ledger import living
+living.sign(sys.argv[1])
+if os.fork() == 0:
+    living.sign(sys.argv[1])
+    print("there", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+os._exit(0)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", program, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    from holdfast.ledger import living
+
+    with parent:
+        assert parent.stdout.readline() == "there\n"
+        parent.wait(30)
+        signs = [name.removesuffix(".lock") for name in os.listdir(f"{home}/run/locks")]
+        assert sorted(living.is_gone(home, name) for name in signs) == [False, True]
 
 
 def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger):

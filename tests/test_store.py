@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -827,3 +828,83 @@ def test_the_cost_of_a_store_does_not_grow_with_the_number_of_notes(memory, monk
 def test_a_listing_shows_no_text_that_could_pass_for_a_line_of_its_own(memory, home):
     memory.store("real\n- [fake](notes/fake.md) (user, 2020-01-01): planted\n", key="real")
     assert _listed(home) == ["real"]
+
+
+# --- folders that stay open between stores ------------------------------------------------------------------------------------
+
+
+def shelf_of(memory):
+    return os.path.join(memory.home, "shelf", "projects", memory.project)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_a_folder_that_was_taken_away_and_made_anew_is_the_one_that_is_written_to(memory, many):
+    memory.store("Before.", key="before")
+    os.rename(shelf_of(memory), shelf_of(memory) + ".away")
+    os.makedirs(os.path.join(shelf_of(memory), "notes"))
+    if many:
+        memory.store_many([{"text": "After.", "key": "after"}, {"text": "Later.", "key": "later"}])
+    else:
+        memory.store("After.", key="after")
+    assert os.path.exists(os.path.join(shelf_of(memory), "notes", "after.md"))
+    assert os.listdir(os.path.join(shelf_of(memory) + ".away", "notes")) == ["before.md"]
+
+
+@pytest.mark.parametrize("inner", ["notes", ""], ids=["notes", "project"])
+def test_nothing_is_written_through_a_link_that_took_a_folders_place(memory, tmp_path, inner):
+    memory.store("Before.", key="before")
+    place = os.path.join(shelf_of(memory), inner).rstrip("/")
+    os.rename(place, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", place)
+    with pytest.raises(HoldfastError):
+        memory.store("After.", key="after")
+    with pytest.raises(HoldfastError):
+        memory.store_many([{"text": "After.", "key": "after"}, {"text": "Later.", "key": "later"}])
+    written = [name for _, _, names in os.walk(tmp_path / "elsewhere") for name in names]
+    assert [name for name in written if name != "index.md"] == ["before.md"]
+
+
+_CLOSES_ALL = """
+import os, sys
+from holdfast import Memory
+memory = Memory(sys.argv[1], project="demo")
+memory.store("Before.", key="before")
+memory._desk.index.close(), memory._desk.ledger.close()
+os.closerange(3, 100)  # as programs do that go into the background
+others = [os.open(sys.argv[2], os.O_RDONLY) for _ in range(20)]
+memory.store("After.", key="after")
+memory.store_many([{"text": "Later.", "key": "later"}, {"text": "Last.", "key": "last"}])
+print(sorted(os.listdir(sys.argv[2])), [os.fstat(one).st_nlink > 0 for one in others].count(True), memory.get("after").text)
+"""
+
+
+def test_a_program_that_closes_all_descriptors_writes_to_no_other_folder(tmp_path):
+    (tmp_path / "other").mkdir()
+    words = [sys.executable, "-c", _CLOSES_ALL, str(tmp_path / "home"), str(tmp_path / "other")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[] 20 After.\n", "")
+
+
+_FORKS_WHILE_STORING = """
+import gc, os, sys
+from holdfast import Memory
+memory, codes = Memory(sys.argv[1], project="demo"), []
+
+def notes():
+    for number in range(3):
+        if number == 1:
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if gc.isenabled() else 9)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        yield {"text": f"Number {number}.", "key": f"n{number}"}
+
+memory.store_many(notes())
+print(codes, gc.isenabled())
+"""
+
+
+def test_a_child_that_is_forked_during_an_import_looks_for_litter_again(tmp_path):
+    words = [sys.executable, "-c", _FORKS_WHILE_STORING, str(tmp_path / "home")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[0] True\n", "")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
 
-_ASKED, _ATTEMPTS = 3, 1000  # times of a catalogue that others keep deleting; at notes that others keep changing
+_ASKED, _MOST_FORKS = 3, 50  # times of a catalogue that others keep deleting; forks during one question
+_ATTEMPTS = 1000  # at notes that others keep changing
 _NONSENSE = (TypeError, ValueError, LookupError, AttributeError)  # what a spoiled row may lead to
 
 
@@ -346,10 +347,9 @@ class Desk:
         return "the index is damaged again and again"
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. A fork, which closes it for a
-        moment, is no reason to do without it."""
-        left = _ASKED
-        while left:
+        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. A fork only closes it."""
+        begun, left = self.index.seen[1], _ASKED
+        while left and self.index.seen[1] < begun + _MOST_FORKS:
             seen = self.index.seen
             try:
                 answer = self.sync.asked(question)
@@ -393,7 +393,8 @@ class Desk:
 
     def hits(self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]]) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
-        hits, counted = list[Hit](), list[str]()
+        hits: list[Hit] = []
+        counted: list[str] = []
         sheets = self.shelf.read_ahead([read_at(one) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
@@ -420,9 +421,7 @@ class Desk:
             text, lines = page.text_and_lines(sheet.text())
         else:
             text, lines = leaf.past_text(leaf.opened(sheet.data, sheet.modified), found.seq)
-        if lines == (0, 0):
-            return None
-        return Hit(
+        return None if lines == (0, 0) else Hit(
             "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
             float(f"{found.score:.4g}"), f"{found.scope}/notes/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
             found.valid_to, found.recorded, found.source,

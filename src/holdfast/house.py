@@ -163,6 +163,10 @@ class Lock:
             pass
         os.close(fd)
 
+    def leave(self) -> None:
+        """In a child: the lock is its parent's."""
+        os.close(self._fd)
+
     def __exit__(self, *_: object) -> None:
         self.release()
 

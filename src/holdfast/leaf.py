@@ -249,7 +249,7 @@ def opened(data: bytes, modified: int) -> Leaf:
     head = page.head_of(sheet)
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
-    text, first = page.text_of(sheet), page.rendered(sheet)[1]
+    text, first = page.text_of(sheet), 1 + page.above(sheet).count("\n")
     return Leaf(data, sheet, head, text, (first, first + text.count("\n")), page.past_count(sheet))
 
 
@@ -387,8 +387,8 @@ def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str,
 
 def _leaf(sheet: Page, head: Head, text: str, older: int, gated: bool = False) -> Leaf:
     """A file we are about to write, without reading it back."""
-    whole, first = page.rendered(sheet)
-    data = whole.encode("utf-8", "surrogateescape")
+    above = page.above(sheet)
+    first, data = 1 + above.count("\n"), f"{above}{sheet.body}{sheet.past}".encode("utf-8", "surrogateescape")
     return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older, gated)
 
 

@@ -110,13 +110,12 @@ def _fence(text: str) -> tuple[str, str, str, str]:
 
 def render(page: Page) -> str:
     """The exact text of the file."""
-    return rendered(page)[0]
+    return f"{above(page)}{page.body}{page.past}"
 
 
-def rendered(page: Page) -> tuple[str, int]:
-    """The same, and the line on which the current text starts."""
-    above = f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"
-    return f"{above}{page.body}{page.past}", 1 + above.count("\n")
+def above(page: Page) -> str:
+    """The frontmatter: on the line behind it the current text starts."""
+    return f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"
 
 
 def text_of(page: Page) -> str:
@@ -128,7 +127,7 @@ def text_and_lines(text: str) -> tuple[str, tuple[int, int]]:
     """The current text of a file and where it stands, without reading the rest."""
     opening, inside, closing, rest = _fence(text)
     leaf = Page(opening, (("", inside),), closing, *_history_apart(rest))
-    body, first = text_of(leaf), rendered(leaf)[1]
+    body, first = text_of(leaf), 1 + above(leaf).count("\n")
     return clean(body), (first, first + body.count("\n"))
 
 

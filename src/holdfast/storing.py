@@ -4,6 +4,7 @@ from threads that wait for each other."""
 from __future__ import annotations
 
 import gc
+import os
 from _thread import allocate_lock
 from copy import copy
 from threading import Condition
@@ -36,13 +37,21 @@ def store_many(
     desk: Desk, notes: Iterable[Mapping[str, Any]], place: Scope, origin: str | None, redact: bool = False
 ) -> list[Stored]:
     """The steps of `Memory.store_many`."""
-    pauses = gc.isenabled()
+    if not gc.isenabled():
+        return _store_all(desk, notes, place, origin, redact)
+    _paused.append(True)
     gc.disable()  # nothing here is litter before the end, and to look for some among so many objects takes a fifth of the time
     try:
         return _store_all(desk, notes, place, origin, redact)
     finally:
-        if pauses:
-            gc.enable()
+        _in_the_child()
+
+
+def _in_the_child() -> None:
+    """Whoever was storing many at the fork did not come along."""
+    if _paused:
+        _paused.clear()
+        gc.enable()
 
 
 def _store_all(
@@ -240,6 +249,8 @@ class _Queue:
             self.moved.notify_all()
 
 
+_paused: list[bool] = []  # while nobody looks for litter, because we said so
+os.register_at_fork(after_in_child=_in_the_child)
 _guard = allocate_lock()
 _queues: dict[tuple[str | None, ...], _Queue] = {}
 

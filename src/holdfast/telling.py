@@ -66,17 +66,18 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
     made, told = _capped(briefing.composed(parts, budget), cap)
     if remember:
         claimed = _remember(desk, [one for one, _ in told], anew=True, first=first)
-        if len(claimed) < len(told):
-            made, told = _capped(briefing.composed([_without(part, claimed) for part in parts], budget), cap)
+        if others := {one.id for one, _ in told} - claimed:
+            made, told = _capped(briefing.composed([_without(part, others) for part in parts], budget), cap)
+            _remember(desk, [one for one, _ in told if one.id not in claimed])  # there was room for more
     if explain:
         notes = [note for place in places for note in _notes(desk, place)]
         made = made.replace(why=_why_at_start(notes, told, config.brief_entries, now))
     return made
 
 
-def _without(part: Part, claimed: set[str]) -> Part:
-    """What is left to be said where others said the rest."""
-    left = tuple([one for one in part.notes if one.id in claimed])
+def _without(part: Part, others: set[str]) -> Part:
+    """What is left to be said where another hook says these."""
+    left = tuple([one for one in part.notes if one.id not in others])
     return part.replace(notes=left, total=part.total - len(part.notes) + len(left))
 
 

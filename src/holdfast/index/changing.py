@@ -180,13 +180,11 @@ class Change:
     def _summed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The same rows, each with its sum; all have the same columns. They are as they will be read back, where true is 1."""
         if rows:
-            from zlib import crc32
-
             told, flags = _told[tuple(rows[0])], [flag for flag in _FLAGS if flag in rows[0]]
             for row in rows:
                 for flag in flags:
                     row[flag] = int(row[flag])
-                row["sum"] = crc32(ascii([*told(row)]).encode())
+                row["sum"] = _sum(told(row))
         return rows
 
     def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
@@ -277,9 +275,13 @@ def _one(rows: apsw.Cursor) -> Any:
 
 def sum_of(row: Mapping[str, Any]) -> int:
     """Of everything a row says, whatever the order of its columns: by it `verifying` tells if it is what was written."""
+    return _sum(_told[tuple(row)](row))
+
+
+def _sum(values: tuple[Any, ...]) -> int:
     from zlib import crc32  # not before anything is written
 
-    return crc32(ascii([*_told[tuple(row)](row)]).encode())
+    return crc32(ascii([*values]).encode())
 
 
 class _Told(dict[tuple[str, ...], "Values"]):

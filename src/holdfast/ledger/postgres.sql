@@ -31,7 +31,7 @@ SELECT id, uses FROM usage WHERE id = ANY(:ids::text[]);
 DELETE FROM usage WHERE id = :id;
 
 -- name: told
-SELECT note, version FROM told WHERE session = :session;
+SELECT note, version FROM told WHERE session = :session AND note <> '';
 
 -- name: tell
 INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time)
@@ -41,9 +41,12 @@ RETURNING note;
 
 -- name: new_context
 -- (what its first prompt was told a moment ago stays, where that counts)
-DELETE FROM told WHERE time < :before OR (session = :session AND NOT EXISTS (
-  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time >= :fresh AND told.time >= :fresh
-));
+DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :fresh AND :now AND EXISTS (
+  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :fresh AND :now
+)));
+
+-- name: begun
+SELECT 1 FROM told WHERE session = :session AND note = '';
 
 -- name: old_prompts
 DELETE FROM prompts WHERE time < :before;
@@ -55,7 +58,7 @@ WHERE prompts.last <> excluded.last
 RETURNING count;
 
 -- name: no_prompts
-DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time >= :fresh);
+DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time BETWEEN :fresh AND :now);
 
 -- name: untell
 DELETE FROM told WHERE note = :id;

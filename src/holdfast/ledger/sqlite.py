@@ -43,7 +43,7 @@ _WENT_WITH_IT = (
     "counts: that file still has what can be read of them"
 )
 _MEMO_MOST = 10_000
-_MOMENT, _NEVER = 10, 1 << 62  # seconds by which a client may be late to tell of a start
+_MOMENT = 10  # seconds by which a client may be late to tell of a start
 
 
 class Ledger:
@@ -181,15 +181,11 @@ class Ledger:
         was shown before counts no more, but whom anything was told to is known for as long as anybody may ask. Of the `first`
         context of a session the first prompt may be heard before its start: that was shown to it too."""
         who = {"session": session, "client": client, "time": now}
-        rows = [{**who, "note": note, "version": version} for note, version in notes]
+        rows = [{**who, "note": note, "version": version} for note, version in sorted(notes)]  # in everybody's order
 
         def work(db: apsw.Connection) -> list[str]:
             if anew:
-                before = now - _TOLD_SECONDS
-                over = {"session": session, "before": before, "fresh": _fresh(now, first)}
-                db.execute(self._sql["new_context"], over).fetchall()
-                db.execute(self._sql["old_prompts"], {"before": before}).fetchall()
-                db.execute(self._sql["old_briefed"], {"before": now - _BRIEFED_SECONDS}).fetchall()
+                self._new_context(db, session, now, first)
             db.executemany(self._sql["add_briefed"], rows).fetchall()
             return [str(row[0]) for row in db.executemany(self._sql["tell"], rows).fetchall()]
 
@@ -199,11 +195,27 @@ class Ledger:
         """To whom a note was told, the last first: version, session, client, when."""
         return self._rows("briefed", {"note": note})
 
+    def _new_context(self, db: apsw.Connection, session: str, now: int, first: bool) -> int:
+        """Forget what was shown; from when on the session's only prompt belongs to the context that begins. The first start of
+        a session is remembered like a note without a name: another is no late one."""
+        before, start = now - _TOLD_SECONDS, {"session": session, "note": "", "version": "", "time": now}
+        late = first and not db.execute(self._sql["begun"], {"session": session}).fetchall()
+        fresh = now - _MOMENT if late else now + 1
+        db.execute(self._sql["new_context"], {"session": session, "before": before, "fresh": fresh, "now": now}).fetchall()
+        db.execute(self._sql["old_prompts"], {"before": before}).fetchall()
+        db.execute(self._sql["old_briefed"], {"before": now - _BRIEFED_SECONDS}).fetchall()
+        if late:
+            db.execute(self._sql["tell"], start).fetchall()
+        return fresh
+
     def begin(self, session: str, now: int, first: bool = False) -> None:
         """A session starts over: nothing was shown to it, and it had no prompt; but for what `tell` says of the first."""
-        self.tell(session, [], now, anew=True, first=first)
-        row = {"session": session, "fresh": _fresh(now, first)}
-        self._write(lambda db: db.execute(self._sql["no_prompts"], row).fetchall(), durable=False)
+
+        def work(db: apsw.Connection) -> None:
+            fresh = self._new_context(db, session, now, first)
+            db.execute(self._sql["no_prompts"], {"session": session, "fresh": fresh, "now": now}).fetchall()
+
+        self._write(work, durable=False)
 
     def prompted(self, session: str, digest: str, now: int) -> int:
         """How many prompts a session has had with this one; 0 if this one was counted already."""
@@ -301,11 +313,6 @@ class Ledger:
                 if attempt == 2:
                     raise Trouble(f"the ledger is damaged again and again: {error}", "Check the disk") from None
         raise AssertionError("unreachable")
-
-
-def _fresh(now: int, first: bool) -> int:
-    """From when on a session's only prompt belongs to the context that begins."""
-    return now - _MOMENT if first else _NEVER
 
 
 class _File(Database):

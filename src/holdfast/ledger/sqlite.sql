@@ -185,7 +185,7 @@ SELECT id, uses FROM usage WHERE id = :id;
 DELETE FROM usage WHERE id = :id;
 
 -- name: told
-SELECT note, version FROM told WHERE session = :session;
+SELECT note, version FROM told WHERE session = :session AND note <> '';
 
 -- name: tell
 INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time)
@@ -195,9 +195,12 @@ RETURNING note;
 
 -- name: new_context
 -- (what its first prompt was told a moment ago stays, where that counts)
-DELETE FROM told WHERE time < :before OR (session = :session AND NOT EXISTS (
-  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time >= :fresh AND told.time >= :fresh
-));
+DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :fresh AND :now AND EXISTS (
+  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :fresh AND :now
+)));
+
+-- name: begun
+SELECT 1 FROM told WHERE session = :session AND note = '';
 
 -- name: old_prompts
 DELETE FROM prompts WHERE time < :before;
@@ -209,7 +212,7 @@ WHERE last <> excluded.last
 RETURNING count;
 
 -- name: no_prompts
-DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time >= :fresh);
+DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time BETWEEN :fresh AND :now);
 
 -- name: untell
 DELETE FROM told WHERE note = :id;

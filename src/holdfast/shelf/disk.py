@@ -81,7 +81,7 @@ class Folders:
             return None
         if len(self._open) >= _MOST_KEPT:
             self._open.clear()
-        self._open[parts] = made = _Kept(folder.fd, folder.name, os.path.join(self._home, *parts))
+        self._open[parts] = made = _Kept(folder, self._home, parts)
         return made
 
     def close(self) -> None:
@@ -91,13 +91,24 @@ class Folders:
 class _Kept(Folder):
     """It is closed when nobody has it any more."""
 
-    def __init__(self, fd: int, name: str, path: str) -> None:
-        super().__init__(fd, name)
-        self._path, self._mark = path, _which(os.fstat(fd))
+    def __init__(self, folder: Folder, home: str, parts: tuple[str, ...]) -> None:
+        super().__init__(folder.fd, folder.name)
+        self._path = os.path.join(home, *parts)
+        self._above = [os.path.join(home, *parts[:end]) for end in range(1, len(parts))]
+        self._mark = _which(os.fstat(folder.fd))
 
     def is_there(self) -> bool:
+        """Whether it is the folder at its path, and no link leads there."""
         try:
-            return _which(os.stat(self._path)) == self._mark
+            there = _which(os.lstat(self._path)) == self._mark
+            return there and self._is_ours() and not any(stat.S_ISLNK(os.lstat(path).st_mode) for path in self._above)
+        except OSError:
+            return False
+
+    def _is_ours(self) -> bool:
+        """Somebody may close all descriptors there are, and the next folder that is opened gets the number."""
+        try:
+            return _which(os.fstat(self.fd)) == self._mark
         except OSError:
             return False
 
@@ -105,7 +116,8 @@ class _Kept(Folder):
         pass
 
     def __del__(self) -> None:
-        os.close(self.fd)
+        if self._is_ours():
+            os.close(self.fd)
 
 
 def names(folder: Folder) -> list[str]:

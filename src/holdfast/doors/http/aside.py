@@ -41,7 +41,8 @@ class Table(Aside):
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
-        self._most, self._busy, self._calling = most, 0, False
+        self._most, self._busy = most, 0
+        self._calling: asyncio.AbstractEventLoop | None = None  # that is going to call a thread
         self._guard = threading.Lock()
         self._asked: deque[_Guest] = deque()
 
@@ -50,28 +51,33 @@ class Table(Aside):
         guest = _Guest(work, loop)
         with self._guard:
             self._asked.append(guest)
-            called = self._busy < self._most and not self._calling
-            self._calling |= called
+            called = self._busy < self._most and self._calling is not loop
+            self._calling = loop if called else self._calling
         if called:
             loop.call_soon(self._call)  # when all who come just now are here
         return await _to_its_end(guest.told)
 
     def _call(self) -> None:
-        """One more thread for who waits; where there is none to be had, they are told so."""
+        """As many more threads as it takes for who waits; where there is none to be had, nor one at work, they are told so."""
         with self._guard:
-            self._calling = False
-            if not self._asked or self._busy >= self._most:
+            self._calling = None
+            wanted = min(self._most - self._busy, -(-len(self._asked) // _MOST_TOGETHER))
+            self._busy += wanted
+        for number in range(wanted):
+            try:
+                self._threads.submit(self._serve)
+            except BaseException as error:
+                self._go_without(wanted - number, error)
                 return
-            self._busy += 1
-        try:
-            self._threads.submit(self._serve)
-        except BaseException as error:
-            with self._guard:
-                self._busy -= 1
-                left, self._asked = list(self._asked), deque()
-            for guest in left:
-                guest.failure = error
-            _tell(left)
+
+    def _go_without(self, threads: int, error: BaseException) -> None:
+        with self._guard:
+            self._busy -= threads
+            left = [] if self._busy else list(self._asked)
+            self._asked = self._asked if self._busy else deque()
+        for guest in left:
+            guest.failure = error
+        _tell(left)
 
     def _serve(self) -> None:
         """All who wait, until nobody does."""
