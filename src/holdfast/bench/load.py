@@ -17,6 +17,7 @@ from pathlib import Path
 from holdfast.bench import floors
 from holdfast.bench.options import Known, given, numbers, teller
 from holdfast.bench.pressing import Pressed, press, request
+from holdfast.errors import Trouble
 from holdfast.memory import Memory
 from holdfast.note import Record
 
@@ -133,7 +134,10 @@ def _asked(queries: list[str], mode: str) -> list[bytes]:
 def _pressed(address: tuple[str, int], path: str, bodies: list[bytes], token: str, options: Options) -> Pressed:
     asked = [request("POST", path, body, token) for body in bodies]
     press(address, cycle(asked), _CLIENTS, min(1.0, options.seconds))  # until models are open and caches warm
-    return press(address, cycle(asked), _CLIENTS, options.seconds)
+    pressed = press(address, cycle(asked), _CLIENTS, options.seconds)
+    if not pressed.answers:
+        raise Trouble(f"{path} gave no answer in {pressed.seconds:.0f} seconds", "Measure with fewer notes")
+    return pressed
 
 
 def _stores(prose: floors.Prose, token: str, round: int) -> Iterator[bytes]:
