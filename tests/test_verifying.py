@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 
 import apsw
 import pytest
@@ -149,3 +150,37 @@ def test_a_text_that_is_no_text_any_more_is_built_anew_by_whoever_meets_it(home,
         assert {fact.value for fact in memory.facts()} == {"late"}
         memory.check()
         assert memory.check() == []
+
+
+class Counting:
+    """A lock that knows how many asked for it."""
+
+    def __init__(self):
+        self.lock, self.asked = threading.Lock(), threading.Semaphore(0)
+        self.release = self.lock.release
+
+    def acquire(self, timeout):
+        self.asked.release()
+        return self.lock.acquire(timeout=timeout)
+
+
+def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, monkeypatch):
+    memory.store("The harbour opens at six.", key="harbour")
+    index, looks, gate, lock, told = memory._desk.index, [], threading.Event(), Counting(), []
+
+    def verify(*_):
+        looks.append(gate.wait(60))
+        return ""
+
+    monkeypatch.setattr(type(index), "verify", verify)
+    monkeypatch.setattr(type(index), "_looking", lock)
+    threads = [threading.Thread(target=lambda: told.append(index.spoiled())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert lock.asked.acquire(timeout=60)
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert told == [False] * 6 and looks == [True]
+    assert index.spoiled() is False and len(looks) == 2  # asked later, it looks anew

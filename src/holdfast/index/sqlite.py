@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from holdfast import sql, words
 from holdfast.facts import fold, note_key
 from holdfast.house import Database, Renewed
@@ -24,6 +26,7 @@ APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 8  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
+_LONG_LOOK = 600.0  # seconds that others wait for who looks through a large catalogue
 
 
 Lost = Renewed  # the catalogue was not usable and has been started anew; fill it and ask again
@@ -43,6 +46,9 @@ class Asked(Record):
 
 class Index(Catalogued):
     """One process's view of the catalogue."""
+
+    _looking = allocate_lock()  # held by who looks whether one is spoiled
+    _verdicts, _broken = 0, False  # how often that was found out, and what the last time
 
     def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
         self._at = home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds
@@ -321,11 +327,20 @@ class Index(Catalogued):
             return str(error)
 
     def spoiled(self) -> bool:
-        """Whether it holds what was never written; then it begins anew."""
-        broken = bool(self.verify())
-        if broken:
-            self.start_anew()
-        return broken
+        """Whether it holds what was never written; then it begins anew. Of several threads that ask one looks, which may take
+        long, and the others wait for what it finds."""
+        before = self._verdicts
+        waited = self._looking.acquire(timeout=_LONG_LOOK)
+        try:
+            if self._verdicts == before:
+                broken = bool(self.verify())
+                if broken:
+                    self.start_anew()
+                self._verdicts, self._broken = before + 1, broken
+            return self._broken
+        finally:
+            if waited:
+                self._looking.release()
 
     def passages(self, scores: dict[int, float], asked: Asked) -> list[Found]:
         """Those of these passages that the question may see; what has the lowest number comes first."""
