@@ -557,3 +557,29 @@ def test_a_catalogue_that_cannot_be_kept_answers_from_memory(memory, home, monke
     monkeypatch.setattr(house.Database, "_make", refused)
     answer = memory.recall("harbour")
     assert keys(answer) == ["h"] and answer.degraded and "memory" in answer.reason
+
+
+@pytest.mark.xdist_group("models")
+def test_a_memory_that_is_closed_while_threads_ask_answers_them_all(open_memory, monkeypatch):
+    import threading
+
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    memory, failed, asking = open_memory(), [], threading.Semaphore(0)
+    memory.store_many([{"text": f"Boat {number} lies in the harbour.", "key": f"boat-{number}"} for number in range(300)])
+    memory.embed()
+
+    def ask():
+        try:
+            for number in range(25):
+                asking.release()
+                assert memory.recall(f"where does boat {number} lie?", limit=1).hits
+        except Exception as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        asking.acquire(timeout=0.2)
+        memory.close()  # as a server does that stops
+    assert failed == []

@@ -67,6 +67,7 @@ class Seeker:
         self.embedding.begin_anew()
         if not self._lock.acquire(blocking=False):
             self._lock, self._vocabulary = RLock(), None
+            self._index.begin_anew()
         else:
             self._lock.release()
 

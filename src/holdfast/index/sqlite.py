@@ -61,6 +61,11 @@ class Index(Catalogued):
         """Which file was opened last, and how often it was closed for a fork."""
         return self._database.generation, self._database.forks
 
+    def begin_anew(self) -> None:
+        """In a child: what its parent's threads had in hand is half."""
+        if self._vectors is not None:
+            self._vectors.begin_anew()
+
     def generation(self) -> int:
         """Which file this is, counted from the first that was opened."""
         with self._database.lock:

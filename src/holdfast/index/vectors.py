@@ -8,6 +8,8 @@ changed since. numpy is imported by those who ask, not by those who only erase.
 
 from __future__ import annotations
 
+from _thread import RLock
+
 from holdfast.house import Renewed
 from holdfast.index.changing import sum_of
 from holdfast.note import Record
@@ -344,6 +346,11 @@ class Shelved:
         self._database = database
         self._sql = sql
         self._readers: dict[tuple[int, int, int], Reader] = {}
+        self._reading = RLock()  # who reads anew what changed does so before another compares
+
+    def begin_anew(self) -> None:
+        """In a child: a thread that compared just now did not come along."""
+        self._readers, self._reading = {}, RLock()
 
     def models(self) -> list[Model]:
         """Every model that has vectors here."""
@@ -404,7 +411,8 @@ class Shelved:
 
     def nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
         """The passages of these folders whose pieces point most nearly the same way."""
-        return [id for folder in folders for id in self._reader(model, folder).nearest(query, most, self._fetch(model))]
+        with self._reading:
+            return [id for folder in folders for id in self._reader(model, folder).nearest(query, most, self._fetch(model))]
 
     def of(
         self, model: Model, folders: Iterable[int], passages: NDArray[Any]
@@ -412,7 +420,8 @@ class Shelved:
         """The vectors of these passages, each with the place of its passage among them and its piece."""
         import numpy as np
 
-        parts = [self._reader(model, folder).of(passages, self._fetch(model)) for folder in folders]
+        with self._reading:
+            parts = [self._reader(model, folder).of(passages, self._fetch(model)) for folder in folders]
         if len(parts) == 1:
             return parts[0]
         owners, numbers, vectors = (np.concatenate([part[column] for part in parts]) for column in range(3))
