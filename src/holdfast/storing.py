@@ -44,11 +44,11 @@ def store_many(
     try:
         return _store_all(desk, notes, place, origin, redact)
     finally:
-        _in_the_child()
+        _resume()
 
 
-def _in_the_child() -> None:
-    """Whoever was storing many at the fork did not come along."""
+def _resume() -> None:
+    """Look for litter again, if we said not to; in a child too, where whoever was storing many did not come along."""
     if _paused:
         _paused.clear()
         gc.enable()
@@ -250,7 +250,7 @@ class _Queue:
 
 
 _paused: list[bool] = []  # while nobody looks for litter, because we said so
-os.register_at_fork(after_in_child=_in_the_child)
+os.register_at_fork(after_in_child=_resume)
 _guard = allocate_lock()
 _queues: dict[tuple[str | None, ...], _Queue] = {}
 
