@@ -27,6 +27,7 @@ MOST_LINES_OF_A_FUNCTION = 60
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
     "hooklog.py": "the log of what failed in hooks",
     "shelf/disk.py": "the truth: the one place where memory files are opened and written",
+    "shelf/batch.py": "the truth: many notes at once, flushed together",
     "shelf/folder.py": "the truth: notes, trash, archive, index.md",
     "shelf/tree.py": "the truth: the agent's own files",
     "shelf/roll.py": "the truth: what was said in sessions, appended",

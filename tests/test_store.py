@@ -738,16 +738,28 @@ def test_forgetting_and_restoring_flush_the_folders_they_change(memory, steps):
         assert steps[renamed + 1 :].count(("fsync", "folder")) >= 2
 
 
-def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeypatch):
+@pytest.mark.parametrize("count", [2, 8, 9, 20])
+def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeypatch, count):
     from holdfast.shelf import disk
 
     flush = disk.sync_all
     monkeypatch.setattr(disk, "sync_all", lambda folder: steps.append(("flush", "all")) or flush(folder))
-    memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(20)])
+    memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(count)])
     renames = [place for place, (name, what) in enumerate(steps) if name == "rename" and what.startswith("k")]
-    assert len(renames) == 20
-    assert ("flush", "all") in steps[: renames[0]] or steps[: renames[0]].count(("fsync", "file")) >= 20
+    before = steps[: renames[0]]
+    assert len(renames) == count
+    assert (before.count(("flush", "all")), before.count(("fsync", "file"))) == ((1, 0) if count > 8 else (0, count))
+    assert ("write", "file") not in before[
+        next(n for n, step in enumerate(before) if step[0] in ("flush", "fsync") and step[1] in ("all", "file")) :
+    ]
     assert ("fsync", "folder") in steps[renames[-1] :]
+
+
+def test_a_few_do_not_wait_for_what_others_write_on_the_same_disk(memory, monkeypatch):
+    from holdfast.shelf import disk
+
+    monkeypatch.setattr(disk, "sync_all", lambda folder: pytest.fail("flushed all of the file system"))
+    memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(8)])
 
 
 def test_one_scopes_lock_does_not_hold_up_another(open_memory, home):

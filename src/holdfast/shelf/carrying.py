@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from holdfast.errors import Conflict, HoldfastError, from_os
 from holdfast.shelf import disk
+from holdfast.shelf.batch import Batch
 from holdfast.shelf.roll import SUFFIX
 
 TYPE_CHECKING = False
@@ -107,11 +108,11 @@ def _put(shelf: Shelf, scope_folder: str, parts: tuple[str, ...], files: list[Br
     assert there is not None
     with there as folder:
         try:
-            with disk.Batch(folder) as batch:
+            with Batch(folder) as batch:
                 temps = [batch.write(data) for _, data, _ in files]
                 for temp, (_, _, modified) in zip(temps, files, strict=True):
                     os.utime(temp, (modified, modified), dir_fd=folder.fd, follow_symlinks=False)
-                disk.sync_all(folder)
+                batch.flush()
                 with shelf.alone(scope_folder.replace("/", "+")):
                     for temp, (name, _, _) in reversed(list(zip(temps, files, strict=True))):
                         _link(folder, temp, name)

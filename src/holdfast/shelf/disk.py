@@ -34,7 +34,7 @@ _LOST = _OVERFLOW | _IGNORED | 0x2000 | 0x400 | 0x800  # unmounted, the folder i
 _EVENT = "iIII"  # what the kernel tells of one event
 _libraries: list[Any] = []
 _MOST_KEPT = 4
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Sheet(Record):
@@ -261,7 +261,7 @@ def write_temp(folder: Folder, data: bytes, sync: bool = True) -> tuple[int, str
     """A complete temp file, held by flock: its descriptor and its name."""
     while True:
         name = f"{TEMP}{os.getpid()}-{os.urandom(6).hex()}.tmp"
-        fd = os.open(name, _CREATE, 0o600, dir_fd=folder.fd)
+        fd = os.open(name, CREATE, 0o600, dir_fd=folder.fd)
         try:
             held = _held(fd)
         except OSError:
@@ -307,12 +307,12 @@ def sweep(folder: Folder, name: str) -> bool:
     try:
         fd = os.open(holder, _READ, dir_fd=folder.fd)
     except FileNotFoundError:
-        return _unlinked(folder, name)
+        return unlinked(folder, name)
     except OSError:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return _unlinked(folder, name)
+        return unlinked(folder, name)
     except OSError:
         return False
     finally:
@@ -336,47 +336,12 @@ def is_utf8(name: str) -> bool:
     return True
 
 
-def _unlinked(folder: Folder, name: str) -> bool:
+def unlinked(folder: Folder, name: str) -> bool:
     try:
         os.unlink(name, dir_fd=folder.fd)
     except OSError:
         return False
     return True
-
-
-class Batch:
-    """Temp files of one bulk write. The names of all begin with that of the first, which is held: as long as it is there, and
-    so it is renamed last, it stands for the living writer."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-        self._names: list[str] = []
-        self._fd = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def write(self, data: bytes) -> str:
-        """One more complete temp file, not yet flushed."""
-        if not self._names:
-            self._fd, name = write_temp(self._folder, data, sync=False)
-            self._names.append(name)
-            return name
-        name = f"{self._names[0]}.{len(self._names)}"
-        fd = os.open(name, _CREATE, 0o600, dir_fd=self._folder.fd)
-        self._names.append(name)
-        try:
-            if os.write(fd, data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        finally:
-            os.close(fd)
-        return name
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for name in reversed(self._names) if kind else ():
-            _unlinked(self._folder, name)  # unless it was renamed already, or the disk is failing: a later sweep takes it
-        if self._fd >= 0:
-            os.close(self._fd)
 
 
 def sync_folder(folder: Folder) -> None:

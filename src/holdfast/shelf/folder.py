@@ -222,14 +222,16 @@ class Shelf:
 
     def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]], may: May = nothing_against) -> list[Stamp]:
         """The same for many, by file name, with one flush for all. Every one is as seen and put, or none is."""
+        from holdfast.shelf.batch import Batch
+
         for name, data, _ in notes:
             disk.must_stay_readable(data, name)
         with self._made_ready(scope.folder, "notes") as folder:
             temps: list[tuple[str, str]] = []
             try:
-                with disk.Batch(folder) as batch:
+                with Batch(folder) as batch:
                     temps = [(batch.write(data), name) for name, data, _ in notes]
-                    disk.sync_all(folder)
+                    batch.flush()
                     with self.lock(scope):
                         self._as_seen(folder, notes)
                         may()
