@@ -404,7 +404,7 @@ def test_a_ledger_that_cannot_be_read_is_an_error_and_no_empty_answer(child, rea
         ledger = Ledger(args[0], lock_seconds=1)
         answer = []
         for ask in (
-            lambda: ledger.done.exists("a", "review", "1"), lambda: ledger.agents.presented("x"), lambda: ledger.audit.list(),
+            lambda: ledger.done.exists("a", "review", "1"), lambda: ledger.agents.presented(["x"]), lambda: ledger.audit.list(),
             lambda: ledger.done.record("a", "review", "2", 1),
         ):
             try:

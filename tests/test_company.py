@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import company
 from holdfast.doors.http.aside import Aside, Table
+from holdfast.errors import Busy
 
 
 async def seated(table, gate):
@@ -75,6 +76,52 @@ def test_what_one_asked_is_known_to_those_who_came_before_it_was_asked_and_to_no
     assert at_one_table(work, work, work) == [1, 1, 1]
     assert at_one_table(work, work) == [2, 2]
     assert work() == 3
+
+
+def test_what_each_wants_to_know_is_asked_once_for_all():
+    asked = []
+
+    def ask(names):
+        asked.append(names)
+        return {name: name.upper() for name in names if name != "c"}
+
+    def work(name):
+        return company.together("letters", name, ask)
+
+    came = at_one_table(*[lambda name=name: work(name) for name in "abca"])
+
+    assert came == ["A", "B", None, "A"]
+    assert asked == [["a", "b", "c"]]
+    assert [work("a"), work("c")] == ["A", None]  # alone
+    assert asked[1:] == [["a"], ["c"]]
+
+
+def test_who_wants_to_know_more_later_asks_again_and_what_was_told_is_known():
+    asked = []
+
+    def ask(names):
+        asked.append(names)
+        return dict.fromkeys(names, len(asked))
+
+    def work(*names):
+        return [company.together("letters", name, ask) for name in names]
+
+    assert at_one_table(lambda: work("a", "b"), lambda: work("c", "a")) == [[1, 2], [1, 1]]
+    assert asked == [["a", "c"], ["b"]]
+
+
+def test_what_speaks_against_asking_is_told_to_each_and_asked_only_once():
+    asked = []
+
+    def ask(names):
+        asked.append(names)
+        raise Busy("nobody answers", "Try again")
+
+    came = at_one_table(*[lambda name=name: company.together("letters", name, ask) for name in "abc"])
+
+    assert asked == [["a", "b", "c"]]
+    assert [(type(one), one.message) for one in came] == [(Busy, "nobody answers")] * 3
+    assert len({id(one) for one in came}) == 3
 
 
 def test_what_fails_fails_for_itself():

@@ -314,7 +314,7 @@ def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how
         lambda ledger: ledger.reviews.exists("a", "o", "r", 7),
         lambda ledger: ledger.reviews.claim("a", "o", "r", 7, "holder", NOW),
         lambda ledger: ledger.repeats.begin("a", "key", "digest", NOW),
-        lambda ledger: ledger.agents.presented("id"),
+        lambda ledger: ledger.agents.presented(["id"]),
     ],
     ids=["done", "record", "review", "claim", "key", "token"],
 )

@@ -504,7 +504,7 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
 
     away = config.load(home).replace(store=f"postgresql://nobody@127.0.0.1:{free_port()}/x", lock_seconds=1)
     ledger = opened(away, 0.2)
-    for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.presented("x"), lambda: ledger.audit.list(),
+    for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.presented(["x"]), lambda: ledger.audit.list(),
                 lambda: ledger.audit.append(decision()), lambda: ledger.purges.receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()

@@ -8,10 +8,13 @@ waiting: another on the same thread may want it.
 from __future__ import annotations
 
 from _thread import _local
+from copy import copy
+
+from holdfast.errors import HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -40,6 +43,31 @@ def once(what: Hashable, ask: Callable[[], T]) -> T:
         known[what] = ask()
     answer: T = known[what]
     return answer
+
+
+def together(what: str, one: str, ask: Callable[[list[str]], Mapping[str, T]]) -> T | None:
+    """What `ask` knows of this one: asked once, of all that anybody of the company wants to know. What speaks against
+    asking is told to each of them."""
+    known = _here.known
+    if known is None:
+        return ask([one]).get(one)
+    wanted, answers = known.setdefault(("together", what), ({}, {}))
+    if one not in answers:
+        wanted[one] = None
+    wait()
+    if wanted:
+        names = [*wanted]
+        wanted.clear()
+        try:
+            found = ask(names)
+            answers.update({name: found.get(name) for name in names})
+        except HoldfastError as error:
+            answers.update(dict.fromkeys(names, error))
+    answer = answers[one]
+    if isinstance(answer, HoldfastError):
+        raise copy(answer)
+    told: T | None = answer
+    return told
 
 
 def begin(give_way: Callable[[], object]) -> None:

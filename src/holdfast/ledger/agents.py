@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from json import dumps
+
 from holdfast import sql
 from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.ledger.part import Part
@@ -90,10 +92,9 @@ class Agents(Part):
             raise unknown(name)
         return _agent(rows[0], [Token(*fields) for _, *fields in self._rows("tokens", agent=name)])
 
-    def presented(self, id: str) -> Presented | None:
-        """The token of that public part; asked anew every time, so that a revocation counts at once."""
-        rows = self._rows("token", id=id)
-        return Presented(*rows[0]) if rows else None
+    def presented(self, ids: List[str]) -> dict[str, Presented]:
+        """The tokens of these public parts; asked anew every time, so that a revocation counts at once."""
+        return {id: Presented(*kept) for id, *kept in self._rows("token", ids=dumps(ids))}
 
     def add(self, name: str, role: str, token: Minted, now: int, expires: int | None, told: Decision) -> None:
         """A new agent, or one that had been revoked."""

@@ -7,8 +7,8 @@ SELECT name, role, tenant, created FROM agents WHERE :name IS NULL OR name = :na
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent IS NULL OR agent = :agent ORDER BY number;
 
 -- name: token
-SELECT tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant
-FROM tokens JOIN agents ON agents.name = tokens.agent WHERE tokens.id = :id;
+SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant
+FROM tokens JOIN agents ON agents.name = tokens.agent WHERE tokens.id IN (SELECT value FROM json_each(:ids));
 
 -- name: spelled_otherwise
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;

@@ -92,10 +92,9 @@ class Agents(_OnPostgres, agents.Agents):
     _name = "agents"
     _register: Any = None
 
-    def presented(self, id: str) -> Presented | None:
+    def presented(self, ids: list[str]) -> dict[str, Presented]:
         self._register = self._register or self._file.for_nobody()
-        rows = self._register.rows(f"{self._name}.token", **plain({"id": id}))
-        return Presented(*rows[0]) if rows else None
+        return {id: Presented(*kept) for id, *kept in self._register.rows(f"{self._name}.token", ids=ids)}
 
     def add_first(self, name: str, role: str, token: Minted, now: int, told: Decision) -> bool:
         try:

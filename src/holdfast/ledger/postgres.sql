@@ -141,7 +141,7 @@ SELECT name, role, tenant, created FROM agents WHERE :name::text IS NULL OR name
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent::text IS NULL OR agent = :agent ORDER BY number;
 
 -- name: agents.token
-SELECT digest, expires, revoked, agent, role, tenant FROM presented(:id);
+SELECT shown.id, digest, expires, revoked, agent, role, tenant FROM unnest(:ids::text[]) AS shown (id), presented(shown.id);
 
 -- A row that is written again: what it says is then as durable as this transaction.
 -- name: agents.stands

@@ -39,6 +39,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
 _ONCE = "Leave it out of the query and the body"
 _AT_THE_DOOR, _WRITING = 1, 2  # threads that look who asks, and that store what can be stored together
+_FAR_OFF = 2  # that look who asks over a network, where an answer takes its time
 _MORE_THREADS = 16  # to find out who asks, while all who may be answered are
 
 
@@ -55,7 +56,7 @@ class App:
         self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
         self._logs = logs or Logs(None)
         self._aside = Aside(settings.serve_at_once + _MORE_THREADS)
-        self._at_the_door = self._aside if settings.store else table(_AT_THE_DOOR, self._aside)
+        self._at_the_door = table(_FAR_OFF if settings.store else _AT_THE_DOOR, self._aside)
         self._writing = table(_WRITING, self._aside)
         self._mcp = mcp.Mounted(gateway, hosts, origins, self._logs)
         self._life = AsyncExitStack()
