@@ -37,15 +37,16 @@ class Prose:
 
 
 class BareWriter:
-    """temp, fsync, rename, fsync of the folder, and a row in a write-ahead log."""
+    """temp, fsync, rename, fsync of the folder, and a row in a write-ahead log as SQLite comes: with a flush of its own. Or
+    without, as our index is, which can be made anew: the lighter of the two."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, light: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._temp = f".temp-{os.getpid()}"
         self._db = apsw.Connection(str(folder.parent / "bare.db"))
         self._db.set_busy_timeout(60_000)
-        self._db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL").fetchall()
+        self._db.execute(f"PRAGMA journal_mode=WAL; PRAGMA synchronous={'NORMAL' if light else 'FULL'}").fetchall()
         self._db.execute("CREATE TABLE IF NOT EXISTS note (name TEXT, text TEXT)")
 
     def write(self, name: str, text: str) -> None:

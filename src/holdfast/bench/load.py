@@ -89,7 +89,7 @@ def _at(base: Path, notes: int, options: Options, say: Callable[[str], None]) ->
     with _bare(str(home)) as address:
         hello = _pressed(address, "/hello", [json.dumps({"query": queries[0], "mode": "keyword"}).encode()], "", options)
         bare = {mode: _pressed(address, "/recall", _asked(queries, mode), "", options) for mode in ("keyword", "hybrid")}
-    under, durable = _written(base / f"bare-{notes}", prose, options)
+    bare_writes = _written(base / f"bare-{notes}", prose, options)
     measured = []
     for workers in options.workers:
         say(f"pressing on {workers} {'process' if workers == 1 else 'processes'} at {notes:,} notes")
@@ -100,7 +100,7 @@ def _at(base: Path, notes: int, options: Options, say: Callable[[str], None]) ->
                 idle = "an endpoint that does nothing"
                 measured.append(_load(f"recall, {mode}", notes, workers, found, idle, hello.per_second, 0))
             stored = press(address, _stores(prose, token, workers), _CLIENTS, options.seconds)
-            measured.append(_load("store", notes, workers, stored, under, durable, 0.5))
+            measured += [_load("store", notes, workers, stored, *floor) for floor in bare_writes]
     return measured
 
 
@@ -109,13 +109,18 @@ def _on(store: str, notes: int) -> str:
     return f'[store]\nurl = {json.dumps(store)}\ntenant = "load-{os.getpid()}-{notes}"\n' if store else ""
 
 
-def _written(folder: Path, prose: floors.Prose, options: Options) -> tuple[str, float]:
-    """What a store is measured against, and how many of those there are in a second."""
+def _written(folder: Path, prose: floors.Prose, options: Options) -> list[tuple[str, float, float]]:
+    """What a store is measured against, how many of those there are in a second, and the share of them that is aimed at."""
     if not options.store:
-        return "bare durable writes of 16 processes into one folder", _durable(folder, prose, options.seconds)
+        durable, light = (_durable(folder / str(light), prose, options.seconds, light) for light in (False, True))
+        return [
+            ("bare durable writes of 16 processes into one folder", durable, 0.5),
+            ("the same, their rows not flushed", light, 0),
+        ]
     from holdfast.bench import rows
 
-    return "bare transactions of 16 processes", rows.per_second(options.store, _CLIENTS, prose.text(), options.seconds)
+    done = rows.per_second(options.store, _CLIENTS, prose.text(), options.seconds)
+    return [("bare transactions of 16 processes", done, 0.5)]
 
 
 def _load(what: str, notes: int, workers: int, found: Pressed, floor: str, per_second: float, least: float) -> Load:
@@ -177,17 +182,17 @@ def _started(command: list[str], home: str) -> Iterator[subprocess.Popen[bytes]]
         process.communicate()
 
 
-def _durable(folder: Path, prose: floors.Prose, seconds: float) -> float:
+def _durable(folder: Path, prose: floors.Prose, seconds: float, light: bool) -> float:
     """Bare durable writes in a second, by so many processes as there are clients, all to one place as notes of a home are."""
     text, context = prose.text(), get_context("fork")
-    floors.BareWriter(folder / "notes").close()
+    floors.BareWriter(folder / "notes", light).close()
     with context.Pool(_CLIENTS) as crowd:
-        counts = crowd.starmap(_write, [(folder, text, seconds)] * _CLIENTS, chunksize=1)
+        counts = crowd.starmap(_write, [(folder, text, seconds, light)] * _CLIENTS, chunksize=1)
     return sum(counts) / seconds
 
 
-def _write(folder: Path, text: str, seconds: float) -> int:
-    bare, done, end = floors.BareWriter(folder / "notes"), 0, time.monotonic() + seconds
+def _write(folder: Path, text: str, seconds: float, light: bool) -> int:
+    bare, done, end = floors.BareWriter(folder / "notes", light), 0, time.monotonic() + seconds
     while time.monotonic() < end:
         bare.write(f"{os.getpid()}-{done}.md", text)
         done += 1
