@@ -130,3 +130,18 @@ print(desk.ask(question), bool(desk.index.in_memory))
 
 def test_what_is_read_from_two_catalogues_is_asked_again(tmp_path):
     assert run(_BEGIN + _SWAPPED_WHILE_ASKED, tmp_path) == ["2", "False"]
+
+
+_FORKED_WHILE_LOOKED_THROUGH = """
+index = memory._desk.index
+with type(index)._looking:  # as by another thread
+    child = os.fork()
+    if child == 0:
+        faulthandler.dump_traceback_later(60, exit=True)
+        os._exit(int(index.spoiled()))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_does_not_wait_for_who_looks_through_a_catalogue_in_its_parent(tmp_path):
+    assert run(_BEGIN + _FORKED_WHILE_LOOKED_THROUGH, tmp_path) == ["0"]

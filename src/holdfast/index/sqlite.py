@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from _thread import allocate_lock
 
 from holdfast import sql, words
@@ -485,3 +486,11 @@ def by_words(found: list[Found], explain: bool, reason: str = "") -> Sought:
     """What a search by words alone found; that they are in it, and how telling they are, is all its order goes by."""
     why = {one.passage: {"bm25": [round(one.score, 3)] * 2} for one in found} if explain else {}
     return Sought(found, "keyword", reason, why)
+
+
+def _in_the_child() -> None:
+    """Whoever looked through a catalogue did not come along."""
+    Index._looking = allocate_lock()
+
+
+os.register_at_fork(after_in_child=_in_the_child)
