@@ -86,7 +86,7 @@ def test_what_each_wants_to_know_is_asked_once_for_all():
         return {name: name.upper() for name in names if name != "c"}
 
     def work(name):
-        return company.together("letters", name, ask)
+        return company.of_all("letters", name, ask)
 
     came = at_one_table(*[lambda name=name: work(name) for name in "abca"])
 
@@ -104,7 +104,7 @@ def test_who_wants_to_know_more_later_asks_again_and_what_was_told_is_known():
         return dict.fromkeys(names, len(asked))
 
     def work(*names):
-        return [company.together("letters", name, ask) for name in names]
+        return [company.of_all("letters", name, ask) for name in names]
 
     assert at_one_table(lambda: work("a", "b"), lambda: work("c", "a")) == [[1, 2], [1, 1]]
     assert asked == [["a", "c"], ["b"]]
@@ -117,11 +117,33 @@ def test_what_speaks_against_asking_is_told_to_each_and_asked_only_once():
         asked.append(names)
         raise Busy("nobody answers", "Try again")
 
-    came = at_one_table(*[lambda name=name: company.together("letters", name, ask) for name in "abc"])
+    came = at_one_table(*[lambda name=name: company.of_all("letters", name, ask) for name in "abc"])
 
     assert asked == [["a", "b", "c"]]
     assert [(type(one), one.message) for one in came] == [(Busy, "nobody answers")] * 3
     assert len({id(one) for one in came}) == 3
+
+
+def test_what_nobody_foresaw_is_told_to_who_asked_and_the_next_asks_again():
+    asked = []
+
+    def ask(names):
+        asked.append(names)
+        if len(asked) == 1:
+            raise ZeroDivisionError("nobody foresaw this")
+        return dict.fromkeys(names, "answer")
+
+    first, *others = at_one_table(*[lambda name=name: company.of_all("letters", name, ask) for name in "abc"])
+
+    assert isinstance(first, ZeroDivisionError) and others == ["answer", "answer"]
+    assert asked == [["a", "b", "c"]] * 2
+
+
+def test_what_is_asked_of_one_place_is_not_answered_by_another():
+    def work(place):
+        return company.of_all(("tokens", place), "same", lambda names: dict.fromkeys(names, place))
+
+    assert at_one_table(lambda: work("here"), lambda: work("there")) == ["here", "there"]
 
 
 def test_what_fails_fails_for_itself():

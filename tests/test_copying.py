@@ -18,6 +18,7 @@ from holdfast.ledger.verify import verify
 from holdfast.note import Progress
 from holdfast.porter import Porter
 from holdfast.postgres.pool import hang_up
+from holdfast.shelf import disk
 from mcp_raw import HOLDFAST
 
 WORDS = "zanzibarqvx7 is the word that must be gone for good"
@@ -116,6 +117,20 @@ def test_there_and_back_is_byte_identical(full, between, tmp_path, settings):
     assert (there.documents, there.documents_copied) == (back.documents, back.documents_copied) == (documents(full),) * 2
     assert (there.transcripts, there.lines_copied, there.lines) == (2, 43, 43)
     assert there.verified == there.documents + there.transcripts + there.records + there.audit_rows
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_what_is_brought_is_flushed_before_it_stands_in_its_place(tmp_path, settings, monkeypatch, count):
+    with Memory(tmp_path / "some", project="demo", cwd=tmp_path) as memory:
+        memory.store_many([{"text": f"note number {n}", "key": f"n{n}"} for n in range(count)])
+    steps, fsync, sync_all, link = [], os.fsync, disk.sync_all, os.link
+    monkeypatch.setattr(os, "fsync", lambda fd: steps.append("flush") or fsync(fd))
+    monkeypatch.setattr(disk, "sync_all", lambda folder: steps.append("flush all") or sync_all(folder))
+    monkeypatch.setattr(os, "link", lambda *given, **named: steps.append("link") or link(*given, **named))
+    copying.copy(str(tmp_path / "some"), str(tmp_path / "there"), settings)
+    before = steps[: steps.index("link")]
+    assert "flush all" in before if count > 4 else before[-count:] == ["flush"] * count
+    assert steps.count("link") == count and steps[steps.index("link") + count] == "flush"
 
 
 def test_every_kind_of_record_is_in_the_test(full):

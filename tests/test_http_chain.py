@@ -20,6 +20,7 @@ from holdfast.doors.http.problem import Problem
 from holdfast.doors.http.reading import must_be_small
 from holdfast.doors.http.table import ROUTES
 from holdfast.errors import TooLarge, TooMany
+from holdfast.ledger.audit import Audit
 from http_gateway import served
 
 HOSTS = [  # what a page that was rebound to us, a proxy gone wrong or a curious hand may say
@@ -473,6 +474,29 @@ def test_a_ledger_that_cannot_be_read_makes_it_unready(home):
     assert asked(App(gateway), ready, []) == (503, 0)
     assert asked(App(gateway), ROUTES[0], [(b"authorization", b"Bearer hf_aaaaaaaa_" + b"a" * 43)])[0] == 500
     gateway.close()
+
+
+def test_a_refusal_that_is_being_written_down_keeps_nobody_at_the_door(gateway, monkeypatch):
+    append, begun, gate, said = Audit.append, threading.Event(), threading.Event(), []
+
+    def slow(self, decision, durable=False):
+        if decision.outcome == "denied":
+            begun.set()
+            gate.wait(60)
+        append(self, decision, durable)
+
+    monkeypatch.setattr(Audit, "append", slow)
+    secretary = gateway.agent("secretary", "secretary")
+    pair = {"key": "harbour", "value": "words"}
+    refused = threading.Thread(target=lambda: said.append(secretary.post("/gateway/memory", pair)))
+    refused.start()
+    try:
+        assert begun.wait(60)
+        assert gateway.agent("reviewer").post("/gateway/memory", pair).status == 200 and not said
+    finally:
+        gate.set()
+        refused.join()
+    assert said[0].status == 403
 
 
 def test_what_nobody_foresaw_is_a_problem_too_and_says_nothing_of_what_was_asked(home, monkeypatch):

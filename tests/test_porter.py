@@ -99,6 +99,17 @@ def test_the_token_alone_says_who_calls(porter):
 
 
 @pytest.mark.promise("A1")
+def test_many_tokens_are_looked_up_with_one_question_each_for_itself(porter):
+    one, other = porter.add("one", "operator")[1], porter.add("other", "secretary")[1]
+    porter.revoke("other")
+    found = porter.ledger.agents.presented([one[3:11], other[3:11], "unknown0", one[3:11], "'; --", "%"])
+    assert {id: (kept.agent, kept.revoked is None) for id, kept in found.items()} == {
+        one[3:11]: ("one", True), other[3:11]: ("other", False),
+    }  # fmt: skip
+    assert porter.ledger.agents.presented([]) == {}
+
+
+@pytest.mark.promise("A1")
 def test_a_token_is_shown_once_and_stands_nowhere_in_the_home(porter, home):
     tokens = [porter.add("reviewer", "operator")[1], porter.rotate("reviewer")[1], porter.first_token() or ""]
     porter.close()

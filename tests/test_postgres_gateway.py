@@ -416,6 +416,15 @@ def until(asked, seconds=60):
     return answer
 
 
+def test_where_no_token_can_be_looked_up_it_is_not_ready(home, postgres_url):
+    with on_store(home, postgres_url, lock={"seconds": 1}) as one, psycopg.connect(postgres_url) as other:
+        assert one.anybody.get("/readyz").status == 200
+        other.execute("LOCK TABLE holdfast.tokens IN ACCESS EXCLUSIVE MODE")
+        until(lambda: one.anybody.get("/readyz").status == 503)
+        other.rollback()
+        until(lambda: one.anybody.get("/readyz").status == 200)
+
+
 @pytest.mark.promise("A3")
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize("mode", ["best-effort", "strict"])

@@ -338,6 +338,10 @@ def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, setti
     for one in (red, blue):  # whichever replica is asked
         assert (one.identify(mine).tenant, one.identify(mine).role) == ("red", "operator")
         assert (one.identify(theirs).tenant, one.identify(theirs).role) == ("blue", "secretary")
+        found = one.ledger.agents.presented([mine[3:11], "unknown0", theirs[3:11], mine[3:11]])  # with one question
+        assert {id: (kept.tenant, kept.role) for id, kept in found.items()} == {
+            mine[3:11]: ("red", "operator"), theirs[3:11]: ("blue", "secretary"),
+        }  # fmt: skip
     assert [agent.role for agent in red.agents()] == ["operator"]
     assert red.of(red.identify(theirs)).agents() == blue.agents()
     red.of(red.identify(theirs)).revoke("reviewer")

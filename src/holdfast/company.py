@@ -1,7 +1,7 @@
 """Company: what several do on one thread at once is done once for all of them.
 
-A thread that works on one thing at a time has no company: `wait` returns at once, and `once` asks. One that goes from one
-to the next of several (the gateway's) says how the one that waits gives way to the others. Nobody may hold a lock while
+A thread that works on one thing at a time has no company: `wait` returns at once, `once` and `of_all` ask. One that goes from
+one to the next of several (the gateway's) says how the one that waits gives way to the others. Nobody may hold a lock while
 waiting: another on the same thread may want it.
 """
 
@@ -45,27 +45,27 @@ def once(what: Hashable, ask: Callable[[], T]) -> T:
     return answer
 
 
-def together(what: str, one: str, ask: Callable[[list[str]], Mapping[str, T]]) -> T | None:
+def of_all(what: Hashable, one: str, ask: Callable[[list[str]], Mapping[str, T]]) -> T | None:
     """What `ask` knows of this one: asked once, of all that anybody of the company wants to know. What speaks against
     asking is told to each of them."""
     known = _here.known
     if known is None:
         return ask([one]).get(one)
-    wanted, answers = known.setdefault(("together", what), ({}, {}))
+    wanted, answers = known.setdefault(("of all", what), ({}, {}))
     if one not in answers:
         wanted[one] = None
     wait()
     if wanted:
         names = [*wanted]
-        wanted.clear()
         try:
             found = ask(names)
             answers.update({name: found.get(name) for name in names})
         except HoldfastError as error:
             answers.update(dict.fromkeys(names, error))
+        wanted.clear()  # not before: what is no error of ours is told to who asked, and the next asks again
     answer = answers[one]
     if isinstance(answer, HoldfastError):
-        raise copy(answer)
+        raise copy(answer).with_traceback(answer.__traceback__) from answer.__cause__
     told: T | None = answer
     return told
 

@@ -112,7 +112,8 @@ def _on(store: str, notes: int) -> str:
 def _written(folder: Path, prose: floors.Prose, options: Options) -> list[tuple[str, float, float]]:
     """What a store is measured against, how many of those there are in a second, and the share of them that is aimed at."""
     if not options.store:
-        durable, light = (_durable(folder / str(light), prose, options.seconds, light) for light in (False, True))
+        durable = _durable(folder / "flushed", prose, options.seconds)
+        light = _durable(folder / "light", prose, options.seconds, light=True)
         return [
             ("bare durable writes of 16 processes into one folder", durable, 0.5),
             ("the same, their rows not flushed", light, 0),
@@ -182,7 +183,7 @@ def _started(command: list[str], home: str) -> Iterator[subprocess.Popen[bytes]]
         process.communicate()
 
 
-def _durable(folder: Path, prose: floors.Prose, seconds: float, light: bool) -> float:
+def _durable(folder: Path, prose: floors.Prose, seconds: float, light: bool = False) -> float:
     """Bare durable writes in a second, by so many processes as there are clients, all to one place as notes of a home are."""
     text, context = prose.text(), get_context("fork")
     floors.BareWriter(folder / "notes", light).close()

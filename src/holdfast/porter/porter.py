@@ -98,7 +98,8 @@ class Porter:
     def identify(self, token: str) -> Caller:
         """Whose token it is, as the ledger says now: nothing is remembered, so a revocation counts at once."""
         id = tokens.id_of(token)
-        kept = company.together("token", id, self.ledger.agents.presented)
+        where = ("tokens", self.config.home, self.config.store)
+        kept = company.of_all(where, id, self.ledger.agents.presented)
         if not tokens.matches(token, kept.digest if kept else bytes(32)) or kept is None:
             raise tokens.invalid("this token is not valid")
         if kept.revoked is not None:

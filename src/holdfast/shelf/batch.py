@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-_FEW = 8  # files that are flushed one by one
+_FEW = 4  # files that are flushed one by one
 
 
 class Batch:

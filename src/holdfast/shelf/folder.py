@@ -221,7 +221,7 @@ class Shelf:
         return written
 
     def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]], may: May = nothing_against) -> list[Stamp]:
-        """The same for many, by file name, with one flush for all. Every one is as seen and put, or none is."""
+        """The same for many, by file name, flushed together. Every one is as seen and put, or none is."""
         from holdfast.shelf.batch import Batch
 
         for name, data, _ in notes:

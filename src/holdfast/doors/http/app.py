@@ -39,7 +39,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
 _ONCE = "Leave it out of the query and the body"
 _AT_THE_DOOR, _WRITING = 1, 2  # threads that look who asks, and that store what can be stored together
-_FAR_OFF = 2  # that look who asks over a network, where an answer takes its time
+_FAR_OFF = 8  # that look who asks over a network, where an answer may take its time
 _MORE_THREADS = 16  # to find out who asks, while all who may be answered are
 
 
@@ -107,7 +107,9 @@ class App:
                 reply = await self._aside(lambda: self._worked_on(found, request, self._let_in(request, held), b""))
                 await self._reply(found.route, reply, answering)
                 return
-            caller = await self._at_the_door(lambda: self._let_read(found, request, held))
+            caller, may = await self._at_the_door(lambda: self._let_read(found, request, held))
+            if not may:
+                await self._aside(lambda: self._refuse(found, request, caller))
             await self._read_on(found, request, caller, receive, answering)
 
     def _let_in(self, request: Request, held: ExitStack) -> Caller:
@@ -118,15 +120,16 @@ class App:
         held.enter_context(self.crowd.enter(caller.token))
         return caller
 
-    def _let_read(self, found: Found, request: Request, held: ExitStack) -> Caller:
-        """The same, and nothing is read for a role that may not do this, whatever the body would say."""
-        caller = self._let_in(request, held)
+    def _let_read(self, found: Found, request: Request, held: ExitStack) -> tuple[Caller, bool]:
+        """The same, and whether its role may do this at all, whatever the body would say."""
+        caller, route = self._let_in(request, held), found.route
+        return caller, route is None or not why_not(self.gateway.porter.role(caller.role), route.action, None)
+
+    def _refuse(self, found: Found, request: Request, caller: Caller) -> None:
+        """Not at the door, where others wait: that it was refused is written down."""
         if (route := found.route) is not None:
-            porter = self.gateway.porter
-            if why_not(porter.role(caller.role), route.action, None):
-                scope, about = _scope_of_head(found, request), _about(route, found.places)
-                porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
-        return caller
+            scope, about = _scope_of_head(found, request), _about(route, found.places)
+            self.gateway.porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
 
     async def _read_on(
         self, found: Found, request: Request, caller: Caller, receive: Receive, answering: _Answering

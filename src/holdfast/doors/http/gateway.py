@@ -114,7 +114,7 @@ class Gateway:
     def check(self) -> None:
         """Raise if nobody could be let in now; looked at once a second at most, since everybody may ask."""
         if time.monotonic() - self._checked > 1:
-            self._glance.of(self.config().tenant).agents.presented([])
+            self._glance.of(self.config().tenant).agents.presented([""])
             self._checked = time.monotonic()
 
     def close(self) -> None:
