@@ -1014,3 +1014,18 @@ def test_a_name_that_is_not_utf8_breaks_nothing_and_is_reported(filled, home, op
     assert len(memory.recall("harbour")) >= 3
     assert any("caf" in problem.message for problem in memory.check())
     assert os.path.exists(path)
+
+
+@pytest.mark.parametrize("name", ["index.db", "index.db-shm"])
+@pytest.mark.parametrize("left", [0, 4096])
+def test_an_index_that_somebody_cuts_short_while_it_is_open_is_mended(child, home, name, left):
+    code = """
+        memory = Memory(args[0], project="demo")
+        memory.store_many([{"text": f"words number {n} of the harbour " * 20, "key": f"k{n}"} for n in range(300)])
+        memory._desk.index._database.scrub()
+        memory.recall("harbour", mode="keyword")
+        os.truncate(os.path.join(args[0], args[1]), int(args[2]))
+        found = memory.recall("number 17", mode="keyword").hits
+        answer = [len(found), memory.store("new", key="new").action, len(memory.list())]
+    """
+    assert child(code, home, name, left) == [10, "created", 301]

@@ -934,3 +934,10 @@ def test_a_child_that_is_forked_during_an_import_looks_for_litter_again(tmp_path
     words = [sys.executable, "-c", _FORKS_WHILE_STORING, str(tmp_path / "home")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("[0] True\n", "")
+
+
+@pytest.mark.parametrize("notes", [["text"], [None], [{"text": "good"}, 7], {"text": "x"}, "text", b"text", None, 7])
+def test_what_is_no_list_of_mappings_is_refused_and_nothing_is_kept(memory, notes):
+    with pytest.raises(UsageError, match="mapping"):
+        memory.store_many(notes)
+    assert memory.list() == []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
 
-_ASKED, _MOST_FORKS = 3, 50  # times of a catalogue that others keep deleting; forks during one question
+_ASKED, _MOST_CLOSED = 3, 50  # times of a catalogue that others keep deleting; and closed by us during one question
 _ATTEMPTS = 1000  # at notes that others keep changing
 _NONSENSE = (TypeError, ValueError, LookupError, AttributeError)  # what a spoiled row may lead to
 
@@ -347,13 +347,13 @@ class Desk:
         return "the index is damaged again and again"
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. A fork only closes it."""
+        """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. Who forks only lets go."""
         begun, left = self.index.seen[1], _ASKED
-        while left and self.index.seen[1] < begun + _MOST_FORKS:
+        while left and self.index.seen[1] < begun + _MOST_CLOSED:
             seen = self.index.seen
             try:
-                answer = self.sync.asked(question)
-                if not self.sync.changed_meanwhile() and not self.sync.behind():
+                which, answer = self.index.generation(), self.sync.asked(question)
+                if not self.sync.changed_meanwhile() and not self.sync.behind() and which == self.index.seen[0]:
                     return answer
             except (Lost, *_NONSENSE) as error:
                 if not isinstance(error, Lost) and seen == self.index.seen and not self.index.spoiled():

@@ -203,10 +203,11 @@ class Database:
         self._seconds = seconds
         self._db: apsw.Connection | None = None
         self._files: tuple[int, int, int] | None = (0, 0, 0)  # None: in memory whatever the home says
+        self._bytes = (0, 0)
         self.lock = RLock()
         self.reason = ""  # why it cannot be written, when it cannot
         self.generation = 0  # another number, another file: what was asked of the one before must be asked again
-        self.forks = 0  # that it was closed for
+        self.let_go = 0  # how often it was closed for a fork, or by who was done with it
         databases.add(ref(self, databases.discard))
 
     # --- running statements --------------------------------------------------------------------------------------
@@ -238,7 +239,7 @@ class Database:
     def scrub(self, seconds: float | None = None) -> None:
         """Leave nothing of deleted rows in the write-ahead log; wait so long for readers of old pages."""
         with self.lock:
-            if not _files(self._path)[0]:
+            if not _look(self._path)[0]:
                 return
             try:
                 db = self.opened()
@@ -275,28 +276,29 @@ class Database:
         if self._db is not None:
             if self._files is None:
                 return self._db
-            files = _files(self._path)
+            files, sizes = _files(self._path)
             same = files == self._files and (files[0] or not exists(self._home))
-            if same and not (self.reason and self._mended()):
+            whole, self._bytes = sizes[0] >= self._bytes[0] and sizes[1] >= self._bytes[1], sizes
+            if same and whole and not (self.reason and self._mended()):
                 return self._db
             self.close()
         self.reason = ""
         self.generation += 1
         try:
             if exists(self._home):
-                self._keep(_inode(self._path), self._connect() or self._make())
+                self._keep(_look(self._path)[0], self._connect() or self._make())
             else:  # a file that another process makes from now on is not the one we have open
                 self._db, self._files = self._in_memory(), (0, 0, 0)
         except (DiskTrouble, Damaged) as error:
             self.reason = error.message
-            self._keep(_inode(self._path), self._frozen() or self._in_memory())
+            self._keep(_look(self._path)[0], self._frozen() or self._in_memory())
         assert self._db is not None
         return self._db
 
     def _keep(self, before: int, db: apsw.Connection) -> None:
         """Remember which file this is: the one seen before connecting, so that one put there meanwhile is noticed."""
         self._db = db
-        main, log, shared = _files(self._path)
+        (main, log, shared), self._bytes = _files(self._path)
         self._files = before or main, log, shared
 
     def _mended(self) -> bool:
@@ -326,7 +328,7 @@ class Database:
             failed = self._files[0] if self._files else 0
             self.close()
             with Lock(self._home, os.path.basename(self._path), self._seconds):
-                if failed in (0, _files(self._path)[0]):
+                if failed in (0, _look(self._path)[0]):
                     self.take_away(self._path)
 
     def take_away(self, path: str) -> None:
@@ -481,19 +483,16 @@ class Transaction:
             self._database.close()
 
 
-def _files(path: str) -> tuple[int, int, int]:
-    """The inodes of a database, its log and its shared memory: if one was deleted, all of it must be opened anew."""
-    return _inode(path), _inode(path + "-wal"), _inode(path + "-shm")
+def _files(path: str) -> tuple[tuple[int, int, int], tuple[int, int]]:
+    """The inodes of a database, its log and its shared memory: if one was deleted, all of it must be opened anew. And the
+    bytes of the two that are read as memory: if they are fewer, somebody wrote over one, and to read what is gone is death."""
+    main, log, shared = _look(path), _look(path + "-wal"), _look(path + "-shm")
+    return (main[0], log[0], shared[0]), (main[1], shared[1])
 
 
-def _inode(path: str) -> int:
+def _look(path: str) -> tuple[int, int]:
     try:
-        return os.lstat(path).st_ino
+        found = os.lstat(path)
+        return found.st_ino, found.st_size
     except OSError:
-        return 0
-
-
-def in_use(path: str) -> bool:
-    """Whether anybody in this process has this database open."""
-    real = os.path.realpath(path)
-    return any(one._path == real and one._db is not None for reference in list(databases) if (one := reference()))
+        return 0, 0

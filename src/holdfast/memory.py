@@ -95,8 +95,8 @@ class Memory(Provenance):
     def store_many(
         self, notes: Iterable[Mapping[str, Any]], *, scope: str = "project", origin: str | None = None, redact: bool = False
     ) -> List[Stored]:
-        """Keep many at once, with one flush for all: every one is kept, or none and the error names the bad one.
-        Each is a mapping with `text` and, if you like, the other words that `store` takes."""
+        """Keep many at once, flushed together: every one is kept, or none and the error names the bad one. Interrupted on the
+        way, some may be: call it again. Each is a mapping with `text` and, if you like, the other words that `store` takes."""
         from holdfast import storing
 
         self._desk.must_be_enabled()

@@ -84,11 +84,17 @@ databases: set[ref[Any]] = set()  # of `house`, each with a lock and a way to be
 _held: list[Any] = []
 
 
+def in_use(path: str) -> bool:
+    """Whether anybody in this process has this database open."""
+    real = os.path.realpath(path)
+    return any(one._path == real and one._db is not None for reference in list(databases) if (one := reference()))
+
+
 def _before_fork() -> None:
     for database in [one for reference in list(databases) if (one := reference())]:
         database.lock.acquire()
         database.close()
-        database.forks += 1
+        database.let_go += 1
         _held.append(database)
 
 

@@ -30,6 +30,7 @@ _ABREAST = 2  # batches of one scope
 _FIELDS = dict.fromkeys(
     ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 )
+_SUCH = 'Such as [{"text": "..."}]'
 _EXPORTED = ("scope", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
 
 
@@ -68,6 +69,8 @@ def _store_all(
 
 def gated(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, redact: bool) -> list[Draft]:
     """Each of them, once all are through the gate."""
+    if hasattr(notes, "keys") or not hasattr(notes, "__iter__"):
+        raise UsageError(f"notes are a list of mappings, not {type(notes).__name__}", _SUCH)
     drafts: dict[str, Draft] = {}
     given: list[Draft] = []
     for number, note in enumerate(notes, 1):
@@ -81,6 +84,8 @@ def gated(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, re
 def _draft(desk: Desk, note: Mapping[str, Any], number: int, origin: str | None, redact: bool) -> Draft:
     """One of many through the gate; an error names which."""
     try:
+        if not hasattr(note, "keys"):
+            raise UsageError(f"a note is a mapping, not {type(note).__name__}", _SUCH)
         if not note.keys() <= _FIELDS.keys() or "text" not in note:
             note = {name: value for name, value in note.items() if name not in _EXPORTED}
             unknown = [name for name in note if name not in _FIELDS]

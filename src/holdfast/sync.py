@@ -111,7 +111,6 @@ class Sync:
         generation = self._index.generation()
         if self._generation != generation:
             self.reset()
-            self._generation = generation
         self._listen()
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
         known = self._index.known(scopes)
@@ -122,6 +121,7 @@ class Sync:
             if scope in self._changed or known.get((scope, "notes"), _UNKNOWN)[2]:
                 self._changed.discard(scope)
                 self.listing(Scope.of_folder(scope), small=_MIDDLE)
+        self._generation = generation  # not before: until then another thread would take half of it for all
         return reason
 
     def ready(self, scope: str) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast import house
 from holdfast.errors import from_os
 from holdfast.leaf import opened, versions_of
 from holdfast.shelf import disk
-from holdfast.sql import pieces_of
+from holdfast.sql import in_use, pieces_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def _pieces(home: str, path: str) -> Iterator[bytes]:
     """A file's bytes. A database that somebody in this process may have open is read through SQLite: to close another
     descriptor of it would drop their locks; and its shared memory, which holds page numbers and no text, not at all."""
     name, full = os.path.basename(path), os.path.join(home, path)
-    if name.endswith(".db-shm") and house.in_use(full[: -len("-shm")]):
+    if name.endswith(".db-shm") and in_use(full[: -len("-shm")]):
         return
     if name in ("index.db", "ledger.db"):
         yield from pieces_of(full, _CHUNK)

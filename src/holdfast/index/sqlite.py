@@ -59,8 +59,8 @@ class Index(Catalogued):
 
     @property
     def seen(self) -> tuple[int, int]:
-        """Which file was opened last, and how often it was closed for a fork."""
-        return self._database.generation, self._database.forks
+        """Which file was opened last, and how often it was let go of, which is not the same as lost."""
+        return self._database.generation, self._database.let_go
 
     def begin_anew(self) -> None:
         """In a child: what its parent's threads had in hand is half."""
@@ -416,6 +416,7 @@ class Index(Catalogued):
         self._database.scrub(seconds)
 
     def close(self) -> None:
+        self._database.let_go += 1
         self._database.close()
 
 
