@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Database:
     """One caller's view of a store, by named statements. Making this object touches nothing."""
 
-    generation, forks = 1, 0
+    generation, let_go = 1, 0
     reason = ""
 
     def __init__(self, store: Store, sql: dict[str, str], seconds: float) -> None:

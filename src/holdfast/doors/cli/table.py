@@ -102,7 +102,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast edit testing",
         ),
         Command(
-            "import", "importing:import_", "keep many notes at once, or none and the bad one is named; interrupted, run it again",
+            "import", "importing:import_", "keep many notes at once, or none, naming the bad one; interrupted, run it again",
             args=(Arg("FILE", "one JSON object a line: text, key, type, tags, ...; - for stdin", offers="files"),),
             options=(_SCOPE, Option("--origin", "ORIGIN", "who they came from, if not import", choices="ORIGINS"), _REDACT),
             example="holdfast import notes.jsonl --scope global",
