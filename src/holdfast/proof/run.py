@@ -103,25 +103,27 @@ def _environment(environ: dict[str, str], stage: staging.Stage, url: str) -> dic
 
 
 def _watch(argv: list[str], env: dict[str, str], stage: staging.Stage, seconds: float) -> int | None:
-    """Start it as the head of a group, wait, and leave nobody of the group behind."""
-    with open(stage.output, "wb") as output:
-        try:
+    """Start it as the head of a group, wait, and leave nobody of the group behind, nor what was just started when a person
+    stops us."""
+    child = None
+    try:
+        with open(stage.output, "wb") as output:
             child = subprocess.Popen(
                 argv, env=env, cwd=stage.project, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
-        except OSError as error:
-            raise UsageError(f"{argv[0]} cannot be run: {error.strerror}", _OWN) from None
-    try:
         return child.wait(seconds)
+    except OSError as error:
+        raise UsageError(f"{argv[0]} cannot be run: {error.strerror}", _OWN) from None
     except subprocess.TimeoutExpired:
         return None
     finally:
-        _end(child, stage.home)
+        if child is not None:
+            _end(child)
+        _end_strays(stage.home)
 
 
-def _end(child: subprocess.Popen[Any], home: str) -> None:
-    """The group first; then whoever left it, known by the private home in their environment."""
+def _end(child: subprocess.Popen[Any]) -> None:
     _signal_group(child.pid, signal.SIGTERM)
     try:
         child.wait(_PATIENCE)
@@ -129,6 +131,10 @@ def _end(child: subprocess.Popen[Any], home: str) -> None:
         pass
     _signal_group(child.pid, signal.SIGKILL)
     child.wait()
+
+
+def _end_strays(home: str) -> None:
+    """Whoever left the group, known by the private home in their environment."""
     until = time.monotonic() + _PATIENCE
     while (left := _strays(home)) and time.monotonic() < until:  # one may start another before it is gone itself
         for pid in left:
