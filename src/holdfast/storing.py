@@ -1,4 +1,4 @@
-"""Many notes at once: each passes the gate, then all of a scope go to disk with one flush. They come from one caller, or
+"""Many notes at once: each passes the gate, then all of a scope are flushed together. They come from one caller, or
 from threads that wait for each other."""
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _draft(desk: Desk, note: Mapping[str, Any], number: int, origin: str | None,
 
 
 def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]:
-    """Put the next version of many notes of one scope, with one flush for all. Each is composed at the desk of who says it:
+    """Put the next version of many notes of one scope, flushed together. Each is composed at the desk of who says it:
     how far it may be trusted depends on that; the first one's takes all of them to the shelf."""
     desk = desks[0]
     desk.sync.ready(place.folder)
@@ -261,7 +261,7 @@ _queues: dict[tuple[str | None, ...], _Queue] = {}
 
 
 def _write_batch(batch: list[_Waiting], place: Scope) -> None:
-    """With one flush for all. Where something speaks against one of them, each is written alone: then it is told who."""
+    """Flushed together. Where something speaks against one of them, each is written alone: then it is told who."""
     if len(batch) == 1:
         batch[0].write_alone(place)
         return

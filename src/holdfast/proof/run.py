@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import BinaryIO
 
 from holdfast.clients.shape import Client, Place
 from holdfast.errors import NotFound, UsageError
@@ -108,13 +108,8 @@ def _watch(argv: list[str], env: dict[str, str], stage: staging.Stage, seconds: 
     child = None
     try:
         with open(stage.output, "wb") as output:
-            child = subprocess.Popen(
-                argv, env=env, cwd=stage.project, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
+            child = _started(argv, env, stage.project, output)
         return child.wait(seconds)
-    except OSError as error:
-        raise UsageError(f"{argv[0]} cannot be run: {error.strerror}", _OWN) from None
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -123,7 +118,16 @@ def _watch(argv: list[str], env: dict[str, str], stage: staging.Stage, seconds: 
         _end_strays(stage.home)
 
 
-def _end(child: subprocess.Popen[Any]) -> None:
+def _started(argv: list[str], env: dict[str, str], folder: str, output: BinaryIO) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except OSError as error:
+        raise UsageError(f"{argv[0]} cannot be run: {error.strerror}", _OWN) from None
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
     _signal_group(child.pid, signal.SIGTERM)
     try:
         child.wait(_PATIENCE)

@@ -94,7 +94,7 @@ def _is_kept(path: str) -> bool:
 
 
 def bring(shelf: Shelf, scope_folder: str, part: str, brought: list[Brought]) -> None:
-    """Put documents where none stand, all of them with one flush; `Conflict` where one does by now."""
+    """Put documents where none stand, flushed together; `Conflict` where one does by now."""
     inside: dict[str, list[Brought]] = {}
     for path, data, modified in brought:
         folder, _, name = path.rpartition("/")
