@@ -826,6 +826,119 @@ def test_the_listing_of_a_large_scope_is_right_at_the_latest_with_a_call_a_secon
     assert len(_listed(home)) == 305
 
 
+class _Makings:
+    """How often index.md was made anew, and what it would be if it were made now."""
+
+    def __init__(self, memory, home, monkeypatch):
+        monkeypatch.setattr(sync, "_LAG", 0.0)
+        monkeypatch.setattr(sync, "_SHARE", 0)
+        self._memory, self._file = memory, home / "shelf" / "projects" / "demo" / "index.md"
+        self.whole = 0
+        made = sync.Sync._list_all
+        monkeypatch.setattr(sync.Sync, "_list_all", lambda *arguments: self._counted(made(*arguments)))
+
+    def _counted(self, result):
+        self.whole += 1
+        return result
+
+    def right(self):
+        """Whether it says what it would if it were made anew now, which is not counted."""
+        is_so = self._file.read_bytes()
+        counted = self.whole
+        self._memory._desk.sync.listing(self._memory._desk.scope("project"), now=True)
+        self.whole = counted
+        return is_so == self._file.read_bytes()
+
+
+@pytest.fixture
+def makings(memory, home, monkeypatch):
+    makings = _Makings(memory, home, monkeypatch)
+    memory.store_many([{"text": f"number {n}", "key": f"k{n}"} for n in range(300)])
+    makings.whole = 0
+    return makings
+
+
+def test_in_the_listing_of_a_large_scope_only_the_lines_of_changed_notes_are_made(memory, makings):
+    for key in ("k0", "a", "zz", "k150a", "k299"):
+        memory.store(f"{key},\nnew", key=key)
+        assert makings.whole == 0
+        assert makings.right()
+    memory.store_many([{"text": f"more {n}", "key": f"k{n}0"} for n in range(290, 310)])
+    memory.fact("k3", "colour", "red")
+    memory.store("number 5", key="k5", tags=["tagged"])
+    assert makings.whole == 0
+    assert makings.right()
+
+
+def test_the_listing_of_a_large_scope_is_made_anew_when_a_note_goes(memory, home, makings):
+    memory.forget("k7")
+    memory.store("new", key="new")
+    assert makings.whole >= 1
+    assert "k7" not in _listed(home)
+    assert makings.right()
+    memory.restore("k7")
+    memory.purge("k8")
+    assert "k7" in _listed(home)
+    assert "k8" not in _listed(home)
+    assert makings.right()
+
+
+def test_the_listing_of_a_large_scope_is_right_when_a_note_goes_as_another_comes(memory, home, makings):
+    notes = home / "shelf" / "projects" / "demo" / "notes"
+    for number in range(5):
+        os.rename(notes / f"k{number}.md", notes / f"moved-{number}.md")
+        memory.recall("number", mode="keyword")
+        memory.store(f"again {number}", key="more")
+        assert f"k{number}" not in _listed(home)
+        assert makings.right()
+
+
+def test_the_listing_of_a_large_scope_drops_a_note_that_cannot_be_read_any_more(memory, home, makings):
+    (home / "shelf" / "projects" / "demo" / "notes" / "k9.md").unlink()
+    (home / "shelf" / "projects" / "demo" / "notes" / "k9.md").mkdir()
+    memory.store("another", key="another")
+    memory.recall("another", mode="keyword")
+    memory.store("another one", key="another")
+    assert "k9" not in _listed(home)
+    assert makings.right()
+
+
+@pytest.mark.parametrize("how", ["edited", "gone", "a link"])
+def test_a_listing_that_somebody_else_wrote_is_not_amended(memory, home, makings, tmp_path, how):
+    file = home / "shelf" / "projects" / "demo" / "index.md"
+    if how == "edited":
+        file.write_text("- [mine](notes/mine.md): not of holdfast\n")
+    else:
+        file.unlink()
+    if how == "a link":
+        (tmp_path / "theirs").write_text("theirs")
+        file.symlink_to(tmp_path / "theirs")
+    memory.store("new", key="new")
+    assert makings.right()
+    assert "mine" not in _listed(home)
+    if how == "a link":
+        assert (tmp_path / "theirs").read_text() == "theirs"
+
+
+def test_the_listing_of_a_large_scope_follows_who_is_in_quarantine(open_memory, home, makings, memory):
+    memory.store("said by a page", key="of-a-page", origin="web")
+    file = home / "shelf" / "projects" / "demo" / "index.md"
+    assert "said by a page" not in file.read_text()
+    (home / "config.toml").write_text('[trust]\nquarantine = ["import"]\n')
+    open_memory().store("one more", key="one-more")
+    assert "said by a page" in file.read_text()
+
+
+def test_keys_that_are_not_shown_as_they_are_do_not_disturb_the_order_of_a_large_listing(memory, home, makings):
+    notes = home / "shelf" / "projects" / "demo" / "notes"
+    (notes / "k1[x]<b>.md").write_text("odd\n")
+    (notes / "kä.md").write_text("umlaut\n")
+    memory.recall("odd", mode="keyword")
+    for key in ("k1a", "k2a", "kz"):
+        memory.store("beside", key=key)
+        assert makings.right()
+
+
 def test_the_cost_of_a_store_does_not_grow_with_the_number_of_notes(memory, monkeypatch):
     monkeypatch.setattr(sync, "_LAG", 3600)
 

@@ -179,23 +179,39 @@ class Sync:
         if not now and small == SMALL and time.monotonic() - last < pause:
             return
         try:
-            if now or self._index.listing_due(folder, small, pause):
+            if now or self._index.listing_due(folder, small, pause) is not None:
                 with self._shelf.alone("index.md+" + folder.replace("/", "+")):
-                    if now or self._index.listing_due(folder, small, pause):  # nobody did while we waited
-                        self._list(place)
+                    made = "" if now else self._index.listing_due(folder, small, pause)
+                    if made is not None:  # nobody did while we waited
+                        self._list(place, made)
         except (Lost, Busy, DiskTrouble):
             self.reset()
 
-    def _list(self, place: Scope) -> None:
+    def _list(self, place: Scope, made: str) -> None:
+        """Amend index.md where what it was made of tells how, else make it anew."""
         start = time.monotonic()
         known = self._index.folder(place.folder, "notes")
-        rows = self._index.listing(place.folder)
-        if rows or self._shelf.has_listing(place):
-            self._shelf.write_listing(place, _listing(str(place), rows))
-        self._index.listed(place.folder, known[1] if known else 0)
-        end = time.monotonic()
-        if len(rows) > SMALL:
+        if made:
+            from holdfast.amending import amend
+
+            made = amend(self._shelf, self._index, place, made, _line)
+        made = made or self._list_all(place)
+        self._index.listed(place.folder, known[1] if known else 0, made)
+        if made:
+            end = time.monotonic()
             self._listings[place.folder] = max(_LAG, _SHARE * (end - start)), end
+
+    def _list_all(self, place: Scope) -> str:
+        """Make index.md. Of a large one: from what."""
+        newest, rows = self._index.newest(), self._index.listing(place.folder)
+        if not rows and not self._shelf.has_listing(place):
+            return ""
+        stamp = self._shelf.write_listing(place, _listing(str(place), rows))
+        if len(rows) <= SMALL:
+            return ""
+        from holdfast.amending import made_of
+
+        return made_of([row[0] for row in rows], stamp, newest, _plainly)
 
     def refresh(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
@@ -433,13 +449,16 @@ def _listing(scope: str, rows: list[_Row]) -> bytes:
     if len(_lines) > _MOST_LINES:
         _lines.clear()
     lines = [_lines[row] if not row[-1] else _line(row) for row in rows]  # a secret is not remembered
-    count = "1 note" if len(rows) == 1 else f"{len(rows)} notes"
-    return (f"{head}# {scope}: {count}\n\n" + "".join(lines)).encode("utf-8", "replace")
+    return (f"{head}# {scope}: {len(rows)} note{'s' * (len(rows) != 1)}\n\n" + "".join(lines)).encode("utf-8", "replace")
 
 
 def _line(row: _Row) -> str:
     key, _, type, date, text, held, exposed = row
-    gist = _HELD if held else _gist(_cleaned(text) if exposed else text)
+    if exposed:
+        from holdfast.guard import cleaned
+
+        text = cleaned(text)  # without the secret that it seems to hold
+    gist = _HELD if held else _gist(text)
     name = _plainly(key)
     named = f"[{name}](notes/{name}.md)"
     return f"- {named} ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
@@ -454,13 +473,6 @@ class _Lines(dict["_Row", str]):
 
 
 _lines = _Lines()
-
-
-def _cleaned(text: str) -> str:
-    """Without the secret that it seems to hold."""
-    from holdfast.guard import cleaned
-
-    return cleaned(text)
 
 
 def _gist(text: str) -> str:

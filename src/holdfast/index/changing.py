@@ -98,15 +98,30 @@ class Catalogued:
         """One row a note, for index.md."""
         return self._all("listing", scope=scope, held=self._held)
 
-    def listing_due(self, scope: str, small: int, seconds: float) -> bool:
-        """Whether index.md should be made now: always for a small scope, else at most once in `seconds`."""
-        state = self._one("listing_state", scope=scope, most=small + 1)
-        return bool(state and state[0] and (state[2] <= small or time.time() - state[1] >= seconds))
+    def listing_since(self, scope: str, newest: int, most: int) -> list[tuple[str, str, str, str, str, int, int, int, int]]:
+        """Of the notes with a passage newer than that: one row each, whether it belongs into index.md, and how many passages
+        its folder has."""
+        return self._all("listing_since", scope=scope, newest=newest, most=most, held=self._held)
 
-    def listed(self, scope: str, seen: int) -> None:
+    def newest(self) -> int:
+        """The number of the passage that came last."""
+        return int(self._one("last_ids")[1])
+
+    def listing_due(self, scope: str, small: int, seconds: float) -> str | None:
+        """From what index.md was made, if it should be made now: always for a small scope, else at most once in `seconds`.
+        Nothing is told where others are in quarantine than were then."""
+        state = self._one("listing_state", scope=scope, most=small + 1)
+        due = state and state[0] and (state[2] <= small or time.time() - state[1] >= seconds)
+        if not due:
+            return None
+        made: str = state[3]
+        return made if made.endswith(self._held) else ""
+
+    def listed(self, scope: str, seen: int, made: str = "") -> None:
         """index.md says what the notes said when their fingerprint was the one seen."""
+        told = {"scope": scope, "time": time.time(), "seen": seen, "made": made and made + self._held}
         with self._writing() as db:
-            db.execute(self._sql["set_listed"], {"scope": scope, "time": time.time(), "seen": seen})
+            db.execute(self._sql["set_listed"], told)
 
 
 class Change:

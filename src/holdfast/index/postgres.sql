@@ -31,7 +31,7 @@ UPDATE folder SET fingerprint = fingerprint # :mix::bigint, stale = true, versio
 WHERE id = :folder::bigint;
 
 -- name: listing_state
-SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most::bigint) AS few)
+SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most::bigint) AS few), ''
 FROM folder f WHERE f.scope = :scope::text AND f.part = 'notes';
 
 -- name: set_listed

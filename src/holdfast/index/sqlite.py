@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 8  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 9  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _LONG_LOOK = 600.0  # seconds that others wait for who looks through a large catalogue

@@ -8,6 +8,7 @@ CREATE TABLE folder (
   fingerprint INTEGER NOT NULL DEFAULT 0,  -- all its docs' stamps, XORed
   listed      REAL NOT NULL DEFAULT 0,     -- when index.md was last made
   stale       INTEGER NOT NULL DEFAULT 1,  -- whether it may say other than the notes do
+  made        TEXT NOT NULL DEFAULT '',    -- of a large one: from what it was made, to tell what changed since
   passages    INTEGER NOT NULL DEFAULT 0,  -- that are current,
   words       INTEGER NOT NULL DEFAULT 0,  -- and the words in them
   sum         INTEGER NOT NULL,            -- of its scope and part
@@ -162,11 +163,11 @@ UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), st
 WHERE id = :folder;
 
 -- name: listing_state
-SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most))
+SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most)), f.made
 FROM folder f WHERE f.scope = :scope AND f.part = 'notes';
 
 -- name: set_listed
-UPDATE folder SET stale = (fingerprint <> :seen), listed = :time WHERE scope = :scope AND part = 'notes';
+UPDATE folder SET stale = (fingerprint <> :seen), listed = :time, made = :made WHERE scope = :scope AND part = 'notes';
 
 -- name: doc_stamp
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
@@ -362,6 +363,13 @@ SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 T
   d.trust IN (SELECT value FROM json_each(:held)), d.exposed
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
+
+-- name: listing_since
+SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 THEN p.text ELSE substr(p.text, 1, 200) END,
+  d.trust IN (SELECT value FROM json_each(:held)), d.exposed, d.kind = 'note', f.passages
+FROM (SELECT DISTINCT +doc AS doc FROM passage WHERE id > :newest) c CROSS JOIN doc d ON d.id = c.doc  -- from the few, never from all
+CROSS JOIN folder f ON f.id = d.folder CROSS JOIN passage p ON p.doc = d.id AND p.past = 0
+WHERE f.scope = :scope AND f.part = 'notes' ORDER BY d.key LIMIT :most;
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,

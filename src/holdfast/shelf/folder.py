@@ -11,7 +11,7 @@ import stat
 
 from holdfast import house
 from holdfast.dates import stamp as utc
-from holdfast.errors import from_os
+from holdfast.errors import Damaged, from_os
 from holdfast.house import Lock
 from holdfast.note import Binned, Record, is_name
 from holdfast.pattern import pattern
@@ -411,17 +411,32 @@ class Shelf:
         with folder:
             return disk.stamp(folder, "index.md") is not None
 
-    def write_listing(self, scope: Scope, data: bytes) -> None:
+    def read_listing(self, scope: Scope, stamp: Stamp) -> bytes | None:
+        """The bytes of index.md, or None where it is not the file with this stamp."""
+        folder = self._open(scope.folder)
+        if folder is None:
+            return None
+        with folder:
+            if disk.stamp(folder, "index.md") != stamp:
+                return None
+            try:
+                sheet = disk.read(folder, "index.md", cap=stamp[2])
+            except Damaged:  # something else was put there just now
+                return None
+            return sheet.data if sheet and sheet.stamp == stamp else None
+
+    def write_listing(self, scope: Scope, data: bytes) -> Stamp | None:
         """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed. Its temp file
         is made among the notes, where readers sweep what a dead writer left."""
         there = self._open(scope.folder)
         if there is None:
-            return
+            return None
         with there as folder, self._make(scope.folder, "notes") as notes:
             try:
                 fd, temp = disk.write_temp(notes, data, sync=False)
                 try:
                     os.rename(temp, "index.md", src_dir_fd=notes.fd, dst_dir_fd=folder.fd)
+                    return disk.stamp_of(os.fstat(fd))
                 finally:
                     disk.discard(notes, fd, temp)
             except OSError as error:
