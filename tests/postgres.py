@@ -174,12 +174,23 @@ class Server:
 
     def kill(self) -> None:
         """As a power cut takes it: the first process and all its children at once."""
+        self._signal_all(signal.SIGKILL)
+        assert self._process is not None
+        self._process.wait()
+
+    def freeze(self) -> None:
+        """Nobody is answered any more, and no connection ends."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, sign: int) -> None:
         assert self._process is not None
         listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self._process.pid)], capture_output=True, text=True).stdout
         for pid in [self._process.pid, *map(int, listing.split())]:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.wait()
+                os.kill(pid, sign)
 
     def url(self, database: str = "postgres", user: str = OWNER) -> str:
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"

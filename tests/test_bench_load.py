@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from holdfast import UsageError
 from holdfast.bench import main
 
 
@@ -25,7 +26,22 @@ def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
     assert rows[-1]["floor"].startswith("bare transactions") and not any(row["refused"] for row in rows)
 
 
-@pytest.mark.parametrize("words", [["--notes"], ["--bogus"], ["--notes", "many"]])
-def test_what_cannot_be_read_is_answered_with_the_usage(capsys, words):
-    assert main(["load", *words]) == 2
-    assert "usage: holdfast bench load" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--notes"], "--notes needs a value"), (["--bogus"], "unknown argument '--bogus'"),
+        (["--notes", "many"], "--notes cannot be 'many'"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["load", "speed"])
+def test_what_cannot_be_read_is_a_usage_error_that_says_where_to_look(name, words, said):
+    given = [word.replace("notes", "sizes") if name == "speed" else word for word in words]
+    with pytest.raises(UsageError) as error:
+        main([name, *given])
+    assert said.replace("notes", "sizes" if name == "speed" else "notes") in error.value.message
+    assert f"`holdfast bench {name} --help`" in error.value.fix
+
+
+def test_help_is_the_usage(capsys):
+    assert main(["load", "--help"]) == 0
+    assert "usage: holdfast bench load" in capsys.readouterr().out

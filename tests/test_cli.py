@@ -309,6 +309,30 @@ def test_an_edit_that_lost_a_race_keeps_your_text_in_a_file(holdfast, home, monk
     assert holdfast("get", "k").out == "theirs\n"
 
 
+@pytest.mark.parametrize("given", [b"a\r\nb\r\n", b"\xc3\xa9 a\r\n\r\nb\r\n", b"a\r\nb\n", b"a\r\n\r\n"])
+def test_lines_that_end_as_on_windows_come_back_byte_for_byte(program, given):
+    assert program("store", "-", "--key", "k", stdin=given).code == 0
+    assert program("file", "create", "a.md", "-", stdin=given).code == 0
+    done = subprocess.run(program.command("get", "k"), capture_output=True, timeout=60)
+    assert (done.stdout, done.stderr) == (given, b"")
+    assert subprocess.run(program.command("file", "view", "a.md"), capture_output=True, timeout=60).stdout == given
+    note = program("get", "k", "--json").json
+    assert (note["text"] + "\n").encode() == given and note["hidden"] == []
+    hit = subprocess.run(program.command("recall", "a"), capture_output=True, timeout=60).stdout
+    assert "⟦".encode() not in hit and b"hidden" not in hit
+
+
+def test_one_line_from_a_pipe_that_ends_as_on_windows_is_stored_without_its_end(program):
+    program("store", "-", "--key", "k", stdin=b"a\r\n")
+    assert program("get", "k", "--json").json["text"] == "a"
+
+
+def test_a_lone_carriage_return_is_a_mark_down_a_pipe_too(program):
+    program("store", "-", "--key", "k", stdin=b"all is well\rnothing\r\nb\r\r\n")
+    assert program("get", "k").out == "all is well⟦U+000D⟧nothing\r\nb⟦U+000D⟧\r\n"
+    assert program("get", "k", "--json").json["hidden"] == ["control"]
+
+
 @pytest.mark.parametrize(
     ("editor", "code"), [("false", 3), ("no-such-editor-anywhere", 2), ("truncate -s 0", 3), ("'", 2)]
 )
@@ -1140,6 +1164,29 @@ def test_a_scope_without_an_id_is_refused_and_told_how_to_give_one(holdfast):
     assert holdfast("store", "x", "--scope", "session", "--session", "s1").out == "created x in session:s1\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("store", "--json", "--nope"), ("bench", "speed", "--json", "--nope"), ("bench", "speed", "--nope", "--json"),
+        ("bench", "--json", "nope"), ("--json", "bench", "load", "--nope"), ("bench", "speed", "--json", "--seed", "x"),
+        ("bench", "load", "--json", "--notes"), ("bench", "retrieval", "--json"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_words_with_json_are_one_document_whatever_the_command(holdfast, words):
+    said = holdfast(*words)
+    assert (said.code, said.err, said.json["error"], said.json["exit_code"]) == (2, "", "usage", 2)
+    assert said.json["message"] and said.json["fix"]
+
+
+def test_json_before_the_word_bench_is_for_the_benchmark_too(holdfast, monkeypatch):
+    asked = []
+    monkeypatch.setattr("holdfast.bench.main", lambda words: asked.append(words) or 0)
+    for words in (("--json", "bench", "speed"), ("bench", "speed", "--json"), ("bench", "load")):
+        holdfast(*words)
+    assert asked == [["speed", "--json"], ["speed", "--json"], ["load"]]
+
+
 def test_every_exit_code_is_reached(holdfast, home):
     holdfast("store", "text", "--key", "k")
     codes = {
@@ -1303,7 +1350,8 @@ def test_closed_streams_are_no_error(program):
 def test_ctrl_c_ends_it_without_a_traceback_and_with_json_as_one_document(program, tmp_path, words):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    running = subprocess.Popen(program.command("import", str(pipe), *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = program.command("log", str(pipe), "--session", "s1", *words)
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with open(pipe, "wb"):  # opens when the program has opened its end: it is waiting for us now
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
@@ -1312,6 +1360,47 @@ def test_ctrl_c_ends_it_without_a_traceback_and_with_json_as_one_document(progra
         assert json.loads(out) == {"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130}
     else:
         assert out == b""
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_import_that_ctrl_c_ends_while_it_reads_says_that_nothing_was_imported(program, tmp_path, words):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    running = subprocess.Popen(program.command("import", str(pipe), *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(pipe, "wb"):
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    said = {"error": "interrupted", "message": "interrupted; nothing was imported", "fix": "Run it again", "exit_code": 130}
+    assert running.returncode == 130
+    if words:
+        assert (json.loads(out), err) == ({**said, "stored": 0}, b"")
+    else:
+        assert (out, err.decode()) == (b"", "holdfast: interrupted; nothing was imported\n  Run it again\n")
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_import_that_ctrl_c_ends_while_it_writes_says_that_some_may_be_kept_and_can_be_run_again(
+    holdfast, monkeypatch, words
+):
+    lines = b"".join(b'{"text": "note %d"}\n' % number for number in range(40))
+    rename, done = os.rename, []
+
+    def interrupted(*given, **more):
+        done.append(given)
+        if len(done) == 20:
+            raise KeyboardInterrupt
+        return rename(*given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", interrupted)
+        said = holdfast("import", "-", *words, stdin=lines)
+    assert said.code == 130
+    told = said.json if words else {"message": said.err, "fix": said.err, "stored": None}
+    assert "interrupted while 40 notes were imported: none, some or all may be kept" in told["message"]
+    assert "Run it again: what is kept already stays as it is" in told["fix"] and told["stored"] is None
+    assert "Traceback" not in said.err and bool(said.err) != bool(words)
+    again = holdfast("import", "-", "--json", stdin=lines).json
+    assert 0 < again["created"] < 40 and again["created"] + again["unchanged"] == 40
 
 
 def test_ctrl_c_while_the_answer_is_given_says_nothing_beside_it(holdfast, monkeypatch):

@@ -117,6 +117,25 @@ def test_stored_text_cannot_drive_the_terminal(terminal, home):
     assert "red ⟦ESC [31m⟧ title" in terminal("get", "k", "--no-color")[1]
 
 
+def test_a_carriage_return_before_a_newline_just_ends_a_line_and_a_lone_one_is_a_mark(terminal, home):
+    with Memory(home, project="demo") as memory:
+        memory.store("first\r\nsecond\r\n" + "word " * 15 + "wide\r", key="crlf")
+    for words in (["get", "crlf"], ["recall", "second"], ["brief"]):
+        _, shown = terminal(*words, "--no-color")
+        assert "⟦" not in shown and "hidden" not in shown, words
+    assert terminal("get", "crlf", columns=79)[1].startswith("first\nsecond\n" + "word " * 15 + "wide\n")
+    with Memory(home, project="demo") as memory:
+        memory.store("shown\rhidden", key="lone")
+    assert "shown⟦U+000D⟧hidden\n" in terminal("get", "lone")[1]
+
+
+def test_no_text_takes_the_cursor_back_within_a_line_that_has_colours():
+    from holdfast.doors.cli.screen import _coloured
+
+    assert _coloured(f"evil\r{ESC}[2m good{ESC}[0m") == f"evil⟦U+000D⟧{ESC}[2m good{ESC}[0m"
+    assert _coloured(f"{ESC}[2mevil\r{ESC}[0m good") == f"{ESC}[2mevil⟦U+000D⟧{ESC}[0m good"
+
+
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, False), ("n\n", 3, True), ("\n", 3, True)])
 def test_purge_asks_a_person(terminal, filled, home, typed, code, left):
     answered, shown = terminal("purge", "testing", typed=typed)
@@ -181,6 +200,7 @@ class _Glass:
     [
         ("plain ☕ 日本\n\ttab", "plain ☕ 日本\n\ttab"),
         ("\x1b[0m\x07\x7f\r", "⟦ESC [0m⟧⟦U+0007⟧⟦U+007F⟧⟦U+000D⟧"),
+        ("one\r\ntwo\rthree\r\rfour\r", "one\r\ntwo⟦U+000D⟧three⟦U+000D⟧⟦U+000D⟧four\r"),  # as its first line ends
         ("\x9b \u202e \u2028", "⟦U+009B⟧ ⟦U+202E⟧ ⟦U+2028⟧"),
         ("caf\udce9", "caf⟦byte E9⟧"),
         ("family \U0001f468\u200d\U0001f469", "family \U0001f468\u200d\U0001f469"),

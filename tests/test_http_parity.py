@@ -253,6 +253,42 @@ def test_a_bad_note_is_named_by_its_line(free):
 
 
 @pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ({"text": "x", "scope": "global"}, "denied"), ({"text": "x"}, "denied"), ({"text": "x", "scope": "nowhere"}, "refused"),
+        ({"text": "x", "scope": 5}, "refused"),
+        ({"text": "x", "key": "old", "scope": "agent", "expected": "0" * 32}, "conflict"),
+        ({"text": "A line of the purged.", "scope": "agent"}, "purged"),
+        ({"text": "x", "tags": ["A line of the purged."], "scope": "agent"}, "purged"),
+    ],
+)  # fmt: skip
+def test_whatever_speaks_against_a_line_it_is_named(free, row, code):
+    agent = free.agent("a")
+    for key, said in (("old", "Old."), ("gone", "A line of the purged.")):
+        assert agent("PUT", f"/v1/notes/agent/{key}", {"text": said}).status == 201
+    with Memory(free.home, agent="a") as memory:
+        receipt = memory.purge("gone", scope="agent").id
+    good = [{"text": f"Good {number}.", "scope": "agent"} for number in range(600)]
+    first = agent("POST", "/v1/import", raw=lines(*good[:2], row, good[3]), Content_Type=LINES, X_Holdfast_Project="demo")
+    assert first.code == code and first.json["detail"].startswith("line 3"), first
+    later = agent("POST", "/v1/import", raw=lines(*good, row), Content_Type=LINES, X_Holdfast_Project="demo").lines[-1]
+    assert later["problem"]["code"] == code and later["problem"]["detail"].startswith("line 601"), later
+    assert receipt not in f"{first.data}{later}"  # whose it is, is not every agent's to know
+
+
+def test_a_line_for_the_project_is_named_where_no_project_is(free):
+    said = free.operator("POST", "/v1/import", raw=lines({"text": "a", "scope": "global"}, {"text": "b"}), Content_Type=LINES)
+    assert said.code == "no_scope" and said.json["detail"].startswith("line 2: no project is named"), said
+
+
+def test_a_line_that_is_too_long_is_named(free):
+    said = free.operator(
+        "POST", "/v1/import?scope=agent", raw=b'{"text": "a"}\n\n{"text": "' + b"x" * 15_000_000, Content_Type=LINES
+    )
+    assert said.status == 413 and said.json["detail"].startswith("line 3 has more than"), said
+
+
+@pytest.mark.parametrize(
     ("row", "own", "role", "origin"),
     [
         ({}, False, "operator", "import"), ({}, True, "operator", "user"), ({}, True, "code-review-engineer", "agent"),

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -535,6 +536,26 @@ def test_a_write_whose_answer_is_lost_is_sent_again_and_done_once(gateway, remot
         memory.close()
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_import_that_ctrl_c_ends_says_how_many_the_gateway_has_surely_kept(gateway, tmp_path, words):
+    file = tmp_path / "notes.jsonl"
+    file.write_text("".join(json.dumps({"text": f"note {number}"}) + "\n" for number in range(1200)))
+    with between(gateway.port) as line:
+        environment = {**os.environ, "HOLDFAST_TOKEN": gateway.agent("ada", "operator").token}
+        command = [*HOLDFAST, "--url", f"http://127.0.0.1:{line.at}", "--project", "demo", "import", str(file), *words]
+        line.cuts = [None, None, lambda: running.send_signal(signal.SIGINT)]  # the list, the first batch, the second
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        out, err = running.communicate(timeout=120)
+        assert running.returncode == 130, (out, err)
+        assert [one.split("?")[0].split()[1] for one in line.seen] == ["/v1/notes", "/v1/import", "/v1/import"]
+        told = json.loads(out) if words else {"message": err.decode(), "fix": err.decode(), "stored": 500}
+        assert told["stored"] == 500 and "1,200 notes were imported: 500 of them are surely kept" in told["message"]
+        assert "Run it again" in told["fix"] and (not err if words else not out) and b"Traceback" not in err
+        again = subprocess.run([*command, "--json"], capture_output=True, env=environment, timeout=120)
+    counts = json.loads(again.stdout)
+    assert counts["unchanged"] >= 500 and counts["created"] + counts["unchanged"] == 1200
+
+
 def test_a_write_that_was_done_is_not_done_over_what_came_after(gateway, remote):
     with between(gateway.port) as line:
         memory, other = remote(port=line.at), remote(name="bo")
@@ -584,6 +605,7 @@ def test_what_is_no_write_with_a_key_is_not_sent_again(gateway, remote):
             memory.brief(prompt="what is told once is not told again")
         assert caught.value.sent
         memory.close()
+
 
 def test_a_read_is_asked_again_until_it_is_answered(gateway, remote):
     with between(gateway.port) as line:

@@ -194,7 +194,7 @@ def check(desk: Desk) -> list[Problem]:
     closed = premises.closed(home, mending)
     if closed:
         return closed
-    problems = premises.open_to_others(home) + _config(desk, mending) + _disk(desk) + _hooks(desk)
+    problems = premises.open_to_others(home) + _config(desk, mending) + _disk(desk, mending) + _hooks(desk)
     if not premises.can_be_listed(home):
         return problems + premises.shut(home, mending)
     in_the_way = premises.in_the_way(home, mending, desk.shelf.scopes)
@@ -252,11 +252,12 @@ def _config(desk: Desk, mending: Mending) -> list[Problem]:
     ]
 
 
-def _disk(desk: Desk) -> list[Problem]:
+def _disk(desk: Desk, mending: Mending) -> list[Problem]:
     room = os.statvfs(desk.config.home)
     free = room.f_bavail * room.f_frsize
     if free < _LOW_DISK:
-        return [Problem("disk", f"only {free // 1024} KiB are free on the home's disk", "Free some space", desk.config.home)]
+        fix = f"Free some space on the disk of {told(desk.config.home)}, then run `{mending.holdfast('doctor')}` again"
+        return [Problem("disk", f"only {free // 1024} KiB are free on the home's disk", fix, desk.config.home)]
     return []
 
 
@@ -328,21 +329,22 @@ def _files(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Proble
 
 def _index(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
     problems, broken = [], ""
+    fix = mending.room() or mending.holdfast("reindex")
     try:
         broken = desk.index.verify(desk.progress)
     except DiskTrouble as error:
-        problems.append(Problem("index_unwritable", error.message, mending.of_database("index.db"), "index.db"))
+        unwritable = mending.room() or mending.of_database("index.db")
+        problems.append(Problem("index_unwritable", error.message, unwritable, "index.db"))
     if broken:
-        fix = mending.holdfast("reindex")
         problems.append(Problem("index_damaged", f"the index was damaged: {broken}", fix, "index.db"))
         desk.index.start_anew()
         desk.sync.reset()
     reason = desk.look(scopes)
     if desk.index.in_memory and not problems:
         what = f"the index cannot be kept: {desk.index.in_memory}"
-        problems.append(Problem("index_unwritable", what, mending.of_database("index.db"), "index.db"))
+        problems.append(Problem("index_unwritable", what, mending.room() or mending.of_database("index.db"), "index.db"))
     elif reason:
-        problems.append(Problem("degraded", reason, mending.holdfast("reindex"), "index.db"))
+        problems.append(Problem("degraded", reason, fix, "index.db"))
     return problems
 
 
@@ -356,7 +358,7 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
             known = set(desk.ask(lambda scope=scope, part=part: desk.index.stamps(scope, part)))  # type: ignore[misc]
             if here != known:
                 what = f"{scope}: {len(here - known)} {kind}s without an index row, {len(known - here)} rows without a {kind}"
-                problems.append(Problem("unindexed", what, mending.holdfast("reindex"), scope))
+                problems.append(Problem("unindexed", what, mending.room() or mending.holdfast("reindex"), scope))
     return problems
 
 

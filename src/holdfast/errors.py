@@ -208,6 +208,15 @@ class DiskTrouble(Trouble):
     """Full, read-only, not ours, or failing."""
 
     code, http_status = "disk", 507
+    full = False  # whether it is for want of space
+
+
+def no_space(what: str, where: str = "") -> DiskTrouble:
+    """There is none left for it, on the disk of that folder."""
+    disk = f"the disk of {where}" if where else "that disk"
+    error = DiskTrouble(what, f"Free some space on {disk}, then run it again; no file is half-written")
+    error.full = True
+    return error
 
 
 def from_os(error: OSError, doing: str = "") -> HoldfastError:
@@ -217,7 +226,7 @@ def from_os(error: OSError, doing: str = "") -> HoldfastError:
     named = error.filename if isinstance(error.filename, str) else "cannot go on"
     what = f"{doing or named}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskTrouble(what, "Free some space and try again; no file is half-written")
+        return no_space(what, named.rpartition("/")[0] if named.startswith("/") else "")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):

@@ -205,7 +205,7 @@ class Database:
         self._files: tuple[int, int, int] | None = (0, 0, 0)  # None: in memory whatever the home says
         self._bytes = (0, 0)
         self.lock = RLock()
-        self.reason = ""  # why it cannot be written, when it cannot
+        self.reason = self.fix = ""  # why it cannot be written, when it cannot, and what helps where that is known
         self.generation = 0  # another number, another file: what was asked of the one before must be asked again
         self.let_go = 0  # how often it was closed for a fork, or by who was done with it
         databases.add(ref(self, databases.discard))
@@ -282,7 +282,7 @@ class Database:
             if same and whole and not (self.reason and self._mended()):
                 return self._db
             self.close()
-        self.reason = ""
+        self.reason = self.fix = ""
         self.generation += 1
         try:
             if exists(self._home):
@@ -290,7 +290,7 @@ class Database:
             else:  # a file that another process makes from now on is not the one we have open
                 self._db, self._files = self._in_memory(), (0, 0, 0)
         except (DiskTrouble, Damaged) as error:
-            self.reason = error.message
+            self.reason, self.fix = error.message, error.fix if getattr(error, "full", False) else ""
             self._keep(_look(self._path)[0], self._frozen() or self._in_memory())
         assert self._db is not None
         return self._db
@@ -453,7 +453,7 @@ class Transaction:
         try:
             self._db = self._database.opened(make_home=self._database.truth)
             if self._database.truth and self._database.reason:
-                raise DiskTrouble(self._database.reason, "Make the home writable for this user")
+                raise DiskTrouble(self._database.reason, self._database.fix or "Make the home writable for this user")
             self._db.execute("PRAGMA synchronous=FULL; BEGIN IMMEDIATE" if self._durable else "BEGIN IMMEDIATE")
         except BaseException as error:
             self._database.lock.release()

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from holdfast.config import Config
 
 
+_BESIDE = 1024 * 1024  # bytes for what is kept beside the index
+
+
 class Mending:
     """The commands of one report: no two of them move files to the same place."""
 
@@ -101,6 +104,12 @@ class Mending:
             return self.opened(self._home)
         return self.holdfast("reindex" if name == "index.db" else "doctor")
 
+    def room(self, words: str = "doctor") -> str:
+        """What comes before any command of ours where the disk is full; nothing where it has room enough."""
+        if not lacks_room(self._home):
+            return ""
+        return f"Free some space on the disk of {told(self._home)}, then run `{self.holdfast(words)}` again"
+
     def holdfast(self, words: str) -> str:
         """A command of ours on this home, also where it is not the one that is meant by default."""
         try:
@@ -146,6 +155,20 @@ class Asking(Mending):
 
     def of_database(self, name: str) -> str:
         return self.holdfast("reindex" if name == "index.db" else "doctor")
+
+    def room(self, words: str = "doctor") -> str:
+        """What is full then is the server's disk, and it says so itself."""
+        return ""
+
+
+def lacks_room(home: str) -> bool:
+    """Whether the home's disk has less than it takes to write the index anew, which SQLite does with twice its size."""
+    path = os.path.join(home, "index.db")
+    try:
+        room, size = os.statvfs(home), os.path.getsize(path) if os.path.exists(path) else 0
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < 2 * size + _BESIDE
 
 
 def mending(settings: Config) -> Mending:

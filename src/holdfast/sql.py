@@ -7,7 +7,7 @@ from _thread import RLock  # what threading.RLock is, without that import
 
 import apsw
 
-from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os
+from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os, no_space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
+_BESIDE = 128 * 1024  # bytes of an empty log with what is shared about it
 FAILURES = (apsw.Error, UnicodeDecodeError)  # of a statement: the second where a damaged text is no text any more
 
 
@@ -32,8 +33,8 @@ def ours(error: BaseException, path: str) -> HoldfastError:
     what = f"{os.path.basename(path)}: {error}"
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return Busy(what, "Another process holds it; try again in a moment")
-    if isinstance(error, apsw.FullError):
-        return DiskTrouble(what, "Free some space and try again; no file is half-written")
+    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError | apsw.CantOpenError) and _is_full(path)):
+        return no_space(what, os.path.dirname(path))
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if isinstance(error, apsw.IOError):
@@ -41,6 +42,16 @@ def ours(error: BaseException, path: str) -> HoldfastError:
     if isinstance(error, (*DAMAGE, UnicodeDecodeError)):
         return Damaged(what, "Run `holdfast doctor`")
     return Trouble(what, "Run `holdfast doctor`")
+
+
+def _is_full(path: str) -> bool:
+    """Whether its disk has no room for even the files that SQLite makes beside a database, which it does not say as such."""
+    folder = os.path.dirname(path)
+    try:
+        room = os.statvfs(folder)
+        return room.f_bavail * room.f_frsize < _BESIDE and os.access(folder, os.W_OK)
+    except OSError:
+        return False
 
 
 def set_aside(path: str, name: str) -> None:

@@ -62,7 +62,7 @@ class Options(Record):
 
 def run(argv: list[str]) -> int:
     """Parse, measure, print."""
-    asked = given(argv, _USAGE, _KNOWN)
+    asked = given(argv, "load", _USAGE, _KNOWN)
     if isinstance(asked, int):
         return asked
     options = Options(**asked)

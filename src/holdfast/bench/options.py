@@ -6,26 +6,34 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.errors import UsageError
+
 Known = dict[str, Callable[[str], Any]]
 
 
-def given(argv: list[str], usage: str, known: Known) -> dict[str, Any] | int:
+def given(argv: list[str], name: str, usage: str, known: Known) -> dict[str, Any] | int:
     """What was given, by the name of its option; `bool` is one without a value. The exit code where the usage was told."""
     words, found = list(argv), dict[str, Any]()
-    try:
-        while words:
-            word = words.pop(0)
-            if word in ("-h", "--help"):
-                print(usage)
-                return 0
-            kind = known.get(word)
-            if kind is None or (kind is not bool and not words):
-                raise ValueError(f"unknown argument {word!r}")
-            found[word[2:]] = True if kind is bool else kind(words.pop(0))
-    except ValueError as error:
-        print(f"{error}\n{usage}", file=sys.stderr)
-        return 2
+    fix = f"`holdfast bench {name} --help` says what there is"
+    while words:
+        word = words.pop(0)
+        if word in ("-h", "--help"):
+            print(usage)
+            return 0
+        kind = known.get(word)
+        if kind is None:
+            raise UsageError(f"unknown argument {word!r}", fix)
+        if kind is not bool and not words:
+            raise UsageError(f"{word} needs a value", fix)
+        found[word[2:]] = True if kind is bool else _read(kind, word, words.pop(0), fix)
     return found
+
+
+def _read(kind: Callable[[str], Any], option: str, value: str, fix: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise UsageError(f"{option} cannot be {value!r}", fix) from None
 
 
 def numbers(text: str) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ class Size(Record):
 
 def run(argv: list[str]) -> int:
     """Parse, measure, print."""
-    asked = given(argv[1:] if argv[:1] == ["speed"] else argv, _USAGE, _KNOWN)
+    asked = given(argv[1:] if argv[:1] == ["speed"] else argv, "speed", _USAGE, _KNOWN)
     if isinstance(asked, int):
         return asked
     usual = (1_000, 10_000) if "quick" in asked else (1_000, 10_000, 100_000)

@@ -29,10 +29,15 @@ def purge(
     if text is not None:
         reviewing.must_be_person(desk, "purge a text wherever it stands")
     wanted = everywhere.purgeable(text) if text is not None else ""
-    if not desk.shelf.there() or (name and not places):
+    if not desk.shelf.there():
         return _nothing(desk, name)
+    if name and not places:
+        if finishing.finish(desk):  # perhaps of this very note
+            finishing.must_have_room(desk)
+        return _nothing(desk, name)
+    finishing.must_have_room(desk)
     finishing.finish(desk)
-    with desk.sync.of_primary(), desk.shelf.alone(finishing.LOCK):
+    with finishing.cut_short(desk), desk.sync.of_primary(), desk.shelf.alone(finishing.LOCK):
         if name:
             return notes.purge(desk, places, name, transcripts, told_of)
         if session is not None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from holdfast import dates
 from holdfast.erasing import reading
-from holdfast.errors import Busy, DiskTrouble, HoldfastError
+from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.index import erased
 from holdfast.leaf import opened, versions_of
 from holdfast.ledger import losses
+from holdfast.mending import lacks_room
 from holdfast.mending import mending as mending_of
 from holdfast.note import Problem, Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from holdfast.desk import Desk
@@ -26,6 +29,30 @@ _SHOWN = 20  # receipts that are named
 _AGAIN = "Put ledger.db back from a backup; where there is none, purge again what must not come back"
 _UNSIGNED = ", or delete the file ledger.purged if nothing is"
 _SECONDS = 1.0  # that somebody who only looks waits for a reader
+
+
+def must_have_room(desk: Desk) -> None:
+    """Nothing is begun that could not be ended: what was purged is gone from the index when that is written anew."""
+    if not desk.config.store and lacks_room(desk.config.home):
+        raise no_space("the disk is too full for a purge, which writes the index anew", desk.config.home)
+
+
+@contextmanager
+def cut_short(desk: Desk) -> Iterator[None]:
+    """Where the disk is full before the end all the same, say so: what was begun is ended by the next purge, or by `doctor`."""
+    try:
+        yield
+    except DiskTrouble as error:
+        if error.full and _begun(desk):
+            error.message = f"the purge was begun and is not complete: {error.message}"
+        raise
+
+
+def _begun(desk: Desk) -> bool:
+    try:
+        return bool(desk.ledger.purges.unfinished())
+    except HoldfastError:
+        return True  # for all that anybody knows
 
 
 def finish(desk: Desk) -> list[dict[str, Any]]:
@@ -131,6 +158,8 @@ def _lost(desk: Desk) -> list[Problem]:
 def _problem(desk: Desk, mending: Mending, told: dict[str, Any]) -> Problem:
     """What is left of one, and the command that ends it."""
     retry = mending.holdfast(told["retry"]) if told.get("retry") else "Purge it again"
+    if room := mending.room():  # nothing can be ended before
+        return Problem("purge", f"the purge of {told['what']} is not complete (receipt {told['id']}): the disk is full", room)
     if told["state"] == "begun":
         there = still_there(desk, told) if told.get("kind") in ("note", "turns") else []
         if there:

@@ -42,7 +42,7 @@ class Part:
             try:
                 db = self._file.opened()
                 if self._file.reason:  # what stands in for it knows nothing, or not the newest
-                    raise DiskTrouble(self._file.reason, "Make the home writable for this user")
+                    raise DiskTrouble(self._file.reason, self._file.fix or "Make the home writable for this user")
                 return db.execute(self._sql[statement], values).fetchall()
             except FAILURES as error:
                 failure = self._file.failed(error)

@@ -295,7 +295,8 @@ class Ledger:
         try:
             rows = self._file.rows(statement, **values)
             if self._file.reason and not self._file.opened().filename:  # what stands in for it in memory knows nothing
-                raise DiskTrouble(self._file.reason, "Let this user read and write ledger.db: `holdfast doctor` says how")
+                usual = "Let this user read and write ledger.db: `holdfast doctor` says how"
+                raise DiskTrouble(self._file.reason, self._file.fix or usual)
             return rows
         except Renewed:
             return []

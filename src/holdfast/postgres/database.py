@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from weakref import WeakSet
 
+from holdfast.postgres.pool import pool_of
 from holdfast.postgres.session import Session
 from holdfast.postgres.tending import analyze, vacuum
 from holdfast.postgres.trouble import Again, ours
@@ -71,13 +72,14 @@ class Database:
 
     def write(self, work: Callable[[Session], T], durable: bool = False) -> T:
         """Do it in a transaction; all of it again if the server went away before COMMIT, or another writer was faster."""
-        end = time.monotonic() + self._seconds
+        begun, contact = time.monotonic(), pool_of(self.store).contact
         while True:
             try:
+                _here.begun = begun
                 with self.transaction(durable) as db:
                     return work(db)
             except Again:
-                if time.monotonic() >= end:
+                if time.monotonic() >= contact.end(begun, self._seconds):
                     raise
 
     @contextmanager
@@ -96,6 +98,7 @@ class Database:
         self, keys: tuple[Hashable, ...], durable: bool = False, reads: bool = False, replica: bool = False
     ) -> Session:
         """A transaction that this thread's queries find by those keys while it lasts."""
+        begun, _here.begun = _here.begun, None
         before = {key: _sessions().get(key) for key in keys}
 
         def entered(session: Session) -> None:
@@ -108,7 +111,7 @@ class Database:
                 else:
                     _sessions()[key] = session
 
-        return Session(self.store, self._seconds, durable, reads, replica, entered=entered, left=left)
+        return Session(self.store, self._seconds, durable, reads, replica, entered=entered, left=left, begun=begun)
 
     def mark(self) -> tuple[int, ...]:
         """Another one, another content: what the statement `mark` says, where there is one."""
@@ -170,6 +173,7 @@ class _Here(threading.local):
 
     def __init__(self) -> None:
         self.open: dict[Hashable, Session] = {}
+        self.begun: float | None = None  # when the first try of the one began that is going to be opened
 
 
 _here = _Here()
@@ -181,7 +185,7 @@ def _sessions() -> dict[Hashable, Session]:
 
 
 def _in_the_child() -> None:
-    _here.open = {}  # the parent's transactions are not this process's
+    _here.open, _here.begun = {}, None  # the parent's transactions are not this process's
     for database in list(_databases):
         database.lock = threading.RLock()  # another thread may have held it, and there are no others here
 

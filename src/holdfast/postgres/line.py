@@ -14,11 +14,12 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 
+from holdfast.postgres.contact import SILENCE_SECONDS
 from holdfast.postgres.named import numbered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from psycopg.pq.abc import PGresult
@@ -69,13 +70,16 @@ class Answer:
 class Line:
     """A connection that always sends in batches."""
 
-    def __init__(self, connection: psycopg.Connection[Any], patience: float) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], patience: float, is_there: Callable[[], bool] = lambda: True
+    ) -> None:
         self._connection = connection
         self._pg = connection.pgconn
         self._pg.enter_pipeline_mode()
         self._transformer = Transformer(connection)
         self._poll = select.poll()
-        self._patience = (patience + _GRACE) * 1000
+        self._patience = patience + _GRACE
+        self._is_there = is_there  # whether the server answers anybody
         self.warnings: list[str] = []
         self.since = time.monotonic()  # when it was last given back
         self.holder, self.tenant = 0, ""  # the thread that has it, and for whom
@@ -152,8 +156,10 @@ class Line:
 
     def _wait(self, events: int) -> None:
         self._poll.register(self._pg.socket, events)
-        if not self._poll.poll(self._patience):
-            raise psycopg.OperationalError("the server did not answer")
+        end = time.monotonic() + self._patience
+        while not self._poll.poll(SILENCE_SECONDS * 1000):
+            if time.monotonic() >= end or not self._is_there():
+                raise psycopg.OperationalError("the server did not answer")
 
     # --- its state -----------------------------------------------------------------------------------------------
 

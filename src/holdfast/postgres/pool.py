@@ -17,6 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.errors import Busy, ConfigError
+from holdfast.postgres.contact import Contact
 from holdfast.postgres.line import Line
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("holdfast.postgres")  # a gateway writes it down; elsewhere nobody is told unless they ask
 _log.addHandler(logging.NullHandler())
 _STALE = 300  # seconds after which an unused connection is not trusted any more
-STRANGER_SECONDS = 5  # how long an address that never answered is tried
 _CONNECT_SECONDS = 5
 _AVOID_SECONDS = 10
 
@@ -37,8 +37,9 @@ class Pool:
     """At most so many connections to one address; a thread that has one already is given a second one beyond that. Where
     several tenants ask, one of them has half of them at most: however many requests it sends, the others are answered."""
 
-    def __init__(self, url: str, most: int, patience: float, primary: bool = True) -> None:
+    def __init__(self, url: str, most: int, patience: float, primary: bool = True, contact: Contact | None = None) -> None:
         self.parameters = parameters(url, primary)
+        self.contact = contact or Contact()
         self._most = most
         self._patience = patience
         self._change = threading.Condition()
@@ -48,7 +49,6 @@ class Pool:
         self._used = Counter[str]()  # and each tenant
         self._several = False  # whether more than one tenant ever asked:
         self._first = ""  # one other than this
-        self.met = False  # whether it ever answered
         self.ready = False  # whether its schema was looked at
         self._avoided = 0.0  # until when, because it did not answer,
         self._trouble = ""  # and what was wrong then, until it answers
@@ -66,7 +66,7 @@ class Pool:
             self._held[me] += 1
             self._used[tenant] += 1
         try:
-            line = self._alive() or self._connect()
+            line = self._alive() or self._connect(end)
         except BaseException:
             self._one_less(me, tenant)
             raise
@@ -145,10 +145,15 @@ class Pool:
                 return line
             line.close()
 
-    def _connect(self) -> Line:
-        connection = psycopg.connect(**self.parameters)
-        self.met = True
-        return Line(connection, self._patience)
+    def _connect(self, end: float) -> Line:
+        """A new one, in the time that is left, to whichever host there is."""
+        hosts = str(self.parameters.get("host", "")).count(",") + 1
+        seconds = self.contact.seconds_to_connect(end, hosts)
+        try:
+            connection = psycopg.connect(**{**self.parameters, **_within(seconds, self.parameters["connect_timeout"])})
+        finally:
+            self.contact.looked()
+        return Line(connection, self._patience, lambda: self.contact.answers(_where(self.parameters, connection)))
 
 
 def parameters(url: str, primary: bool = True) -> dict[str, Any]:
@@ -167,7 +172,26 @@ def parameters(url: str, primary: bool = True) -> dict[str, Any]:
     return {**usual, **{name: value for name, value in said.items() if value is not None}, **always}
 
 
+def _within(seconds: int, usual: object) -> dict[str, Any]:
+    """No longer than that, nor than is usual; what is no number is told by the client library."""
+    try:
+        given = int(str(usual))
+        return {"connect_timeout": min(seconds, given) if given > 0 else seconds}
+    except ValueError:
+        return {}
+
+
+def _where(given: dict[str, Any], connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    """What to connect with to the very server that this connection leads to."""
+    there = connection.info
+    address = {**given, "host": there.host, "port": there.port}
+    if "hostaddr" in address:
+        address["hostaddr"] = there.hostaddr
+    return address
+
+
 _pools: dict[tuple[str, str, int], Pool] = {}
+_contacts: dict[str, Contact] = {}
 _making = threading.Lock()
 
 
@@ -178,7 +202,8 @@ def pool_of(store: Store, kind: str = "") -> Pool:
     with _making:
         pool = _pools.get(key)
         if pool is None:
-            pool = _pools[key] = Pool(url, store.connections, store.statement_seconds, primary=kind != "read")
+            contact = _contacts.setdefault(url, Contact())
+            pool = _pools[key] = Pool(url, store.connections, store.statement_seconds, kind != "read", contact)
         return pool
 
 
@@ -198,6 +223,7 @@ def _in_the_child() -> None:
     _making = threading.Lock()
     _of_the_parent.extend(_pools.values())
     _pools.clear()
+    _contacts.clear()
 
 
 os.register_at_fork(after_in_child=_in_the_child)

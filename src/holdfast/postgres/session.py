@@ -12,10 +12,11 @@ import time
 import psycopg
 
 from holdfast.errors import DiskTrouble, Trouble, Unsure
+from holdfast.postgres.contact import AWAY_SECONDS
 from holdfast.postgres.line import Answer
 from holdfast.postgres.migrating import ready
 from holdfast.postgres.named import SQL
-from holdfast.postgres.pool import STRANGER_SECONDS, pool_of
+from holdfast.postgres.pool import pool_of
 from holdfast.postgres.replica import of_replica
 from holdfast.postgres.trouble import Again, gone, ours, overtaken, unfit
 
@@ -38,10 +39,11 @@ class Session:
     def __init__(
         self, store: Store, seconds: float, durable: bool = False, reads: bool = False, replica: bool = False,
         idle_seconds: float = _IDLE_SECONDS, pool: Pool | None = None,
-        entered: Callable[[Session], None] | None = None, left: Callable[[], None] | None = None,
+        entered: Callable[[Session], None] | None = None, left: Callable[[], None] | None = None, begun: float | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._seconds = seconds
+        self._begun = begun  # when what it is a part of began, if that may take no longer in all
         self._reads, self._durable = reads, durable
         self._replica = replica and not pool_of(store, "read").avoided
         self._pool = pool or pool_of(store, "read" if self._replica else "")
@@ -107,11 +109,12 @@ class Session:
         if self._failed:
             raise Trouble("nothing of this was kept, because a part of it failed", "Try again")
         self._failed = not self._reads
-        begun, pause = time.monotonic(), 0.01
+        asked, pause = time.monotonic(), 0.01
+        begun = self._begun or asked
         while True:
             sent = False
             try:
-                line, fresh = self._take(begun + self._seconds)
+                line, fresh = self._take(self._pool.contact.end(begun, self._seconds))
                 sent = True
                 line.ask([*self._beginning(), *batch] if fresh else batch)
                 break
@@ -124,13 +127,15 @@ class Session:
                         self.undo()  # whoever asks next in this transaction is answered
                     raise ours(error) from error
                 self._drop()
+                self._tell_others(asked)
                 if done is not None and sent and not self._reads and not _surely_not_done(error, batch):
                     raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from error
-                if not self._may_repeat(error, begun, pause):
+                if not self._may_repeat(error, begun, asked, pause):
                     raise ours(error) from error
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
         self._failed = False
+        self._pool.contact.found()
         if self._replica:
             self._pool.answered()
 
@@ -144,7 +149,13 @@ class Session:
             self._pool.ready = True
         return self._line, True
 
-    def _may_repeat(self, error: BaseException, begun: float, pause: float) -> bool:
+    def _tell_others(self, asked: float) -> None:
+        """That the server is away; what others would borrow leads to the same dead one. Of a replica only this one knows."""
+        if not self._replica:
+            self._pool.contact.lost(asked)
+            self._pool.close()
+
+    def _may_repeat(self, error: BaseException, begun: float, asked: float, pause: float) -> bool:
         """Whether to ask again. What was asked of a replica is asked of the primary, whatever the replica's trouble is."""
         if self._replica:
             self._pool.avoid("" if overtaken(error) else of_replica(str(ours(error))))
@@ -152,8 +163,8 @@ class Session:
             return True
         if self._answered and not self._reads:
             return False
-        self._pool.close()  # the others lead to the same dead server
-        return time.monotonic() + pause < begun + (self._seconds if self._pool.met else min(self._seconds, STRANGER_SECONDS))
+        end = min(self._pool.contact.end(begun, self._seconds), asked + AWAY_SECONDS)
+        return time.monotonic() + pause < end
 
     def _beginning(self) -> list[Asked]:
         begin = SQL["begin_reading" if self._reads else "begin"]

@@ -30,6 +30,14 @@ class Row(Record):
     line: bytes
 
 
+class CutShort(KeyboardInterrupt):
+    """Ctrl-C while many were sent: so many of them the gateway had said to be kept."""
+
+    def __init__(self, kept: int) -> None:
+        super().__init__()
+        self.kept = kept
+
+
 def rows(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, redact: bool) -> list[Row]:
     """All of them through the gate before the first is sent; an error names the bad one."""
     given = list(notes)
@@ -51,9 +59,14 @@ def kept(wire: Wire, whose: dict[str, str], rows: list[Row], kind: str, noted: N
     """Send them, a few hundred as one; each with what became of it."""
     keys = list(dict.fromkeys([row.draft.key for row in rows]))
     before = _found(keys, kind, noted, listed)
-    for batch in _batches([(len(row.line), row.line) for row in rows], _ROWS, _BYTES):
-        _import(wire, whose, kind, b"".join(batch))
-    after = _found(keys, kind, noted, listed)
+    done = 0
+    try:
+        for batch in _batches([(len(row.line), row.line) for row in rows], _ROWS, _BYTES):
+            _import(wire, whose, kind, b"".join(batch))
+            done += len(batch)
+        after = _found(keys, kind, noted, listed)
+    except KeyboardInterrupt as error:
+        raise CutShort(done) from error
     return [_stored(row.draft, before.get(row.draft.key), after) for row in rows]
 
 

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 _OF_STORE = {"store": "store.url", "read_store": "store.read_url", "tenant": "store.tenant"}
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the midst of something of which more can be told: how much of it is done, as far as anybody knows."""
+
+    def __init__(self, message: str, fix: str, stored: int | None) -> None:
+        super().__init__(message)
+        self.message, self.fix, self.stored = message, fix, stored
+
+
 class Call:
     """What was asked, the memory it is asked of, and where the answer goes."""
 
@@ -130,7 +138,9 @@ class Call:
         given: str = self[name]
         if given != "-" or not self.memory.config.enabled:  # switched off, it is refused without waiting for a pipe
             return given
-        text = stdin().read(most + 2).removesuffix(b"\n")  # no more than tells that it is too much
+        text = stdin().read(most + 3)  # no more than tells that it is too much
+        ending = b"\r\n" if text.endswith(b"\r\n") and text.count(b"\r\n") == 1 else b"\n"  # of many, that of the text stays
+        text = text.removesuffix(ending)
         if len(text) > most:
             raise TooLarge(f"{what} may have {most:,} bytes, and stdin has more", "Split it, or keep a summary of it")
         return text
@@ -177,8 +187,8 @@ def run(typed: list[str]) -> int:
         _hand_over()
     except HoldfastError as error:
         code = _failed(screen, error, typed)
-    except KeyboardInterrupt:
-        code = _interrupted(screen)
+    except KeyboardInterrupt as error:
+        code = _interrupted(screen, error)
     except BrokenPipeError:
         code = _unheard()
     except Exception as error:
@@ -255,21 +265,34 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
             screen.document(error.as_dict())
             sys.stdout.flush()
         else:
-            _flush_quietly()
-            sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(error.message)}\n")
-            if error.fix:
-                sys.stderr.write(f"  {visible(error.fix)}\n")
-            sys.stderr.flush()
+            _complain(screen, error.message, error.fix)
     except OSError:
         _unheard()
     return error.exit_code
 
 
-def _interrupted(screen: Screen) -> int:
-    """Ctrl-C. A program that reads JSON is told so, unless the answer is on its way already."""
-    if screen.json and not screen.answered:
-        screen.document({"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130})
-        _flush_quietly()
+def _complain(screen: Screen, message: str, fix: str) -> None:
+    _flush_quietly()
+    sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(message)}\n")
+    if fix:
+        sys.stderr.write(f"  {visible(fix)}\n")
+    sys.stderr.flush()
+
+
+def _interrupted(screen: Screen, error: KeyboardInterrupt) -> int:
+    """Ctrl-C. A program that reads JSON is told so, unless the answer is on its way already; a person only where there is
+    more to know than that."""
+    told = {"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130}
+    if isinstance(error, Interrupted):
+        told |= {"message": error.message, "fix": error.fix, "stored": error.stored}
+    try:
+        if screen.json and not screen.answered:
+            screen.document(told)
+        elif not screen.json and told["fix"]:
+            _complain(screen, str(told["message"]), str(told["fix"]))
+    except OSError:
+        pass
+    _flush_quietly()
     return 130
 
 

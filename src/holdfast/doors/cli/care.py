@@ -115,7 +115,8 @@ def resident(call: Call) -> int:
 def bench(call: Call) -> int:
     from holdfast.bench import main
 
-    code: int = main(call.words.rest)
+    rest = call.words.rest
+    code: int = main([*rest, "--json"] if call.screen.json and "--json" not in rest else rest)
     return code
 
 

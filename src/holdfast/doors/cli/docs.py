@@ -31,7 +31,7 @@ def render() -> str:
         "## Exit codes", "", "| Code | Means |", "|---|---|",
         *[f"| {code} | {text} |" for code, text in EXIT_CODES], "",
         'With `--json` an error is `{"error", "message", "fix", "exit_code"}` on stdout; see [errors](errors.md).',
-        "Ctrl-C is the error `interrupted`.",
+        "Ctrl-C is the error `interrupted`; an `import` says in `stored` how many notes are surely kept, or null.",
     ]  # fmt: skip
     for title, group in GROUPS:
         lines += ["", f"## {title}"]

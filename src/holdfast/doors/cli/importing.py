@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.doors.cli.call import stdin
+from holdfast.doors.cli.call import Interrupted, stdin
 from holdfast.errors import NotFound, Refused, TooLarge, UsageError
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.note import Progress
+    from holdfast.note import Progress, Stored
 
 _FIX = "Give the path of a file with one JSON object a line, or - for stdin"
 _ESCAPED = 6  # bytes that one byte of a text may take in JSON
@@ -24,6 +24,19 @@ _BESIDE = 64 * 1024  # for all the other fields of a line
 
 
 def import_(call: Call) -> int:
+    far = _Far()
+    try:
+        stored = _stored(call, far)
+    except KeyboardInterrupt as error:
+        raise far.interrupted(error) from None
+    counts = {action: sum(one.action == action for one in stored) for action in ("created", "updated", "unchanged")}
+    counts["redacted"] = sum([bool(one.redacted) for one in stored])
+    imported = {**counts, "notes": [{"action": one.action, "key": one.note.key} for one in stored]}
+    return call.answer(imported, _tell_imported)
+
+
+def _stored(call: Call, far: _Far) -> list[Stored]:
+    """Every line read, then all of them through the gate, then all of them kept."""
     from holdfast.doors.cli.progress import Bar
     from holdfast.note import Progress
 
@@ -35,15 +48,34 @@ def import_(call: Call) -> int:
     progress = Progress() if call.screen.json else Bar()
     progress.start("importing", len(notes))
     try:
-        stored = call.memory.store_many(
-            _counted(notes, progress), origin=origin, redact=bool(call["redact"]), **call.given("scope")
+        return call.memory.store_many(
+            far.counted(notes, progress), origin=origin, redact=bool(call["redact"]), **call.given("scope")
         )
     finally:
         progress.end()
-    counts = {action: sum(one.action == action for one in stored) for action in ("created", "updated", "unchanged")}
-    counts["redacted"] = sum([bool(one.redacted) for one in stored])
-    imported = {**counts, "notes": [{"action": one.action, "key": one.note.key} for one in stored]}
-    return call.answer(imported, _tell_imported)
+
+
+class _Far:
+    """How far an import came: nothing is kept before all of it has been read and looked at."""
+
+    def __init__(self) -> None:
+        self._keeping = 0  # how many, once all of them are through the gate
+
+    def counted(self, notes: list[dict[str, Any]], progress: Progress) -> Iterator[dict[str, Any]]:
+        for note in notes:
+            yield note
+            progress.step()
+        self._keeping = len(notes)
+
+    def interrupted(self, error: KeyboardInterrupt) -> Interrupted:
+        """What is known of it after Ctrl-C; a gateway said of some that they are kept."""
+        if not self._keeping:
+            return Interrupted("interrupted; nothing was imported", "Run it again", 0)
+        kept: int | None = getattr(error, "kept", None)
+        sure = "" if kept is None else f"{kept:,} of them are surely kept, of the others "
+        known = "all of them are kept" if kept == self._keeping else f"{sure}none, some or all may be kept"
+        said = f"interrupted while {self._keeping:,} notes were imported: {known}"
+        return Interrupted(said, "Run it again: what is kept already stays as it is, and the rest is added", kept)
 
 
 def line_bytes(text_bytes: int) -> int:
@@ -114,12 +146,6 @@ def lowest_of(source: dict[str, Any]) -> str:
 
     said = [source.get("origin", "web"), *([source["trust"]] if source.get("trust") else [])]
     return lowest(*[one if one in ORIGINS else "web" for one in said])
-
-
-def _counted(notes: list[dict[str, Any]], progress: Progress) -> Iterator[dict[str, Any]]:
-    for note in notes:
-        yield note
-        progress.step()
 
 
 def _tell_imported(screen: Screen, imported: dict[str, Any]) -> None:

@@ -48,15 +48,21 @@ class Screen:
     def text(self, text: str, wrap: bool = False) -> None:
         """Stored text, with a remark if anything in it had to be made visible."""
         seen = visible(text)
-        for line in seen.removesuffix("\n").split("\n"):
+        for line in self._lines(seen):
             for piece in wrapped(line, self.width) if wrap and self.terminal else [line]:
-                self.say(piece)
+                self.say(piece, exact=True)
         if seen is not text:
             from holdfast.hidden import kinds
 
             found = kinds(text)
             if found:
                 self.aside(f"hidden characters are shown as marks ({', '.join(found)}); --json has the text as it is", "yellow")
+
+    def _lines(self, seen: str) -> list[str]:
+        """What was made visible, by its lines. A carriage return that is left there is part of a line's end: it goes down a
+        pipe as it was kept, and a terminal has no use for it."""
+        lines = seen.removesuffix("\n").split("\n")
+        return [line.removesuffix("\r") for line in lines] if self.terminal else lines
 
     def aside(self, text: str, style: str = "dim") -> None:
         """A remark for people; never part of the answer."""
@@ -115,12 +121,12 @@ class Screen:
 
     def indented(self, text: str, most: int = 0) -> None:
         """A text under its heading: wrapped and, if `most` is given, cut on a terminal; whole down a pipe."""
-        lines = visible(text).removesuffix("\n").split("\n")
+        lines = self._lines(visible(text))
         if self.terminal:
             lines = [piece for line in lines for piece in wrapped(line, max(self.width - 4, 20))]
         kept = lines[:most] if most and self.terminal and len(lines) > most + 1 else lines
         for line in kept:
-            self.say("    " + line if line else "")
+            self.say("    " + line if line else "", exact=True)
         if len(kept) < len(lines):
             self.say("    " + self.paint(f"... {len(lines) - len(kept)} more lines", "dim"))
 
@@ -136,13 +142,20 @@ def visible(text: str) -> str:
 
 def _coloured(text: str) -> str:
     """The same for a line that has colours of ours."""
+    if "\x1b[" not in text:
+        return visible(text)
     first, *rest = text.split("\x1b[")
-    pieces = [visible(first)]
+    pieces = [_inner(first)]
     for piece in rest:
         code, letter, _ = piece.partition("m")
         ours = letter and (code == "0" or code in _STYLES.values())
-        pieces.append(f"\x1b[{code}m{visible(piece[len(code) + 1 :])}" if ours else visible("\x1b[" + piece))
+        pieces.append(f"\x1b[{code}m{_inner(piece[len(code) + 1 :])}" if ours else _inner("\x1b[" + piece))
     return "".join(pieces)
+
+
+def _inner(text: str) -> str:
+    """Of a line with colours, what does not reach its end: a carriage return there would take the cursor back."""
+    return visible(text + ".")[:-1] if text.endswith("\r") else visible(text)
 
 
 def one_line(text: str) -> str:

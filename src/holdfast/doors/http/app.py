@@ -83,9 +83,7 @@ class App:
             if status == 500:
                 request.trouble = [type(error).__name__, *problem.where(error)]
             request.outcome = body["code"]
-            if body["code"] == "purged" and not (request.caller and request.caller.is_person):
-                body |= problem.SOMEBODY_PURGED  # whose receipt it is, is not every agent's to know
-            told = problem.without_home(body, self.gateway.home)
+            told = problem.for_caller(body, self.gateway.home, bool(request.caller and request.caller.is_person))
             await answering.whole(status, headers, problem.encoded(told), problem.KIND)
         finally:
             seconds = time.monotonic() - begun

@@ -15,7 +15,7 @@ from holdfast.doors.http.reading import must_be_small, once_each
 from holdfast.doors.http.route import EVERYWHERE, NDJSON, SCOPED, WRITE, Asked, Lines, Reply, Route
 from holdfast.doors.http.schema import fields, flag, text
 from holdfast.doors.mcp.verbs import ORIGINS
-from holdfast.errors import HoldfastError, Refused, TooLarge
+from holdfast.errors import HoldfastError, Purged, Refused, TooLarge
 from holdfast.note import ORIGINS as EVERY_ORIGIN
 from holdfast.note import SCOPES, lowest
 
@@ -30,6 +30,7 @@ _IMPORT = "import"
 _NTH = re.compile(r"note ([0-9]+): ")
 
 Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
+Row = tuple[int, dict[str, Any]]  # a line's number, and what it says
 
 
 def export(asked: Asked) -> Reply:
@@ -71,7 +72,7 @@ async def import_(asked: Asked, once: Streamed, pieces: AsyncIterator[bytes], an
         if not begun:
             raise
         await aside(partial(once.drop, error))
-        body = problem.without_home(problem.of(error, asked.id)[1], asked.gateway.home)
+        body = problem.for_caller(problem.of(error, asked.id)[1], asked.gateway.home, asked.caller.is_person)
         told = {**body, "title": "The import ended here; what was kept before stays"}
         await answering.end(problem.encoded({"failed": importing.counts, "problem": told}) + b"\n")
 
@@ -92,7 +93,7 @@ class _Importing:
         self._asked.must_still_be_let_in()
         self._reached.clear()
         most = self._asked.memory.origin if self._own else _IMPORT
-        scopes: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        scopes: dict[str, list[Row]] = {}
         for number, line in batch:
             row = parsed(number, line, most)
             scopes.setdefault(self._scope(number, row.pop("scope", None)), []).append((number, row))
@@ -101,14 +102,25 @@ class _Importing:
         self.counts["line"] = batch[-1][0]
         return dict(self.counts)
 
-    def _keep(self, scope: str, rows: list[tuple[int, dict[str, Any]]]) -> None:
+    def _keep(self, scope: str, rows: list[Row]) -> None:
         try:
             stored = self._asked.memory.store_many([row for _, row in rows], scope=scope, **self._asked.only("redact"))
         except HoldfastError as error:
-            error.message = _by_line(error.message, [number for number, _ in rows])
+            at = self._purged(rows) if isinstance(error, Purged) else _keyed(error.message, rows)
+            error.message = f"line {at}: {error.message}" if at else _by_line(error.message, [number for number, _ in rows])
             raise
         for one in stored:
             self.counts[one.action] += 1
+
+    def _purged(self, rows: list[Row]) -> int:
+        """The first line that says what was purged; 0 where that cannot be told."""
+        purges = self._asked.memory._desk.ledger.purges
+        for number, row in rows:
+            tags = row.get("tags") or []
+            said = [row["text"], *(tags.split(",") if isinstance(tags, str) else tags)]
+            if any(purges.receipt_for(text) for text in said):
+                return number
+        return 0
 
     def _scope(self, number: int, said: object) -> str:
         """The one that the request names; else the line's own, as an export tells it; whose it is says the request alone."""
@@ -116,9 +128,20 @@ class _Importing:
         if scope not in SCOPES:
             raise Refused(f"line {number} has a scope that there is none of", f"One of: {', '.join(SCOPES)}")
         if scope not in self._reached:
-            self._asked.must_reach(scope)
+            try:
+                self._asked.must_reach(scope)
+            except HoldfastError as error:
+                error.message = f"line {number}: {error.message}"
+                raise
             self._reached.add(scope)
         return str(scope)
+
+
+def _keyed(message: str, rows: list[Row]) -> int:
+    """The line of the note that a message names by its key, where it does not count them; 0 where it names none."""
+    if _NTH.match(message):
+        return 0
+    return next((number for number, row in rows if row.get("key") and f"note {row['key']!r} " in message), 0)
 
 
 def _by_line(message: str, numbers: list[int]) -> str:
@@ -168,7 +191,7 @@ async def _batches(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[lis
 
 async def _lines(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
     rest: list[bytes] = []  # what came of a line that has not ended yet
-    size = 0
+    number, size = 1, 0
     async for piece in pieces:
         first, *more = piece.split(b"\n")
         rest.append(first)
@@ -178,8 +201,9 @@ async def _lines(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes
                 break
             yield b"".join(rest)
             rest, size = [following], len(following)
+            number += 1
         if size > most:
-            raise TooLarge(f"a line has more than {most:,} bytes", _FIX)
+            raise TooLarge(f"line {number} has more than {most:,} bytes", _FIX)
     if size:
         yield b"".join(rest)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import traceback
 from typing import Any
 
@@ -27,9 +28,8 @@ TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "upstream": (502, "The service behind this one failed"),
     "unforeseen": (500, "Something failed that should not have"),
 }
-
-
 _HIS_TO_MEND = ("config", "damaged", "disabled", "disk", "trouble")  # of who runs the gateway, whoever asks
+_LINES = re.compile(r"lines? [0-9]+(?: to [0-9]+)?: ")  # of an import
 SOMEBODY_PURGED = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
 
@@ -69,6 +69,14 @@ def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
     errors = {"errors": [without_home(one, home) for one in body["errors"]]} if "errors" in body else {}
     told = {name: plain(body[name], home) for name in body if name in ("detail", "fix", "pointer", "message")}
     return {**body, **told, **errors}
+
+
+def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, Any]:
+    """The same; and whose receipt it is, is not every agent's to know. Which line says what was purged, is."""
+    if body["code"] == "purged" and not is_person:
+        line = _LINES.match(body["detail"])
+        body = {**body, **SOMEBODY_PURGED, "detail": (line[0] if line else "") + SOMEBODY_PURGED["detail"]}
+    return without_home(body, home)
 
 
 def plain(said: str, home: str) -> str:

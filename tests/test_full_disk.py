@@ -1,0 +1,117 @@
+"""A disk that is really full: what doctor and purge advise helps, and a purge that cannot be ended is not begun."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import apsw
+import pytest
+
+from holdfast import DiskTrouble, Memory
+from holdfast.doors.cli import main
+from holdfast.erasing.work import Work
+from holdfast.sql import ours
+
+ADVICE = "Free some space on the disk of {home}, then run"
+
+
+class Disk:
+    """A small file system of its own, with a home on it."""
+
+    def __init__(self, folder):
+        self.folder, self.home = folder, folder / "home"
+        self._fill = folder / "fill"
+
+    def fill(self, left=0):
+        """Nothing is free any more but so many bytes."""
+        room = os.statvfs(self.folder)
+        with open(self._fill, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_frsize - left)
+
+    def free(self):
+        self._fill.unlink()
+
+    def open(self):
+        return Memory(self.home, project="demo", origin="user", cwd=self.folder)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        one = Disk(folder)
+        with one.open() as memory:
+            lorem = " lorem" * 40
+            memory.store_many([{"text": f"Harbour words {number}." + lorem, "key": f"n{number}"} for number in range(30)])
+            memory.recall("harbour", mode="keyword")
+        yield one
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("left", [0, 16 * 1024, 100 * 1024])
+@pytest.mark.parametrize("index", ["there", "gone"])
+def test_doctor_says_of_a_full_disk_that_it_is_full_and_nothing_that_would_not_help(disk, index, left):
+    for path in disk.home.glob("index.db*") if index == "gone" else ():
+        path.unlink()
+    for path in (disk.home / "shelf/projects/demo/notes").glob("n1*.md"):
+        path.write_bytes(path.read_bytes() + b"More, by hand.\n")
+    disk.fill(left)
+    with disk.open() as memory:
+        problems = memory.check()
+    assert problems[0].code == "disk" and (left or len(problems) > 1)
+    fix = f"{ADVICE.format(home=disk.home)} `holdfast --home {disk.home} doctor` again"
+    assert {problem.fix for problem in problems} == {fix}
+    disk.free()
+    with disk.open() as memory:
+        assert {problem.code for problem in memory.check()} == {"disk"}  # eight MiB are not much
+
+
+@pytest.mark.parametrize("left", [0, 64 * 1024, 700 * 1024])
+def test_a_purge_that_the_disk_is_too_full_for_is_not_begun(disk, capsys, left):
+    disk.fill(left)
+    code = main(["--home", str(disk.home), "--project", "demo", "purge", "n1", "--yes"])
+    said = capsys.readouterr()
+    assert (code, said.out) == (5, "") and ADVICE.format(home=disk.home) in said.err
+    with disk.open() as memory:
+        assert memory.get("n1").text.startswith("Harbour words 1.") and memory.receipts() == []
+    disk.free()
+    with disk.open() as memory:
+        assert memory.purge("n1").state == "done"
+
+
+def test_a_purge_that_meets_a_full_disk_half_way_says_so_and_is_ended_by_running_it_again(disk, monkeypatch):
+    scrub = Work.scrub
+
+    def filled(*given):
+        disk.fill()  # somebody else does, when the note is gone already
+        return scrub(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Work, "scrub", filled)
+        with disk.open() as memory, pytest.raises(DiskTrouble, match="the purge was begun and is not complete") as caught:
+            memory.purge("n1")
+    assert ADVICE.format(home=disk.home) in caught.value.fix
+    with disk.open() as memory:
+        with pytest.raises(DiskTrouble, match="full") as again:  # not: there is no such note
+            memory.purge("n1")
+        assert ADVICE.format(home=disk.home) in again.value.fix
+        told = [problem.fix for problem in memory.check() if problem.code == "purge"]
+        assert told and all(ADVICE.format(home=disk.home) in fix for fix in told)
+    disk.free()
+    with disk.open() as memory:
+        memory.purge("n1")
+        assert [receipt.state for receipt in memory.receipts()] == ["done"]
+
+
+@pytest.mark.parametrize("error", [apsw.IOError("disk I/O error"), apsw.CantOpenError("cannot open"), apsw.FullError("full")])
+def test_what_sqlite_says_of_a_full_disk_is_told_as_that(disk, error):
+    disk.fill()
+    told = ours(error, str(disk.home / "index.db"))
+    assert isinstance(told, DiskTrouble) and told.full and ADVICE.format(home=disk.home) in told.fix
+    disk.free()
+    assert ours(apsw.IOError("disk I/O error"), str(disk.home / "index.db")).fix.startswith("Check the disk")
