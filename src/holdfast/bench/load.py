@@ -99,7 +99,9 @@ def _at(base: Path, notes: int, options: Options, say: Callable[[str], None]) ->
                 measured.append(_load(f"recall, {mode}", notes, workers, found, "the same verb, bare", floor.per_second, 0.5))
                 idle = "an endpoint that does nothing"
                 measured.append(_load(f"recall, {mode}", notes, workers, found, idle, hello.per_second, 0))
-            stored = press(address, _stores(prose, token, workers), _CLIENTS, options.seconds)
+            stores = _stores(prose, token, workers)
+            press(address, stores, _CLIENTS, min(1.0, options.seconds))  # as before recalls
+            stored = press(address, stores, _CLIENTS, options.seconds)
             measured += [_load("store", notes, workers, stored, *floor) for floor in bare_writes]
     return measured
 
