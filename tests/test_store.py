@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast import Conflict, HoldfastError, InvalidKey, InvalidText, Memory, NotFound, TooLarge, UsageError, sync
 from holdfast.note import KEY
+from holdfast.shelf.folder import Shelf
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 CAP = 64 * 1024
@@ -937,6 +938,26 @@ def test_keys_that_are_not_shown_as_they_are_do_not_disturb_the_order_of_a_large
     for key in ("k1a", "k2a", "kz"):
         memory.store("beside", key=key)
         assert makings.right()
+
+
+def test_a_note_with_brackets_in_its_name_does_not_hide_another_in_a_large_listing(memory, home, makings, monkeypatch):
+    notes = home / "shelf" / "projects" / "demo" / "notes"
+    (notes / "x]y.md").write_text("odd\n")
+    memory.recall("odd", mode="keyword")
+    monkeypatch.setattr(sync.Sync, "listing", lambda *_arguments, **_named: None)
+    memory.store("plain", key="x")
+    memory.forget("k7")
+    monkeypatch.undo()
+    memory.store("plain again", key="y")
+    assert "k7" not in _listed(home) and "x" in _listed(home)
+
+
+@pytest.mark.parametrize("damage", [lambda data: bytes(len(data)), lambda data: data[:2000] + bytes(400) + data[2400:]])
+def test_a_large_listing_whose_bytes_are_not_those_written_is_made_anew(memory, makings, monkeypatch, damage):
+    read = Shelf.read_listing
+    monkeypatch.setattr(Shelf, "read_listing", lambda *arguments: damage(read(*arguments)))
+    memory.store("after a power cut", key="new")
+    assert makings.whole == 1 and makings.right()
 
 
 def test_the_cost_of_a_store_does_not_grow_with_the_number_of_notes(memory, monkeypatch):

@@ -18,21 +18,27 @@ if TYPE_CHECKING:
     from holdfast.shelf.folder import Shelf
 
     Line = Callable[[Any], str]  # of one note
+    Plain = Callable[[str], str]  # a key as it is shown
 
 _MOST_PASSAGES = 50_000  # looked through for those of the scope
 _MOST_LINES = 5_000  # changed: from there on it is not cheaper
+_HEAD = 3  # lines before the first note's
 _UNLIKE = "- "  # what is never amended
+_FORMAT = 1  # of a line: another number, and all are made anew
 
 
-def made_of(keys: list[str], stamp: Stamp | None, newest: int, plain: Callable[[str], str]) -> str:
+def made_of(keys: list[str], stamp: Stamp | None, newest: int, plain: Plain) -> str:
     """What to remember of an index.md with these notes: it can be amended if each stands there under its own key."""
-    names = "\n".join(keys)
-    if stamp is None or "[" in names or "]" in names or plain(names.replace("\n", " ")) != names.replace("\n", " "):
-        return _UNLIKE
-    return _told(stamp, len(keys), newest)
+    return _told(stamp, len(keys), newest) if stamp is not None and _as_they_are(keys, plain) else _UNLIKE
 
 
-def amend(shelf: Shelf, index: Index, place: Scope, made: str, line: Line) -> str:
+def _as_they_are(keys: list[str], plain: Plain) -> bool:
+    """Whether each is shown as it is, and its end can be told."""
+    names = " ".join(keys)
+    return not ("[" in names or "]" in names or "\n" in names) and plain(names) == names
+
+
+def amend(shelf: Shelf, index: Index, place: Scope, made: str, line: Line, plain: Plain) -> str:
     """Put the lines that changed into index.md. What to remember of it; nothing where it must be made anew."""
     stamp, lines, since = _read(made)
     newest = index.newest()
@@ -42,12 +48,17 @@ def amend(shelf: Shelf, index: Index, place: Scope, made: str, line: Line) -> st
     if not rows or len(rows) == _MOST_LINES or not all(row[-2] for row in rows):
         return ""
     data, count = shelf.read_listing(place, stamp), rows[0][-1]
-    if data is None:
+    if data is None or not _is_whole(data, lines) or not _as_they_are([row[0] for row in rows], plain):
         return ""
     head = f"# {place}: {count} notes\n\n"
     parts, more = _amended(data, head, [(row[0], line(row[:-2])) for row in rows])
     written = shelf.write_listing(place, b"".join(parts)) if lines + more == count else None
     return _told(written, count, newest) if written else ""
+
+
+def _is_whole(data: bytes, lines: int) -> bool:
+    """Whether these are our bytes: the file is not flushed, and after a power cut it may hold others than were written."""
+    return data.startswith(b"<!--") and data.endswith(b"\n") and data.count(b"\n") == lines + _HEAD and b"\0" not in data
 
 
 def _amended(data: bytes, head: str, changed: list[tuple[str, str]]) -> tuple[list[bytes | memoryview], int]:
@@ -82,12 +93,12 @@ def _key(data: bytes, start: int) -> bytes:
 
 
 def _told(stamp: Stamp, lines: int, newest: int) -> str:
-    return f"{stamp[0]} {stamp[1]} {stamp[2]} {lines} {newest} "
+    return f"{_FORMAT} {stamp[0]} {stamp[1]} {stamp[2]} {lines} {newest} "
 
 
 def _read(made: str) -> tuple[Stamp | None, int, int]:
     try:
-        ino, ctime, size, lines, newest = map(int, made.split()[:5])
+        form, ino, ctime, size, lines, newest = map(int, made.split()[:6])
     except ValueError:
         return None, 0, 0
-    return (ino, ctime, size), lines, newest
+    return (ino, ctime, size) if form == _FORMAT else None, lines, newest

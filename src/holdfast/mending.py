@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config
 
 
-_BESIDE = 1024 * 1024  # bytes for what is kept beside the index
+_LEAST = 1024 * 1024  # bytes that must be free for anything to be mended
 
 
 class Mending:
@@ -162,13 +162,12 @@ class Asking(Mending):
 
 
 def lacks_room(home: str) -> bool:
-    """Whether the home's disk has less than it takes to write the index anew, which SQLite does with twice its size."""
-    path = os.path.join(home, "index.db")
+    """Whether the home's disk has hardly any left, so that nothing that is begun can be ended."""
     try:
-        room, size = os.statvfs(home), os.path.getsize(path) if os.path.exists(path) else 0
+        room = os.statvfs(home)
     except OSError:
         return False
-    return room.f_bavail * room.f_frsize < 2 * size + _BESIDE
+    return room.f_bavail * room.f_frsize < _LEAST
 
 
 def mending(settings: Config) -> Mending:

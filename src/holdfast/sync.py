@@ -194,7 +194,7 @@ class Sync:
         if made:
             from holdfast.amending import amend
 
-            made = amend(self._shelf, self._index, place, made, _line)
+            made = amend(self._shelf, self._index, place, made, _line, _plainly)
         made = made or self._list_all(place)
         self._index.listed(place.folder, known[1] if known else 0, made)
         if made:

@@ -32,7 +32,7 @@ _SECONDS = 1.0  # that somebody who only looks waits for a reader
 
 
 def must_have_room(desk: Desk) -> None:
-    """Nothing is begun that could not be ended: what was purged is gone from the index when that is written anew."""
+    """Nothing is begun that surely could not be ended: what was purged is gone from the index when that is written anew."""
     if not desk.config.store and lacks_room(desk.config.home):
         raise no_space("the disk is too full for a purge, which writes the index anew", desk.config.home)
 
@@ -90,8 +90,9 @@ def _finished(desk: Desk, told: dict[str, Any]) -> bool:
     purges = desk.ledger.purges
     if any(purges.is_of(told["id"], text) for text in desk.ask(lambda: list(erased.texts(desk.index, kind == "text")))):
         return False
-    for scope in [Scope.of_folder(path[6:-9]) for path, _ in told["left"] if _is_listing(path)]:
-        desk.sync.listing(scope, now=True)
+    listed = [path[6:-9] for path, _ in told["left"] if _is_listing(path)]
+    for folder in desk.shelf.scopes() if told["state"] == "begun" else listed:
+        desk.sync.listing(Scope.of_folder(folder), now=True)
     how = f"finished {dates.now()}: the logs were emptied, and no row of the index says it (compared by digest)"
     purges.put(told["id"], {**told, "state": "done", "pending": [], "left": [], "checks": [*told["checks"], how]})
     return True

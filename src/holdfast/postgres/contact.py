@@ -26,7 +26,7 @@ _LOOK_SECONDS = 3  # that it may take to let one more in
 _LEAST_SECONDS = 2  # for a connection; the client library takes less for this
 _AGAIN_SECONDS = 1.0  # between two who look whether one that is away is back
 _FRESH_SECONDS = 2.0  # for which what was seen is taken for true
-_FULL = ("too many clients", "connection slots are reserved", "too many connections")  # it answers, if only this
+_ANSWERED = ("FATAL:", "ERROR:")  # the server's own words, if only that it lets nobody else in
 
 
 class Contact:
@@ -35,21 +35,23 @@ class Contact:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._looking = threading.Lock()
-        self._met = False  # whether it ever answered
+        self._met = False  # whether it ever answered,
+        self._found = 0.0  # and when it did last
         self._since = 0.0  # when it went away, if it has
         self._next = 0.0  # when somebody may look again
         self._seen: dict[Address, tuple[float, bool]] = {}
 
     def found(self) -> None:
         """It has answered."""
+        self._found = time.monotonic()
         if self._since or not self._met:
             with self._guard:
                 self._met, self._since = True, 0.0
 
     def lost(self, since: float) -> None:
-        """It has not, to somebody who began to wait then."""
+        """It has not, to somebody who began to wait then; whoever was answered later knows better."""
         with self._guard:
-            self._since = self._since or since
+            self._since = self._since or max(since, self._found)
 
     def end(self, begun: float, seconds: float) -> float:
         """Until when somebody waits for it who began then and has so many seconds: not longer than it may be away."""
@@ -67,6 +69,10 @@ class Contact:
                     raise Again("the database is not there", "Try again in a moment")
                 self._next = now + hosts * _LEAST_SECONDS + _AGAIN_SECONDS  # if nobody learns anything sooner
                 return _LEAST_SECONDS
+            if self._since:
+                end = min(end, self._since + AWAY_SECONDS)
+            elif not self._met:
+                end = min(end, now + _STRANGER_SECONDS)
         return max(int((end - now) / hosts), _LEAST_SECONDS)
 
     def looked(self) -> None:
@@ -90,5 +96,5 @@ def _lets_in(address: dict[str, Any]) -> bool:
     try:
         psycopg.connect(**{**address, "connect_timeout": _LOOK_SECONDS, "target_session_attrs": "any"}).close()
     except psycopg.Error as error:
-        return any(words in str(error) for words in _FULL)
+        return any(words in str(error) for words in _ANSWERED)
     return True

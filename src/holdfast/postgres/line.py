@@ -67,6 +67,14 @@ class Answer:
         return iter(self.fetchall())
 
 
+class Silent(psycopg.OperationalError):
+    """The server did not answer, and nobody else either since then."""
+
+    def __init__(self, since: float) -> None:
+        super().__init__("the server did not answer")
+        self.since = since
+
+
 class Line:
     """A connection that always sends in batches."""
 
@@ -156,10 +164,12 @@ class Line:
 
     def _wait(self, events: int) -> None:
         self._poll.register(self._pg.socket, events)
-        end = time.monotonic() + self._patience
+        heard = time.monotonic()
+        end = heard + self._patience
         while not self._poll.poll(SILENCE_SECONDS * 1000):
             if time.monotonic() >= end or not self._is_there():
-                raise psycopg.OperationalError("the server did not answer")
+                raise Silent(heard)
+            heard = time.monotonic()
 
     # --- its state -----------------------------------------------------------------------------------------------
 

@@ -12,8 +12,7 @@ import time
 import psycopg
 
 from holdfast.errors import DiskTrouble, Trouble, Unsure
-from holdfast.postgres.contact import AWAY_SECONDS
-from holdfast.postgres.line import Answer
+from holdfast.postgres.line import Answer, Silent
 from holdfast.postgres.migrating import ready
 from holdfast.postgres.named import SQL
 from holdfast.postgres.pool import pool_of
@@ -114,7 +113,7 @@ class Session:
         while True:
             sent = False
             try:
-                line, fresh = self._take(self._pool.contact.end(begun, self._seconds))
+                line, fresh = self._take(asked + self._seconds)
                 sent = True
                 line.ask([*self._beginning(), *batch] if fresh else batch)
                 break
@@ -127,10 +126,10 @@ class Session:
                         self.undo()  # whoever asks next in this transaction is answered
                     raise ours(error) from error
                 self._drop()
-                self._tell_others(asked)
+                self._tell_others(error.since if isinstance(error, Silent) else time.monotonic())
                 if done is not None and sent and not self._reads and not _surely_not_done(error, batch):
                     raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from error
-                if not self._may_repeat(error, begun, asked, pause):
+                if not self._may_repeat(error, begun, pause):
                     raise ours(error) from error
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
@@ -149,13 +148,13 @@ class Session:
             self._pool.ready = True
         return self._line, True
 
-    def _tell_others(self, asked: float) -> None:
+    def _tell_others(self, since: float) -> None:
         """That the server is away; what others would borrow leads to the same dead one. Of a replica only this one knows."""
         if not self._replica:
-            self._pool.contact.lost(asked)
+            self._pool.contact.lost(since)
             self._pool.close()
 
-    def _may_repeat(self, error: BaseException, begun: float, asked: float, pause: float) -> bool:
+    def _may_repeat(self, error: BaseException, begun: float, pause: float) -> bool:
         """Whether to ask again. What was asked of a replica is asked of the primary, whatever the replica's trouble is."""
         if self._replica:
             self._pool.avoid("" if overtaken(error) else of_replica(str(ours(error))))
@@ -163,8 +162,7 @@ class Session:
             return True
         if self._answered and not self._reads:
             return False
-        end = min(self._pool.contact.end(begun, self._seconds), asked + AWAY_SECONDS)
-        return time.monotonic() + pause < end
+        return time.monotonic() + pause < self._pool.contact.end(begun, self._seconds)
 
     def _beginning(self) -> list[Asked]:
         begin = SQL["begin_reading" if self._reads else "begin"]
