@@ -11,6 +11,7 @@ import pytest
 from holdfast import DiskTrouble, Memory
 from holdfast.doors.cli import main
 from holdfast.erasing.work import Work
+from holdfast.errors import no_space
 from holdfast.sql import ours
 
 ADVICE = "Free some space on the disk of {home}, then run"
@@ -106,6 +107,26 @@ def test_a_purge_that_meets_a_full_disk_half_way_says_so_and_is_ended_by_running
     with disk.open() as memory:
         memory.purge("n1")
         assert [receipt.state for receipt in memory.receipts()] == ["done"]
+
+
+def test_a_purge_that_was_cut_short_and_is_run_again_takes_the_note_out_of_files_that_show_a_briefing(
+    open_memory, tmp_path, monkeypatch
+):
+    memory, shown = open_memory(origin="user"), tmp_path / "CLAUDE.md"
+    memory.store("Harbour words of Aline.", key="aline")
+    memory.store("Words of others.", key="others")
+    memory.render(shown)
+    assert "Aline" in shown.read_text()
+    with monkeypatch.context() as patched:
+        patched.setattr(Work, "scrub", _out_of_space)
+        with pytest.raises(DiskTrouble):
+            memory.purge("aline")
+    memory.purge("aline")
+    assert "Aline" not in shown.read_text() and [receipt.state for receipt in memory.receipts()] == ["done"]
+
+
+def _out_of_space(*_given):
+    raise no_space("full")
 
 
 @pytest.mark.parametrize("error", [apsw.IOError("disk I/O error"), apsw.CantOpenError("cannot open"), apsw.FullError("full")])

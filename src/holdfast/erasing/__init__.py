@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import dates, guard, reviewing
+from holdfast import dates, guard, rendering, reviewing
 from holdfast.errors import Damaged, NotFound, UsageError
 from holdfast.note import Receipt, Scope
 
@@ -34,6 +34,8 @@ def purge(
     if name and not places:
         if finishing.finish(desk):  # perhaps of this very note
             finishing.must_have_room(desk)
+        if rendering.anywhere(desk.config.home):
+            rendering.render_anew(desk.config, told_of)  # what was cut short may not have come to that
         return _nothing(desk, name)
     finishing.must_have_room(desk)
     finishing.finish(desk)
