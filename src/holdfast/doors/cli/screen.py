@@ -154,7 +154,7 @@ def _coloured(text: str) -> str:
 
 
 def _inner(text: str) -> str:
-    """Of a line with colours, what does not reach its end: a carriage return there would take the cursor back."""
+    """Of a line with colours, what does not reach its end: a carriage return there would go back to its beginning."""
     return visible(text + ".")[:-1] if text.endswith("\r") else visible(text)
 
 
