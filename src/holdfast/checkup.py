@@ -256,8 +256,8 @@ def _disk(desk: Desk, mending: Mending) -> list[Problem]:
     room = os.statvfs(desk.config.home)
     free = room.f_bavail * room.f_frsize
     if free < _LOW_DISK:
-        fix = f"Free some space on the disk of {told(desk.config.home)}, then run `{mending.holdfast('doctor')}` again"
-        return [Problem("disk", f"only {free // 1024} KiB are free on the home's disk", fix, desk.config.home)]
+        what = f"only {free // 1024} KiB are free on the home's disk"
+        return [Problem("disk", what, mending.more_room(), desk.config.home)]
     return []
 
 

@@ -104,11 +104,12 @@ class Mending:
             return self.opened(self._home)
         return self.holdfast("reindex" if name == "index.db" else "doctor")
 
-    def room(self, words: str = "doctor") -> str:
+    def room(self) -> str:
         """What comes before any command of ours where the disk is full; nothing where it has room enough."""
-        if not lacks_room(self._home):
-            return ""
-        return f"Free some space on the disk of {told(self._home)}, then run `{self.holdfast(words)}` again"
+        return self.more_room() if lacks_room(self._home) else ""
+
+    def more_room(self) -> str:
+        return f"Free some space on the disk of {told(self._home)}, then run `{self.holdfast('doctor')}` again"
 
     def holdfast(self, words: str) -> str:
         """A command of ours on this home, also where it is not the one that is meant by default."""
@@ -156,7 +157,7 @@ class Asking(Mending):
     def of_database(self, name: str) -> str:
         return self.holdfast("reindex" if name == "index.db" else "doctor")
 
-    def room(self, words: str = "doctor") -> str:
+    def room(self) -> str:
         """What is full then is the server's disk, and it says so itself."""
         return ""
 

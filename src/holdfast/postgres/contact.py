@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Address = tuple[tuple[str, Any], ...]
 
 AWAY_SECONDS = 9.0  # how long a server that went away is waited for: then whoever asks is told, and may come again
-SILENCE_SECONDS = 3.0  # without a byte of an answer, before somebody looks whether the server still answers anybody
 _STRANGER_SECONDS = 5.0  # the same for one that never answered
+SILENCE_SECONDS = 3.0  # without a byte of an answer, before somebody looks whether the server still answers anybody
 _LOOK_SECONDS = 3  # that it may take to let one more in
 _LEAST_SECONDS = 2  # for a connection; the client library takes less for this
 _AGAIN_SECONDS = 1.0  # between two who look whether one that is away is back
