@@ -41,7 +41,7 @@ broken_texts = st.lists(_PIECE.map(str.encode) | st.binary(max_size=6), max_size
 )
 """Any bytes of a file, as the shelf reads them."""
 
-note_texts = raw_texts.map(lambda text: text if text.strip() else text + "x")
+note_texts = raw_texts.map(lambda text: text if text.strip().strip("\ufeff") else text + "x")
 """Any text that may be stored."""
 
 one_line = raw_texts.map(lambda text: " ".join(_CONTROL.sub(" ", text).split()) or "x")

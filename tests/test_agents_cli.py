@@ -17,17 +17,9 @@ import pytest
 from holdfast import config
 from holdfast.doors.cli import main
 from holdfast.porter import Porter
+from said import Said
 
 GOOD = "name: librarian\nskills: []\nallowed_actions: [agent.memory.read]\nscopes: [project]\n"
-
-
-class Said:
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self):
-        return json.loads(self.out)
 
 
 @pytest.fixture

@@ -275,6 +275,28 @@ def test_a_read_only_home_whose_index_is_gone_still_answers_and_says_that_it_is_
     assert "index" in reason
 
 
+_LIST_AND_RECALL = """
+        answer = [len(memory.list()), len(memory.recall("harbour", mode="keyword", limit=100))]"""
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_read_only_home_with_many_notes_that_the_index_has_not_seen_never_looks_empty(child, open_memory, anybodys, gone):
+    home = anybodys / "home"
+    with open_memory(home=home) as memory:
+        memory.store_many([{"text": f"harbour {number}", "key": f"k{number}"} for number in range(250)])
+    with open(home / "shelf" / "projects" / "demo" / "notes" / "k7.md", "a") as file:
+        file.write("by hand\n")
+    for name in ("index.db", "index.db-wal", "index.db-shm") if gone else ():
+        (home / name).unlink(missing_ok=True)
+    _give(home, 65534 if ROOT else os.getuid())
+    _close(home)
+    try:
+        told = _as_a_stranger(child, home, _LIST_AND_RECALL)
+    finally:
+        _open(home)
+    assert told == [250, 100]
+
+
 def test_a_read_only_home_refuses_every_write_by_name(child, read_only):
     told = _as_a_stranger(child, read_only, _EACH_WRITE)
     assert {name: said for name, said in told.items() if said not in ("DiskTrouble", "Damaged")} == {}

@@ -1,23 +1,35 @@
-"""`holdfast bench load`: a gateway, its framework without it, and bare writes, pressed on in one run."""
+"""`holdfast bench`: what it asks for, and that nothing of it stays. `load`: a gateway, its framework without it, and bare
+writes, pressed on in one run."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import json
+import os
 import select
+import signal
 import socket
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
-from holdfast import UsageError
-from holdfast.bench import main
+from holdfast.bench import load, speed
+from holdfast.bench.floors import program
 from holdfast.bench.pressing import press, request
+from holdfast.bench.running import started
+from holdfast.doors.cli import main
+from waiting import until
+
+
+def bench(*words):
+    return main(["bench", *words])
 
 
 def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused(capsys):
-    assert main(["load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--json"]) == 0
+    assert bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["load"]
     assert [(row["what"], row["refused"]) for row in rows] == [
         ("recall, keyword", 0), ("recall, keyword", 0), ("recall, hybrid", 0), ("recall, hybrid", 0), ("store", 0),
@@ -27,7 +39,7 @@ def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused
 
 
 def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
-    assert main(["load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--store", postgres_url, "--json"]) == 0
+    assert bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--store", postgres_url, "--json") == 0
     rows = json.loads(capsys.readouterr().out)["load"]
     assert rows[-1]["floor"].startswith("bare transactions") and not any(row["refused"] for row in rows)
 
@@ -35,22 +47,80 @@ def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--notes"], "--notes needs a value"), (["--bogus"], "unknown argument '--bogus'"),
-        (["--notes", "many"], "--notes cannot be 'many'"),
+        ("load --notes", "--notes needs a value"), ("load --notes many", "--notes cannot be 'many'"),
+        ("load --workers 0", "--workers cannot be '0'"), ("load --seconds 0", "--seconds cannot be '0'"),
+        ("load --seconds nan", "--seconds cannot be 'nan'"), ("speed --sizes -1", "--sizes cannot be '-1'"),
+        ("speed --bogus", "there is no option --bogus"), ("retrieval f --mode recent", "--mode cannot be 'recent'"),
+        ("retrieval f --half C", "--half cannot be 'C'"), ("retrieval f --limit-cases 0", "--limit-cases cannot be 0"),
+        ("retrieval f --mode", "--mode needs a value"), ("retrieval --half A", "FILE is missing"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("name", ["load", "speed"])
-def test_what_cannot_be_read_is_a_usage_error_that_says_where_to_look(name, words, said):
-    given = [word.replace("notes", "sizes") if name == "speed" else word for word in words]
-    with pytest.raises(UsageError) as error:
-        main([name, *given])
-    assert said.replace("notes", "sizes" if name == "speed" else "notes") in error.value.message
-    assert f"`holdfast bench {name} --help`" in error.value.fix
+def test_words_that_mean_nothing_are_refused_before_anything_is_measured(capsys, words, said):
+    assert bench(*words.split()) == 2
+    assert said in capsys.readouterr().err
 
 
-def test_help_is_the_usage(capsys):
-    assert main(["load", "--help"]) == 0
-    assert "usage: holdfast bench load" in capsys.readouterr().out
+def test_words_are_understood_on_either_side(monkeypatch):
+    asked = []
+    monkeypatch.setattr(speed, "run", lambda *given: asked.append(given) or 0)
+    monkeypatch.setattr(load, "run", lambda options: asked.append(options) or 0)
+    assert main(["--json", "bench", "speed", "--quick", "--seed", "0"]) == 0
+    assert main(["bench", "speed", "--sizes", "30,20,30", "--passages", ","]) == 0
+    assert main(["--store", "postgresql://x/y", "bench", "load", "--workers=2,1", "--seconds", "0.5", "--json"]) == 0
+    assert main(["bench", "load"]) == 0
+    assert asked == [
+        ((1_000, 10_000), (1_000, 10_000), 0, True), ((20, 30), (), 1, False),
+        load.Options((10_000,), (1, 2), 0.5, "postgresql://x/y", True), load.Options(),
+    ]  # fmt: skip
+
+
+def of_folder(folder):
+    """The command lines of the processes that know of that folder by their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if bytes(folder) in (place / "environ").read_bytes():
+                found.append((place / "cmdline").read_bytes())
+    return found
+
+
+SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --seconds 0.5"
+
+
+@pytest.mark.parametrize(
+    ("words", "child", "many", "sign"),
+    [
+        (SPEED, b"hook", 1, signal.SIGTERM), (SPEED, b"hook", 1, signal.SIGHUP), (SPEED, b"hook", 1, signal.SIGINT),
+        (LOAD, b"bench.bare", 1, signal.SIGTERM), (LOAD, b"bench", 10, signal.SIGTERM), (LOAD, b"serve", 3, signal.SIGHUP),
+        ("retrieval CASES --mode keyword", b"", 0, signal.SIGTERM),
+    ],
+)  # fmt: skip
+def test_whoever_ends_it_ends_all_it_started_and_nothing_is_left(tmp_path, words, child, many, sign):
+    temp, cases = tmp_path / "temp", tmp_path / "cases.jsonl"
+    temp.mkdir()
+    docs = [{"id": f"d{number}", "text": f"words {number}"} for number in range(20_000)]
+    cases.write_text(json.dumps({"name": "x", "docs": docs, "queries": [{"id": "q", "text": "words", "gold": ["d1"]}]}))
+    command = [*program(), "bench", *[str(cases) if word == "CASES" else word for word in words.split()]]
+    with started(command, env={**os.environ, "TMPDIR": str(temp)}, stderr=subprocess.PIPE) as running:
+        until(lambda: list(temp.glob("*/*")) and sum([child in line for line in of_folder(temp)]) >= many)
+        assert running.poll() is None
+        running.send_signal(sign)
+        said = running.communicate(timeout=60)[1]
+    assert (running.returncode, b"Traceback" in said) == (130, False), said
+    assert list(temp.iterdir()) == []
+    until(lambda: not of_folder(temp))
+
+
+def test_who_presses_ctrl_c_again_and_again_leaves_nothing_behind(tmp_path):
+    command, env = [*program(), "bench", *SPEED.split()], {**os.environ, "TMPDIR": str(tmp_path)}
+    with started(command, env=env, stderr=subprocess.PIPE) as running:
+        until(lambda: list(tmp_path.glob("*/*")))
+        for sign in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+            running.send_signal(sign)
+            running.poll()
+        said = running.communicate(timeout=60)[1]
+    assert (running.returncode, b"Traceback" in said) == (130, False), said
+    assert list(tmp_path.iterdir()) == []
 
 
 class _Hesitant(threading.Thread):

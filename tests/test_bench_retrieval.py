@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from holdfast import Answer, Hit, NotFound, Scope, UsageError
-from holdfast.bench import main, plot, retrieval
+from holdfast.bench import plot, retrieval
 from holdfast.bench.cases import Case, Doc, Query, half, read
 from holdfast.bench.feeding import moment
 from holdfast.bench.peers import runner
 from holdfast.bench.peers import scale as peer_scale
+from holdfast.doors.cli import main
 
 SLICE = Path(__file__).parent / "data" / "slice.jsonl"
 
@@ -176,33 +177,25 @@ def test_files_that_cannot_be_read(tmp_path):
         read(tmp_path / "odd.jsonl.gz")
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        [], ["--json"], ["f", "--mode", "best"], ["f", "--mode", "recent"], ["f", "--half", "C"], ["f", "--limit-cases", "0"],
-        ["f", "--limit-cases", "-1"], ["f", "--mode"], ["f", "--what", "x"],
-    ],
-)  # fmt: skip
-def test_words_that_mean_nothing_are_refused(argv):
-    with pytest.raises(UsageError):
-        retrieval.parse(argv)
-
-
-def test_words_are_understood():
-    given = retrieval.parse(["a", "--mode=semantic", "b", "--half", "b", "--limit-cases", "3", "--json", "--plot", "p.png"])
-    assert given == retrieval.Options((Path("a"), Path("b")), "semantic", "B", 3, True, Path("p.png"))
+def test_words_are_understood(monkeypatch):
+    asked = []
+    monkeypatch.setattr(retrieval, "run", lambda options: asked.append(options) or 0)
+    words = ["a", "--mode=semantic", "b", "--half", "B", "--limit-cases", "3", "--json", "--plot", "p.png"]
+    assert main(["bench", "retrieval", *words]) == 0
+    assert main(["bench", "retrieval", "a"]) == 0
+    full = retrieval.Options((Path("a"), Path("b")), "semantic", "B", 3, True, Path("p.png"))
+    assert asked == [full, retrieval.Options((Path("a"),))]
 
 
 def test_the_command_measures_notes_in_a_real_home(tmp_path, capsys):
     path = tmp_path / "notes.jsonl"
     notes = [doc for doc in CHAT["docs"] if doc["id"] == "n1"]
     path.write_text(json.dumps({"name": "notes", "docs": notes, "queries": [CHAT["queries"][1]]}), encoding="utf-8")
-    assert main(["retrieval", str(path), "--mode", "keyword", "--json"]) == 0
+    assert main(["bench", "retrieval", str(path), "--mode", "keyword", "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)["files"]
     assert report["kinds"]["all"]["docs"]["mrr"] == {"mean": 1.0, "low": 1.0, "high": 1.0}
-    assert main(["retrieval", str(path), "--mode", "keyword"]) == 0
+    assert main(["bench", "retrieval", str(path), "--mode", "keyword"]) == 0
     assert "NDCG@10" in capsys.readouterr().out
-    assert main(["retrieval", "--help"]) == 0
 
 
 def test_a_picture_is_drawn(chat, tmp_path):
@@ -219,7 +212,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, mon
         plot.ready(tmp_path / "nowhere" / "figures.png")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match="matplotlib"):
-        retrieval.run([str(SLICE), "--plot", str(tmp_path / "figures.png")])
+        retrieval.run(retrieval.Options((SLICE,), plot=tmp_path / "figures.png"))
 
 
 @pytest.mark.parametrize(
@@ -278,13 +271,13 @@ def test_a_peer_never_sees_the_answers(chat):
 
 def test_the_words_of_the_comparison(tmp_path, capsys):
     assert runner.parse(["f", "--only", "mem0,chroma", "--cache", str(tmp_path)]).only == ("mem0", "chroma")
-    assert runner.main(["--help"]) == 0
+    assert runner.main(["--help"]) == 0 and "scripts/bench-peers" in capsys.readouterr().out
     assert runner.main(["f", "--only", "nobody"]) == 2
+    assert runner.main(["f", "--nope"]) == 2 and "there is no option --nope" in capsys.readouterr().err
     assert runner.main([]) == 2
     assert runner.main([str(tmp_path / "nothing.jsonl")]) == 1
     assert runner.parse(["--scale", "10,200"]).scale == (10, 200)  # which needs no file
     assert runner.main(["--scale", "0"]) == 2
-    assert "scripts/bench-peers" in capsys.readouterr().out
 
 
 def test_every_peer_has_an_adapter():

@@ -119,14 +119,14 @@ def test_stored_text_cannot_drive_the_terminal(terminal, home):
 
 def test_a_carriage_return_before_a_newline_just_ends_a_line_and_a_lone_one_is_a_mark(terminal, home):
     with Memory(home, project="demo") as memory:
-        memory.store("first\r\nsecond\r\n" + "word " * 15 + "wide\r", key="crlf")
+        memory.store("first\r\nsecond\r\n" + "word " * 15 + "wide\r\n", key="crlf")
     for words in (["get", "crlf"], ["recall", "second"], ["brief"]):
         _, shown = terminal(*words, "--no-color")
         assert "⟦" not in shown and "hidden" not in shown, words
     assert terminal("get", "crlf", columns=79)[1].startswith("first\nsecond\n" + "word " * 15 + "wide\n")
     with Memory(home, project="demo") as memory:
-        memory.store("shown\rhidden", key="lone")
-    assert "shown⟦U+000D⟧hidden\n" in terminal("get", "lone")[1]
+        memory.store("first\r\nshown\rhidden\r", key="lone")
+    assert "first\nshown⟦U+000D⟧hidden⟦U+000D⟧\n" in terminal("get", "lone")[1]
 
 
 def test_no_text_takes_the_cursor_back_within_a_line_that_has_colours():
@@ -200,7 +200,7 @@ class _Glass:
     [
         ("plain ☕ 日本\n\ttab", "plain ☕ 日本\n\ttab"),
         ("\x1b[0m\x07\x7f\r", "⟦ESC [0m⟧⟦U+0007⟧⟦U+007F⟧⟦U+000D⟧"),
-        ("one\r\ntwo\rthree\r\rfour\r", "one\r\ntwo⟦U+000D⟧three⟦U+000D⟧⟦U+000D⟧four\r"),  # as its first line ends
+        ("one\r\ntwo\rthree\r\rfour\r", "one\r\ntwo⟦U+000D⟧three⟦U+000D⟧⟦U+000D⟧four⟦U+000D⟧"),
         ("\x9b \u202e \u2028", "⟦U+009B⟧ ⟦U+202E⟧ ⟦U+2028⟧"),
         ("caf\udce9", "caf⟦byte E9⟧"),
         ("family \U0001f468\u200d\U0001f469", "family \U0001f468\u200d\U0001f469"),

@@ -455,6 +455,20 @@ def test_line_endings_and_odd_bytes_of_a_file_survive_an_edit(memory, tree):
     assert (tree / "page.md").read_bytes() == b"\xef\xbb\xbfone\r\nzwei\r\n\x0c\xe2\x80\xa8three"
 
 
+def test_lines_that_end_as_on_windows_are_told_without_the_end_of_the_last_and_hide_nothing(memory):
+    memory.files.create("a.md", "# One\r\nharbour two\r\n\r\n# Three\r\nfour\r")
+    path = "projects/demo/files/a.md"
+    pieces = [memory.read(path, 1, 1), memory.read(path, 1, 2), memory.read(path)]
+    assert [(one.text, one.hidden) for one in pieces] == [
+        ("# One", ()), ("# One\r\nharbour two", ()), ("# One\r\nharbour two\r\n\r\n# Three\r\nfour\r", ("control",)),
+    ]  # fmt: skip
+    assert memory.files.view("a.md", (2, 2)) == "harbour two"
+    assert memory.files.view("a.md", (5, 5)) == "four\r"  # which no newline follows
+    (hit,) = memory.recall("harbour", mode="keyword")
+    (found,) = memory.search("harbour")
+    assert (hit.text, hit.hidden, found.snippet, found.hidden) == ("# One\r\nharbour two\r\n", (), hit.text, ())
+
+
 # --- the overview (F4) ------------------------------------------------------------------------------------------------
 
 

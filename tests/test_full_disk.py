@@ -8,7 +8,7 @@ import subprocess
 import apsw
 import pytest
 
-from holdfast import DiskTrouble, Memory
+from holdfast import Busy, DiskTrouble, Memory
 from holdfast.doors.cli import main
 from holdfast.erasing.work import Work
 from holdfast.errors import no_space
@@ -123,6 +123,57 @@ def test_a_purge_that_was_cut_short_and_is_run_again_takes_the_note_out_of_files
             memory.purge("aline")
     memory.purge("aline")
     assert "Aline" not in shown.read_text() and [receipt.state for receipt in memory.receipts()] == ["done"]
+
+
+def test_a_purge_that_was_cut_short_and_is_finished_by_a_check_shows_and_tells_nothing_of_the_note(
+    open_memory, tmp_path, monkeypatch
+):
+    memory, shown, spoilt = open_memory(origin="user"), tmp_path / "CLAUDE.md", tmp_path / "SPOILT.md"
+    text = "The words of the harbour that Aline left behind."
+    memory.store(text, key="aline")
+    memory.store("Words of others.", key="others")
+    memory.render(shown)
+    memory.render(spoilt)
+    done = memory._desk.ledger.done
+    done.record("a", "call", f"Told: {text}", 1)
+    done.record("a", "call", "something else", 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(Work, "scrub", _out_of_space)
+        with pytest.raises(DiskTrouble):
+            memory.purge("aline")
+    assert "Aline" in shown.read_text() and done.list()[0][1].subject == f"Told: {text}"
+    spoilt.write_bytes(b"\xff" + spoilt.read_bytes())
+    with monkeypatch.context() as patched:  # the rows that it takes out before it is held up again are on record
+        patched.setattr(type(memory._desk.index), "scrub", _busy)
+        assert [problem.code for problem in memory.check()] == ["purge"]
+    assert [problem.code for problem in memory.check()] == []
+    [receipt] = memory.receipts()
+    assert receipt.state == "done" and f"rendered anew: {shown}" in receipt.checks
+    assert f"the block in {spoilt}, which cannot be written" in receipt.beyond_reach
+    assert "Aline" not in shown.read_text()
+    assert receipt.usage_rows == 1 and "Aline" not in str(done.list())
+    assert done.exists("a", "call", f"Told: {text}") and done.exists("a", "call", "something else")
+
+
+def test_a_purge_of_a_note_that_is_gone_tells_which_files_may_still_show_it(open_memory, tmp_path, home, capsys):
+    memory, shown = open_memory(origin="user"), tmp_path / "CLAUDE.md"
+    memory.store("Harbour words of Aline.", key="aline")
+    memory.store("Words of others.", key="others")
+    memory.render(shown)
+    (home / "shelf/projects/demo/notes/aline.md").unlink()  # by hand: the block still says it
+    theirs = shown.read_bytes()
+    shown.write_bytes(b"\xff" + theirs)
+    told = f"the block in {shown}, which cannot be written"
+    assert memory.purge("aline").beyond_reach == (told,)
+    assert main(["--home", str(home), "--project", "demo", "purge", "aline", "--yes"]) == 1
+    assert f"it may still stand in {told}" in capsys.readouterr().err
+    shown.write_bytes(theirs)
+    receipt = memory.purge("aline")
+    assert (receipt.checks, receipt.beyond_reach) == ((f"rendered anew: {shown}",), ()) and "Aline" not in shown.read_text()
+
+
+def _busy(*_given, **_named):
+    raise Busy("held")
 
 
 def _out_of_space(*_given):

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import apsw
 import pytest
@@ -17,17 +16,11 @@ from holdfast import Damaged, HoldfastError, Unreached, config
 from holdfast import github as room
 from holdfast.github import Wanted, review
 from holdfast.ledger import Ledger
+from waiting import until
 
 REVIEW = {"owner": "acme", "repo": "shop", "pr_number": 7, "body": "Looks good.", "event": "APPROVE"}
 AT_ONCE = (("Retry-After", "0"),)
 PATH = "/repos/acme/shop/pulls/7/reviews"
-
-
-def until(true):
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @pytest.fixture

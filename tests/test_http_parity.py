@@ -285,7 +285,7 @@ def test_a_line_that_is_too_long_is_named(free):
     said = free.operator(
         "POST", "/v1/import?scope=agent", raw=b'{"text": "a"}\n\n{"text": "' + b"x" * 15_000_000, Content_Type=LINES
     )
-    assert said.status == 413 and said.json["detail"].startswith("line 3 has more than"), said
+    assert said.status == 413 and said.json["detail"].startswith("line 3: it has more than"), said
 
 
 @pytest.mark.parametrize(

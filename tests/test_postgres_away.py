@@ -125,6 +125,24 @@ def test_a_statement_that_only_takes_long_is_waited_for(trial):
     assert database.query("SELECT pg_sleep(7), 1", ())[0][1] == 1
 
 
+def test_a_statement_that_was_given_up_is_called_off_at_a_server_that_comes_to_again(trial, own_server):  # noqa: F811
+    database = trial(statement_seconds=600)
+    asked = "SELECT pg_sleep(300), 'given up'"
+    running = f"SELECT count(*)::int FROM pg_stat_activity WHERE state = 'active' AND query LIKE $${asked}$$"
+
+    def told():
+        with pytest.raises(Busy):
+            database.query(asked, ())
+
+    assert database.row("count") == (0,)
+    waiting = threading.Thread(target=told)
+    waiting.start()
+    until(lambda: own_server.sql(running) == [(1,)])
+    frozen_while(own_server, lambda: waiting.join(SOON))
+    assert not waiting.is_alive()
+    until(lambda: own_server.sql(running) == [(0,)], 10)
+
+
 def test_what_waits_for_a_hanging_primary_goes_on_with_the_standby_that_took_over(pair):  # noqa: F811
     primary, standby = pair
     url = f"postgresql://{postgres.OWNER}@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres"
@@ -170,6 +188,40 @@ def test_an_outage_counts_from_its_beginning_and_one_at_a_time_looks_whether_it_
             gone.seconds_to_connect(now + 30, 1)
     gone.found()
     assert gone.seconds_to_connect(time.monotonic() + 5.5, 1) == 5
+
+
+def test_the_time_that_an_address_gives_a_connection_is_given_to_a_server_that_was_never_met(monkeypatch):
+    given, url = [], "postgresql://nobody@127.0.0.1:1,127.0.0.1:2/none"
+
+    def connect(**parameters):
+        given.append(parameters["connect_timeout"])
+        raise psycopg.OperationalError("connection refused")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    for more in ("?connect_timeout=20", "?connect_timeout=0", ""):
+        for _ in range(2):
+            with pytest.raises(psycopg.OperationalError):
+                pool_of(Store(url=url + more)).borrow(time.monotonic() + 30)
+    assert given == [20, 20, 2, 2, 2, 2]
+    contact = Contact(20)
+    contact.lost(time.monotonic() - 60)
+    assert contact.seconds_to_connect(time.monotonic() + 30, 2) == 20  # whoever looks whether it is back
+    contact.found()
+    assert contact.seconds_to_connect(time.monotonic() + 10.5, 2) == 5
+
+
+def test_the_time_of_a_write_is_that_of_all_its_tries_and_of_nothing_else():
+    database = Database(Store(url="postgresql://nobody@127.0.0.1:1/none"), SQL, 30)
+
+    def work(db):
+        with database.transaction() as other:
+            return db.begun, other.begun
+
+    begun = time.monotonic()
+    mine, others = database.write(work)
+    assert begun <= mine <= time.monotonic() and others is None
+    with database.transaction() as db:
+        assert db.begun is None
 
 
 def test_pools_of_one_address_know_of_the_same_outage():

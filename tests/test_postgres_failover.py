@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -18,6 +17,7 @@ from holdfast.config import load
 from holdfast.errors import NotFound
 from holdfast.postgres import Database, Store, migrate
 from holdfast.postgres.pool import hang_up
+from waiting import until
 
 SQL = {
     "put": "INSERT INTO trial (id, said) VALUES (%(id)s, %(said)s) ON CONFLICT DO NOTHING",
@@ -44,13 +44,6 @@ def pair():
         finally:
             for server in (primary, standby):
                 server.stop("immediate")
-
-
-def until(true, seconds=30):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 WRITER = """

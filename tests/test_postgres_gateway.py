@@ -34,6 +34,7 @@ from test_http_audit import CHANGES, changes_of_tokens
 from test_http_github import TOKEN, github, reviewer  # noqa: F401
 from test_http_matrix import ASKS, WHOSE
 from test_http_serve import started
+from waiting import until
 
 PAIR = {"key": "harbour", "value": "Harbour words."}
 
@@ -405,15 +406,6 @@ def own_server():
     """A server that this test alone may stop."""
     with postgres.cluster() as server:
         yield server
-
-
-def until(asked, seconds=60):
-    """Ask until it is so."""
-    deadline = time.monotonic() + seconds
-    while not (answer := asked()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return answer
 
 
 def test_where_no_token_can_be_looked_up_it_is_not_ready(home, postgres_url):

@@ -18,13 +18,7 @@ from holdfast.postgres import Database, Store, migrate, store_of
 from holdfast.postgres.pool import hang_up, pool_of
 from postgres import TRIAL_SQL as SQL
 from postgres import name_of, put
-
-
-def until(true, seconds=30):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
+from waiting import until
 
 
 def test_a_statement_that_takes_too_long_is_busy_and_the_next_one_is_answered(open_trial):

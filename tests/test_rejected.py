@@ -265,9 +265,9 @@ def test_of_two_who_are_written_together_each_is_held_to_what_it_may_see(open_an
     ben.store(POISON, key="invoices", scope="agent", origin="web")
     person.reject("invoices", scope="agent")
     desks = [ada._desk, ben._desk]
-    (hers,) = storing.gated(ada._desk, [{"text": POISON, "key": "a"}], None, False)
-    (his,) = storing.gated(ben._desk, [{"text": POISON, "key": "b"}], None, False)
-    stored = storing._write(desks, ada._desk.scope("project"), [hers, his])
+    (hers,) = storing.Gate(ada._desk, "project", None, False).let_in([{"text": POISON, "key": "a"}])
+    (his,) = storing.Gate(ben._desk, "project", None, False).let_in([{"text": POISON, "key": "b"}])
+    stored = storing._write(desks, hers.scope, [hers.draft, his.draft])
     assert [one.note.quarantined for one in stored] == [False, True]
 
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast import Conflict, HoldfastError, InvalidKey, InvalidText, Memory, NotFound, TooLarge, UsageError, sync
+from holdfast import Conflict, HoldfastError, InvalidKey, InvalidText, Memory, NotFound, TooLarge, UsageError
 from holdfast.note import KEY
-from holdfast.shelf.folder import Shelf
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 CAP = 64 * 1024
 BAD_TEXTS = {
     "empty": ("", InvalidText),
     "blank": (" \n\t\n ", InvalidText),
+    "a byte order mark": ("\ufeff\n", InvalidText),
     "a NUL": ("before\0after", InvalidText),
     "not UTF-8": (b"caf\xe9", InvalidText),
     "a lone surrogate": ("half \ud83d", InvalidText),
@@ -566,7 +566,7 @@ _NASTY = (
         max_size=6,
     )
     .map("".join)
-    .filter(str.strip)
+    .filter(lambda text: text.strip().strip("\ufeff"))
 )
 
 
@@ -790,204 +790,6 @@ def test_one_scopes_lock_does_not_hold_up_another(open_memory, home):
 def test_locks_stand_outside_the_shelf(memory, home):
     memory.store("text")
     assert list((home / "shelf").rglob("*lock*")) == []
-
-
-# --- index.md ---------------------------------------------------------------------------------------------------------
-
-
-def _listed(home, scope="projects/demo"):
-    text = (home / "shelf" / scope / "index.md").read_text()
-    return sorted(re.findall(r"^- \[([a-z0-9-]+)\]\(notes/\1\.md\)", text, re.MULTILINE))
-
-
-def test_the_listing_of_a_small_scope_changes_with_the_store_that_changed_it(memory, home):
-    memory.store("one", key="a")
-    assert _listed(home) == ["a"]
-    memory.store_many([{"text": "two", "key": "b"}, {"text": "three", "key": "c"}])
-    assert _listed(home) == ["a", "b", "c"]
-    memory.store("one, reworded", key="a")
-    assert "reworded" in (home / "shelf" / "projects" / "demo" / "index.md").read_text()
-    memory.forget("b")
-    assert _listed(home) == ["a", "c"]
-    memory.restore("b")
-    assert _listed(home) == ["a", "b", "c"]
-    memory.purge("c")
-    assert _listed(home) == ["a", "b"]
-    memory.clear("project")
-    assert _listed(home) == []
-
-
-def test_the_listing_of_a_large_scope_is_right_at_the_latest_with_a_call_a_second_later(memory, home, monkeypatch):
-    monkeypatch.setattr(sync, "_LAG", 3600)
-    memory.store_many([{"text": f"number {n}", "key": f"k{n}"} for n in range(300)])
-    for number in range(5):
-        memory.store(f"late {number}", key=f"late-{number}")
-    monkeypatch.setattr(sync, "_LAG", 0.0)
-    memory.recall("late")
-    assert len(_listed(home)) == 305
-
-
-class _Makings:
-    """How often index.md was made anew, and what it would be if it were made now."""
-
-    def __init__(self, memory, home, monkeypatch):
-        monkeypatch.setattr(sync, "_LAG", 0.0)
-        monkeypatch.setattr(sync, "_SHARE", 0)
-        self._memory, self._file = memory, home / "shelf" / "projects" / "demo" / "index.md"
-        self.whole = 0
-        made = sync.Sync._list_all
-        monkeypatch.setattr(sync.Sync, "_list_all", lambda *arguments: self._counted(made(*arguments)))
-
-    def _counted(self, result):
-        self.whole += 1
-        return result
-
-    def right(self):
-        """Whether it says what it would if it were made anew now, which is not counted."""
-        is_so = self._file.read_bytes()
-        counted = self.whole
-        self._memory._desk.sync.listing(self._memory._desk.scope("project"), now=True)
-        self.whole = counted
-        return is_so == self._file.read_bytes()
-
-
-@pytest.fixture
-def makings(memory, home, monkeypatch):
-    makings = _Makings(memory, home, monkeypatch)
-    memory.store_many([{"text": f"number {n}", "key": f"k{n}"} for n in range(300)])
-    makings.whole = 0
-    return makings
-
-
-def test_in_the_listing_of_a_large_scope_only_the_lines_of_changed_notes_are_made(memory, makings):
-    for key in ("k0", "a", "zz", "k150a", "k299"):
-        memory.store(f"{key},\nnew", key=key)
-        assert makings.whole == 0
-        assert makings.right()
-    memory.store_many([{"text": f"more {n}", "key": f"k{n}0"} for n in range(290, 310)])
-    memory.fact("k3", "colour", "red")
-    memory.store("number 5", key="k5", tags=["tagged"])
-    assert makings.whole == 0
-    assert makings.right()
-
-
-def test_the_listing_of_a_large_scope_is_made_anew_when_a_note_goes(memory, home, makings):
-    memory.forget("k7")
-    memory.store("new", key="new")
-    assert makings.whole >= 1
-    assert "k7" not in _listed(home)
-    assert makings.right()
-    memory.restore("k7")
-    memory.purge("k8")
-    assert "k7" in _listed(home)
-    assert "k8" not in _listed(home)
-    assert makings.right()
-
-
-def test_the_listing_of_a_large_scope_is_right_when_a_note_goes_as_another_comes(memory, home, makings):
-    notes = home / "shelf" / "projects" / "demo" / "notes"
-    for number in range(5):
-        os.rename(notes / f"k{number}.md", notes / f"moved-{number}.md")
-        memory.recall("number", mode="keyword")
-        memory.store(f"again {number}", key="more")
-        assert f"k{number}" not in _listed(home)
-        assert makings.right()
-
-
-def test_the_listing_of_a_large_scope_drops_a_note_that_cannot_be_read_any_more(memory, home, makings):
-    (home / "shelf" / "projects" / "demo" / "notes" / "k9.md").unlink()
-    (home / "shelf" / "projects" / "demo" / "notes" / "k9.md").mkdir()
-    memory.store("another", key="another")
-    memory.recall("another", mode="keyword")
-    memory.store("another one", key="another")
-    assert "k9" not in _listed(home)
-    assert makings.right()
-
-
-@pytest.mark.parametrize("how", ["edited", "gone", "a link"])
-def test_a_listing_that_somebody_else_wrote_is_not_amended(memory, home, makings, tmp_path, how):
-    file = home / "shelf" / "projects" / "demo" / "index.md"
-    if how == "edited":
-        file.write_text("- [mine](notes/mine.md): not of holdfast\n")
-    else:
-        file.unlink()
-    if how == "a link":
-        (tmp_path / "theirs").write_text("theirs")
-        file.symlink_to(tmp_path / "theirs")
-    memory.store("new", key="new")
-    assert makings.right()
-    assert "mine" not in _listed(home)
-    if how == "a link":
-        assert (tmp_path / "theirs").read_text() == "theirs"
-
-
-def test_the_listing_of_a_large_scope_follows_who_is_in_quarantine(open_memory, home, makings, memory):
-    memory.store("said by a page", key="of-a-page", origin="web")
-    file = home / "shelf" / "projects" / "demo" / "index.md"
-    assert "said by a page" not in file.read_text()
-    (home / "config.toml").write_text('[trust]\nquarantine = ["import"]\n')
-    open_memory().store("one more", key="one-more")
-    assert "said by a page" in file.read_text()
-
-
-def test_keys_that_are_not_shown_as_they_are_do_not_disturb_the_order_of_a_large_listing(memory, home, makings):
-    notes = home / "shelf" / "projects" / "demo" / "notes"
-    (notes / "k1[x]<b>.md").write_text("odd\n")
-    (notes / "kä.md").write_text("umlaut\n")
-    memory.recall("odd", mode="keyword")
-    for key in ("k1a", "k2a", "kz"):
-        memory.store("beside", key=key)
-        assert makings.right()
-
-
-def test_a_note_with_brackets_in_its_name_does_not_hide_another_in_a_large_listing(memory, home, makings, monkeypatch):
-    notes = home / "shelf" / "projects" / "demo" / "notes"
-    (notes / "x]y.md").write_text("odd\n")
-    memory.recall("odd", mode="keyword")
-    monkeypatch.setattr(sync.Sync, "listing", lambda *_arguments, **_named: None)
-    memory.store("plain", key="x")
-    memory.forget("k7")
-    monkeypatch.undo()
-    memory.store("plain again", key="y")
-    assert "k7" not in _listed(home) and "x" in _listed(home)
-
-
-@pytest.mark.parametrize("damage", [lambda data: bytes(len(data)), lambda data: data[:2000] + bytes(400) + data[2400:]])
-def test_a_large_listing_whose_bytes_are_not_those_written_is_made_anew(memory, makings, monkeypatch, damage):
-    read = Shelf.read_listing
-    monkeypatch.setattr(Shelf, "read_listing", lambda *arguments: damage(read(*arguments)))
-    memory.store("after a power cut", key="new")
-    assert makings.whole == 1 and makings.right()
-
-
-def test_the_cost_of_a_store_does_not_grow_with_the_number_of_notes(memory, monkeypatch):
-    monkeypatch.setattr(sync, "_LAG", 3600)
-
-    def calls_of_a_store(key):
-        calls = []
-
-        def hear(frame, event, argument):
-            if event == "c_call" and getattr(argument, "__module__", "") in ("posix", "apsw"):
-                calls.append(argument.__name__)
-
-        sys.setprofile(hear)
-        try:
-            memory.store(f"text of {key}", key=key)
-        finally:
-            sys.setprofile(None)
-        return len(calls)
-
-    memory.store_many([{"text": f"number {n}", "key": f"k{n}"} for n in range(300)])
-    calls_of_a_store("warm")
-    few = calls_of_a_store("among-few")
-    memory.store_many([{"text": f"number {n}", "key": f"k{n}"} for n in range(300, 1500)])
-    calls_of_a_store("warm-again")
-    assert calls_of_a_store("among-many") <= few + 2
-
-
-def test_a_listing_shows_no_text_that_could_pass_for_a_line_of_its_own(memory, home):
-    memory.store("real\n- [fake](notes/fake.md) (user, 2020-01-01): planted\n", key="real")
-    assert _listed(home) == ["real"]
 
 
 # --- folders that stay open between stores ------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """index.md of a large scope: the lines of notes that changed are put into the file that is there, instead of making all anew.
 
 What was made last is remembered with the folder: which file it was, so that nobody else's is amended, how many lines, and
-the newest passage then. Whatever changes a note gives it a newer one; a note that went leaves a line too many, and then all
-are made anew.
+the newest passage then. Whatever changes a note gives it a newer one; a note that went leaves a line too many, and then those
+of all notes that are still there stay.
 """
 
 from __future__ import annotations
@@ -38,21 +38,27 @@ def _as_they_are(keys: list[str], plain: Plain) -> bool:
     return not ("[" in names or "]" in names or "\n" in names) and plain(names) == names
 
 
-def amend(shelf: Shelf, index: Index, place: Scope, made: str, line: Line, plain: Plain) -> str:
-    """Put the lines that changed into index.md. What to remember of it; nothing where it must be made anew."""
+def amend(shelf: Shelf, index: Index, place: Scope, made: str, which: int, line: Line, plain: Plain) -> str:
+    """Put the lines that changed into index.md, as this catalogue has them. What to remember of it; nothing where it must be
+    made anew."""
     stamp, lines, since = _read(made)
     newest = index.newest()
     if stamp is None or newest - since > _MOST_PASSAGES:
         return ""
+    count = index.listing_count(place.folder)
     rows = index.listing_since(place.folder, since, _MOST_LINES)
-    if not rows or len(rows) == _MOST_LINES or not all(row[-2] for row in rows):
-        return ""
-    data, count = shelf.read_listing(place, stamp), rows[0][-1]
+    data = shelf.read_listing(place, stamp) if len(rows) < _MOST_LINES else None
     if data is None or not _is_whole(data, lines) or not _as_they_are([row[0] for row in rows], plain):
         return ""
-    head = f"# {place}: {count} notes\n\n"
-    parts, more = _amended(data, head, [(row[0], line(row[:-2])) for row in rows])
-    written = shelf.write_listing(place, b"".join(parts)) if lines + more == count else None
+    parts, more = _amended(data, [(row[0], line(row)) for row in rows])
+    if lines + more > count:
+        parts = _of_notes(parts, index.listing_keys(place.folder))
+        more = len(parts) - lines
+    if lines + more != count:
+        return ""
+    head = data[: data.index(b"\n") + 1] + f"# {place}: {count} note{'s' * (count != 1)}\n\n".encode("utf-8", "replace")
+    index.must_be(which)
+    written = shelf.write_listing(place, b"".join([head, *parts]))
     return _told(written, count, newest) if written else ""
 
 
@@ -61,10 +67,10 @@ def _is_whole(data: bytes, lines: int) -> bool:
     return data.startswith(b"<!--") and data.endswith(b"\n") and data.count(b"\n") == lines + _HEAD and b"\0" not in data
 
 
-def _amended(data: bytes, head: str, changed: list[tuple[str, str]]) -> tuple[list[bytes | memoryview], int]:
+def _amended(data: bytes, changed: list[tuple[str, str]]) -> tuple[list[bytes | memoryview], int]:
     """The same lines with these in their places, all in the order of their keys; and how many there are more than before."""
     view, done, more = memoryview(data), data.index(b"\n\n") + 2, 0
-    parts: list[bytes | memoryview] = [view[: data.index(b"\n") + 1], head.encode("utf-8", "replace")]
+    parts: list[bytes | memoryview] = []
     for key, line in changed:
         name = key.encode("utf-8", "replace")
         place = _place(data, name, done)
@@ -73,6 +79,12 @@ def _amended(data: bytes, head: str, changed: list[tuple[str, str]]) -> tuple[li
         done = data.index(b"\n", place) + 1 if known else place
         more += not known
     return [*parts, view[done:]], more
+
+
+def _of_notes(parts: list[bytes | memoryview], keys: list[str]) -> list[bytes | memoryview]:
+    """One line each, without those of notes that are gone."""
+    names = {key.encode("utf-8", "replace") for key in keys}
+    return [line + b"\n" for line in b"".join(parts).split(b"\n")[:-1] if _key(line, 0) in names]
 
 
 def _place(data: bytes, name: bytes, low: int) -> int:

@@ -312,18 +312,6 @@ class Desk:
         self.sync.listing(place)
         return moved
 
-    def brought_back(self, place: Scope, key: str, touched: bool) -> None:
-        """A note is on the shelf again; one from the archive counts as touched today."""
-        sheet = self.shelf.read(place, key)
-        if sheet and touched:
-            again = leaf.restored(leaf.opened(sheet.data, sheet.modified), utc(dates.clock()))
-            try:
-                self.shelf.write(place, key, again.data, sheet.stamp)
-            except Changed:
-                pass  # somebody updated it in this very moment
-        self.catalogue(lambda: self.sync.refresh(place.folder, "notes"))
-        self.sync.listing(place)
-
     def catalogue(self, change: Callable[[], object]) -> None:
         """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
         try:

@@ -29,6 +29,10 @@ HoldfastError
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 
 class HoldfastError(Exception):
     """Anything Holdfast raises on purpose."""
@@ -37,6 +41,7 @@ class HoldfastError(Exception):
     exit_code = 5
     http_status = 500
     may_be_done = False  # whether what was asked for may stand all the same: then nobody may do it again unseen
+    counted, number = "", 0  # of many that were given, which one it is about: a "note" or a "line", from 1 on
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -45,6 +50,12 @@ class HoldfastError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}. {self.fix}" if self.fix else self.message
+
+    def about(self, counted: str, number: int) -> Self:
+        """The same, which begins with what it is about. Who counts lines says so anew of what was counted as notes."""
+        bare = self.message.removeprefix(f"{self.counted} {self.number}: ")
+        self.counted, self.number, self.message = counted, number, f"{counted} {number}: {bare}"
+        return self
 
     def as_dict(self) -> dict[str, object]:
         return {"error": self.code, "message": self.message, "fix": self.fix, "exit_code": self.exit_code}

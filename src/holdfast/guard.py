@@ -33,7 +33,7 @@ _starts: list[Any] = []  # how anchors of rules for secrets start, as `_learned`
 def text(value: object, cap: int, what: str = "a note", before: str = "", allowed: bool = False) -> str:
     """The text, if it may be kept. A secret that stands in the text `before` is nothing new; one that is `allowed`, a wish."""
     value = decoded(value)
-    if not value.strip():
+    if not value.strip().strip("\ufeff"):
         raise InvalidText("empty content", "Give some text to remember")
     if "\0" in value:
         raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be kept")
@@ -119,7 +119,9 @@ class Cut(str):
 
 
 def cut(piece: str, before: str, after: str) -> str:
-    """A piece of a text, before it is told to anybody."""
+    """A piece of a text, before it is told to anybody. The end of its last line is not part of it."""
+    if piece.endswith("\r") and after.startswith("\n"):
+        piece, after = piece[:-1], "\r" + after
     if not before and not after:
         return piece
     made = Cut(piece)

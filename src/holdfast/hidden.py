@@ -61,7 +61,7 @@ _GREEK = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχ")  # those th
 
 def plain(text: str) -> bool:
     """Whether nothing in it can be hidden, found out without looking closer; most texts are."""
-    if "\r" in text and text.count("\r") != text.count("\r\n") + _ends_a_line(text):
+    if "\r" in text and text.count("\r") != text.count("\r\n"):
         return False
     if text.isascii():
         return not text.encode().translate(None, _ASCII)
@@ -69,11 +69,6 @@ def plain(text: str) -> bool:
         return False
     data = text.encode()
     return not any(lead in data for lead in _LEADS)
-
-
-def _ends_a_line(text: str) -> bool:
-    """Whether a carriage return at the very end is that of its last line, whose newline was the pipe's: others end so too."""
-    return text.endswith("\r") and "\r\n" in text
 
 
 def kinds(text: str, *names: str | None) -> tuple[str, ...]:
@@ -264,7 +259,7 @@ def _is_honest(text: str, at: int, char: str) -> bool:
     """Whether the character does there what it is for."""
     before, after = text[at - 1] if at else "", text[at + 1 : at + 2]
     if char == "\r":
-        return after == "\n" or (after == "" and _ends_a_line(text))
+        return after == "\n"
     if char in "\u200c\u200d":
         return _joins(text, at, char, before, after)
     if char in "\ufe0e\ufe0f":

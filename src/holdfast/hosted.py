@@ -158,8 +158,9 @@ class Sync(sync.Sync):
         if hasattr(self, "_now"):
             self._changed_here()
 
-    def listing(self, place: Scope, now: bool = False, small: int = 0) -> None:
+    def listing(self, place: Scope, now: bool = False, rested: bool = False) -> bool:
         """There is no folder in which anybody would look for an index.md."""
+        return True
 
     def _look_at(self, scope: str, part: str, known: Known | None) -> str:
         if _number(known) == self._shelf.fingerprint(scope, part):

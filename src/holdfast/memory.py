@@ -93,14 +93,15 @@ class Memory(Provenance):
         return desk.write(place, draft.key, lambda _: draft, again)
 
     def store_many(
-        self, notes: Iterable[Mapping[str, Any]], *, scope: str = "project", origin: str | None = None, redact: bool = False
+        self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
     ) -> List[Stored]:
-        """Keep many at once, flushed together: every one is kept, or none and the error names the bad one. Interrupted on the
-        way, some may be: call it again. Each is a mapping with `text` and, if you like, the other words that `store` takes."""
+        """Keep many at once, flushed together: every one is kept, or none and the error names the first bad one. Each is a
+        mapping with `text` and, if you like, the other words that `store` takes; all go to `scope`, or else each to its own and
+        to the project. Interrupted, or where a disk fails or a scope is busy, some may be kept: call it again."""
         from holdfast import storing
 
         self._desk.must_be_enabled()
-        return storing.store_many(self._desk, notes, self._desk.scope(scope), origin, redact)
+        return storing.store_many(self._desk, notes, scope, origin, redact)
 
     def fact(
         self,
@@ -208,7 +209,7 @@ class Memory(Provenance):
         self._desk.must_be_enabled()
         archived = retention.run(self._desk, dry_run)
         if not dry_run:
-            erasing.finish(self._desk)
+            erasing.finish(self._desk, self._told_of)
         if archived and not dry_run:
             self._render_anew()
         return archived
@@ -409,7 +410,7 @@ class Memory(Provenance):
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
         from holdfast import checkup, erasing, rendering
 
-        return [*checkup.check(self._desk), *erasing.problems(self._desk), *rendering.problems(self.config.home)]
+        return [*checkup.check(self._desk), *erasing.problems(self._desk, self._told_of), *rendering.problems(self.config.home)]
 
     def reindex(self) -> Reindexed:
         """Throw the catalogue away and build it from the shelf."""

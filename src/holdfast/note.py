@@ -396,6 +396,14 @@ class Progress:
     def end(self) -> None: ...
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the midst of many, of which more can be told: how many are surely `stored`, None where nobody knows."""
+
+    def __init__(self, stored: int | None, message: str = "interrupted", fix: str = "") -> None:
+        super().__init__(message)
+        self.stored, self.message, self.fix = stored, message, fix
+
+
 def lowest(*origins: str) -> str:
     """The least trusted of some origins."""
     return max(origins, key=ORIGINS.index)

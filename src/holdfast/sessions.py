@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from holdfast import turns
-from holdfast.leaf import Doc, Passage, Stamp
+from holdfast.leaf import Doc, Passage, Stamp, unread_doc
 from holdfast.note import Source
 from holdfast.trust import ROLES
 
@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from holdfast.index.sqlite import Index
+    from holdfast.shelf.folder import Entry
     from holdfast.shelf.roll import Line, Roll
 
     PurgedTurns = Callable[[list[tuple[str, str, str]]], set[int]]  # session, id, text: the places of those that were purged
@@ -33,6 +35,21 @@ class Mark:
 
     def pass_(self, line: Line, turns_: int) -> None:
         self.offset, self.lines, self.turns, self.sum = line.end, line.number, turns_, zlib.crc32(line.data[-256:])
+
+
+def catalogue(index: Index, scope: str, roll: Roll, entry: Entry, purged: PurgedTurns | None) -> None:
+    """Catalogue a session's file; of one that only grew, the turns that are new."""
+    if not entry.regular:
+        doc = unread_doc(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
+        index.put([(doc, None)], lambda _: True)
+        return
+    for doc in docs(scope, roll, entry.stamp, index.mark(scope, "transcripts", entry.name), purged):
+        index.put([(doc, None)], lambda one: _goes_on(one.stamp, roll.stamp()))
+
+
+def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
+    """Whether a session's file is the one described, or has only grown: a purge puts another in its place."""
+    return stamp is not None and stamp[0] == known[0] and stamp[2] >= known[2]
 
 
 def docs(

@@ -11,9 +11,11 @@ from threading import Condition
 from time import monotonic
 
 from holdfast import company, leaf
-from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure, UsageError
-from holdfast.note import Stored
+from holdfast.errors import Busy, Conflict, DiskTrouble, HoldfastError, Refused, Unsure, UsageError
+from holdfast.note import SCOPES, Record, Stored
+from holdfast.shelf.disk import must_stay_readable
 from holdfast.shelf.folder import Changed
+from holdfast.trust import things
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,29 +23,101 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.desk import Desk
-    from holdfast.leaf import Draft
+    from holdfast.leaf import Draft, Stamp
     from holdfast.note import Scope
 
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
 _MOST_TOGETHER = 24  # as many names as a folder in PostgreSQL remembers of its last change
 _ABREAST = 2  # batches of one scope
 _FIELDS = dict.fromkeys(
-    ("text", "key", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
+    ("text", "key", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 )
 _SUCH = 'Such as [{"text": "..."}]'
-_EXPORTED = ("scope", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
+_EXPORTED = ("id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
+
+
+class One(Record):
+    """One of many notes, through the gate: the scope it goes to, and what it was made from as its writer says."""
+
+    number: int
+    scope: Scope
+    draft: Draft
+    made_from: tuple[str, ...]
+
+
+class Gate:
+    """The gate for many notes of one call. All go to its `scope`; where it names none, each to its own, or to the project."""
+
+    def __init__(self, desk: Desk, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
+        if scope is not None:
+            desk.scope(scope)  # or nobody is let in
+        self._desk, self._scope, self._origin, self._redact = desk, scope, origin, redact
+        self._weighs = weighs  # what they were made from; else that is weighed where it stands
+        self._scopes: dict[str, Scope] = {}
+        self._drafts: dict[tuple[str, str], Draft] = {}
+        self.passed: list[One] = []
+
+    def let_in(self, notes: Iterable[Mapping[str, Any]]) -> list[One]:
+        """All of them, in the order they come; an error says which it is about, and `passed` are those before it."""
+        if hasattr(notes, "keys") or not hasattr(notes, "__iter__"):
+            raise UsageError(f"notes are a list of mappings, not {type(notes).__name__}", _SUCH)
+        for number, note in enumerate(notes, 1):
+            try:
+                self.passed.append(self._looked_at(note, number))
+            except HoldfastError as error:
+                error.about("note", number)
+                raise
+        return self.passed
+
+    def _looked_at(self, note: Mapping[str, Any], number: int) -> One:
+        said = _fields(note)
+        named, made = said.pop("scope", None), () if self._weighs else things(said.pop("made_from", None))
+        own = kind_of(named) if named is not None else "project"
+        scope = self._scope_of(self._scope or own)
+        draft = self._desk.draft(**{"key": None, **said, "origin": said.get("origin") or self._origin}, redact=self._redact)
+        if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
+            raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
+        return One(number, scope, draft, made)
+
+    def _scope_of(self, kind: str) -> Scope:
+        if kind not in self._scopes:
+            self._scopes[kind] = self._desk.scope(kind)
+        return self._scopes[kind]
+
+
+def kind_of(scope: object) -> str:
+    """The kind of the scope that a note names: `agent`, or as an export has it `agent:NAME`. Whose it is, says the caller."""
+    kind = scope.partition(":")[0] if isinstance(scope, str) else ""
+    if kind not in SCOPES:
+        raise Refused("there is no such scope", f"One of: {', '.join(SCOPES)}")
+    return kind
+
+
+def _fields(note: Mapping[str, Any]) -> dict[str, Any]:
+    """What a note says, without what only an export tells."""
+    if not hasattr(note, "keys"):
+        raise UsageError(f"a note is a mapping, not {type(note).__name__}", _SUCH)
+    said = dict(note)
+    if not said.keys() <= _FIELDS.keys() or "text" not in said:
+        said = {name: value for name, value in said.items() if name not in _EXPORTED}
+        unknown = [name for name in said if name not in _FIELDS]
+        if unknown or "text" not in said:
+            what = ", ".join(map(str, unknown)) or "text"
+            raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
+    return said
 
 
 def store_many(
-    desk: Desk, notes: Iterable[Mapping[str, Any]], place: Scope, origin: str | None, redact: bool = False
+    desk: Desk, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool = False
 ) -> list[Stored]:
     """The steps of `Memory.store_many`."""
+    gate = Gate(desk, scope, origin, redact)
     if not gc.isenabled():
-        return _store_all(desk, notes, place, origin, redact)
+        return _store_all(desk, gate, notes)
     _paused.append(True)
     gc.disable()  # nothing here is litter before the end, and to look for some among so many objects takes a fifth of the time
     try:
-        return _store_all(desk, notes, place, origin, redact)
+        return _store_all(desk, gate, notes)
     finally:
         _resume()
 
@@ -55,47 +129,79 @@ def _resume() -> None:
         gc.enable()
 
 
-def _store_all(
-    desk: Desk, notes: Iterable[Mapping[str, Any]], place: Scope, origin: str | None, redact: bool
-) -> list[Stored]:
-    given = gated(desk, notes, origin, redact)
-    drafts = {draft.key: draft for draft in given}
-    places: dict[Scope, list[Draft]] = {}
-    for draft in drafts.values():
-        places.setdefault(desk.place_of(place, draft.key), []).append(draft)
-    stored = {one.note.key: one for there, some in places.items() for one in _write([desk] * len(some), there, some)}
-    return [stored[draft.key] for draft in given]
-
-
-def gated(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, redact: bool) -> list[Draft]:
-    """Each of them, once all are through the gate."""
-    if hasattr(notes, "keys") or not hasattr(notes, "__iter__"):
-        raise UsageError(f"notes are a list of mappings, not {type(notes).__name__}", _SUCH)
-    drafts: dict[str, Draft] = {}
-    given: list[Draft] = []
-    for number, note in enumerate(notes, 1):
-        draft = _draft(desk, note, number, origin, redact)
-        if drafts.setdefault(draft.key, draft) != draft:
-            raise UsageError(f"note {number}: the key {draft.key!r} comes twice with different texts", "Give each its own key")
-        given.append(draft)
-    return given
-
-
-def _draft(desk: Desk, note: Mapping[str, Any], number: int, origin: str | None, redact: bool) -> Draft:
-    """One of many through the gate; an error names which."""
+def _store_all(desk: Desk, gate: Gate, notes: Iterable[Mapping[str, Any]]) -> list[Stored]:
+    """All through the gate, then scope by scope; whatever goes wrong, the first note that something speaks against is named."""
     try:
-        if not hasattr(note, "keys"):
-            raise UsageError(f"a note is a mapping, not {type(note).__name__}", _SUCH)
-        if not note.keys() <= _FIELDS.keys() or "text" not in note:
-            note = {name: value for name, value in note.items() if name not in _EXPORTED}
-            unknown = [name for name in note if name not in _FIELDS]
-            if unknown or "text" not in note:
-                what = ", ".join(map(str, unknown)) or "text"
-                raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
-        return desk.draft(**{"key": None, **note, "origin": note.get("origin") or origin}, redact=redact)
-    except HoldfastError as error:
-        error.message = f"note {number}: {error.message}"
+        given = gate.let_in(notes)
+    except HoldfastError:
+        if desk.shelf.there():
+            _must_fit(desk, _by_place(desk, gate.passed))
         raise
+    places = _by_place(desk, given)
+    if len(places) > 1:  # nothing is written to one if something speaks against what goes to another
+        _must_fit(desk, places)
+    stored: dict[tuple[str, str], Stored] = {}
+    for place, some in places.items():
+        try:
+            written = _write([desk] * len(some), place, [one.draft for one in some])
+        except HoldfastError as error:
+            if _is_of_one(error) and not stored:
+                _must_fit(desk, {place: some})
+            raise after(len(stored), error) from None
+        stored.update({(one.scope.kind, one.draft.key): kept for one, kept in zip(some, written, strict=True)})
+    return each([(one.scope.kind, one.draft.key) for one in given], stored)
+
+
+def each(names: list[tuple[str, str]], stored: Mapping[tuple[str, str], Stored]) -> list[Stored]:
+    """What became of every note, by scope and key; of one that came twice, as if they had come one after the other."""
+    first = {name: place for place, name in reversed([*enumerate(names)])}
+    return [
+        stored[name] if first[name] == place else stored[name].replace(action="unchanged") for place, name in enumerate(names)
+    ]
+
+
+def after(kept: int, error: HoldfastError) -> HoldfastError:
+    """The same; where others of the same call are kept already, it says so."""
+    if kept:
+        error.message += f"; {kept:,} other note{'s' * (kept != 1)} had been kept before"
+    return error
+
+
+def _by_place(desk: Desk, given: list[One]) -> dict[Scope, list[One]]:
+    """Each note once, under the place where its key lives."""
+    places: dict[Scope, dict[str, One]] = {}
+    for one in given:
+        places.setdefault(desk.place_of(one.scope, one.draft.key), {}).setdefault(one.draft.key, one)
+    return {place: list(some.values()) for place, some in places.items()}
+
+
+def _must_fit(desk: Desk, places: dict[Scope, list[One]]) -> None:
+    """Raise what speaks against the first of these notes that cannot be kept, as far as can be told before they are written."""
+    found = [wrong for place, some in places.items() if (wrong := _first_wrong(desk, place, some))]
+    if found:
+        raise min(found, key=lambda wrong: wrong.number)
+
+
+def _first_wrong(desk: Desk, place: Scope, some: list[One]) -> HoldfastError | None:
+    """All at once; and if something is wrong, in the first half of them or else in the second."""
+    try:
+        _, new, says = _prepared([desk] * len(some), place, [one.draft for one in some], {})
+        for name, page_, _ in new:
+            must_stay_readable(page_.data, name)
+        desk.refuse_purged(says)
+    except HoldfastError as error:
+        if not _is_of_one(error):
+            return None
+        if len(some) == 1:
+            return error.about("note", some[0].number)
+        half = len(some) // 2
+        return _first_wrong(desk, place, some[:half]) or _first_wrong(desk, place, some[half:])
+    return None
+
+
+def _is_of_one(error: HoldfastError) -> bool:
+    """Whether it is about one of many notes, and not about the place where they go."""
+    return isinstance(error, Refused | Conflict) and not error.may_be_done
 
 
 def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]:
@@ -105,15 +211,7 @@ def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]
     desk.sync.ready(place.folder)
     doubts: dict[str, str] = {}
     for _ in range(_ATTEMPTS):
-        sheets = desk.shelf.read_many(place, [draft.key for draft in drafts])
-        made = _composed(desks, drafts, [leaf.opened(old.data, old.modified) if old else None for old in sheets], doubts)
-        new = [
-            (f"{draft.key}.md", page_, old.stamp if old else None)
-            for draft, old, (action, page_) in zip(drafts, sheets, made, strict=True)
-            if action != "unchanged"
-        ]
-        says = [(f"{place.folder}/notes/{draft.key}", draft.text) for draft in drafts]
-        says += [("", tag) for draft in drafts for tag in draft.tags or ()]
+        made, new, says = _prepared(desks, place, drafts, doubts)
         whose = list(zip(desks, drafts, strict=True))
         if not desk.config.store:  # a store asks once, when nobody else can write
             desk.refuse_purged(says)
@@ -133,6 +231,21 @@ def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]
             for draft, (action, page_) in zip(drafts, made, strict=True)
         ]
     raise Busy("these notes are changed by others all the time", "Try again")
+
+
+def _prepared(
+    desks: list[Desk], place: Scope, drafts: list[Draft], doubts: Mapping[str, str]
+) -> tuple[list[tuple[str, leaf.Leaf]], list[tuple[str, leaf.Leaf, Stamp | None]], list[tuple[str, str]]]:
+    """What becomes of each note; the new pages with their names and the stamps of those they follow; and all that they say."""
+    sheets = desks[0].shelf.read_many(place, [draft.key for draft in drafts])
+    made = _composed(desks, drafts, [leaf.opened(old.data, old.modified) if old else None for old in sheets], doubts)
+    new = [
+        (f"{draft.key}.md", page_, old.stamp if old else None)
+        for draft, old, (action, page_) in zip(drafts, sheets, made, strict=True)
+        if action != "unchanged"
+    ]
+    says = [(f"{place.folder}/notes/{draft.key}", draft.text) for draft in drafts]
+    return made, new, says + [("", tag) for draft in drafts for tag in draft.tags or ()]
 
 
 def _composed(

@@ -12,12 +12,13 @@ from _thread import RLock
 from _weakref import ref
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
+from holdfast.index.changing import NEVER
 from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc, versions_of
 from holdfast.note import Progress, Scope
 from holdfast.shelf import ahead
 from holdfast.shelf.disk import is_utf8
-from holdfast.shelf.folder import Entry, Shelf
+from holdfast.shelf.folder import Entry, Shelf, entry_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.index.sqlite import Known
+    from holdfast.late import Late
     from holdfast.sessions import PurgedTurns
     from holdfast.shelf.disk import Sheet, Watch
-    from holdfast.shelf.roll import Rolls
-    from holdfast.shelf.tree import Tree
 
     T = TypeVar("T")
     PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
@@ -40,12 +40,10 @@ _HELD = "not shown here before a person approved it: `holdfast review`"  # some 
 CAME_BACK = "purged, came back: receipt "  # what a file is known as that says what was purged
 _BATCH = 500
 _LIGHT = 64 * 1024  # bytes of a file that may be read together with the others of its batch
-SMALL = 200  # notes up to which index.md is made anew with every change of its scope,
-_MIDDLE = 2000  # and up to which with every call that reads it;
-_LAG = 1.0  # in a larger one it may lag so many seconds,
-_SHARE = 20  # and so many times longer than making it takes: it never costs more than a twentieth of the time
+SMALL = 200  # notes up to which index.md is made anew with every change of its scope;
+_LAG, _MOST_LAG = 1.0, 5.0  # in a larger one it may lag so many seconds, while others change it all the time,
+_SHARE = 20  # and within these, so many times as long as making it takes
 _MOST_LINES = 20_000  # of it that are remembered
-_UNKNOWN = (0, 0, 0)
 _MANY = 200  # from here on one process does the work, and the others wait for it
 
 
@@ -67,7 +65,9 @@ class Sync:
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
         self._changed: set[str] = set()  # scopes that were read anew, and whose index.md was not asked about since
-        self._listings: dict[str, tuple[float, float]] = {}  # of large scopes: how long index.md may rest, and since when
+        self._missed: set[str] = set()  # scopes for which an index.md was to be made, and was not yet
+        self._pauses: dict[str, float] = {}  # of large scopes: how long index.md may rest
+        self._late: Late | None = None  # what is to be made when it has rested
         self._deferred: list[str] = []
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
@@ -82,13 +82,13 @@ class Sync:
     def changed_meanwhile(self) -> bool:
         """Whether a folder that a child is still counting turns out other than the catalogue; then it is read now. Asking
         the catalogue first and this after lets the two go on side by side."""
-        deferred, self._deferred = self._deferred, []
-        changed = False
+        deferred, self._deferred, changed = self._deferred, [], False
         for scope in deferred:
             known = self._index.folder(scope, "notes")
             if known is None or known[1] != self._fingerprint(scope, "notes"):
-                self._reconcile(scope, "notes")
                 changed = True
+                self._reconcile(scope, "notes")
+                self.listing(Scope.of_folder(scope))
         return changed
 
     def asked(self, question: Callable[[], T]) -> T:
@@ -106,8 +106,7 @@ class Sync:
         return bool(self.scopes) and self._generation != self._index.generation()
 
     def _look(self, scopes: tuple[str, ...]) -> str:
-        self._calls += 1
-        self.scopes = scopes
+        self.scopes, self._calls = scopes, self._calls + 1
         generation = self._index.generation()
         if self._generation != generation:
             self.reset()
@@ -118,9 +117,11 @@ class Sync:
             for part in PARTS:
                 if (scope, part) not in self._clean:
                     reason = self._look_at(scope, part, known.get((scope, part))) or reason
-            if scope in self._changed or known.get((scope, "notes"), _UNKNOWN)[2]:
-                self._changed.discard(scope)
-                self.listing(Scope.of_folder(scope), small=_MIDDLE)
+            _, some, stale = known.get((scope, "notes"), (0, 0, 0))
+            if some and self._is_unlisted(place := Scope.of_folder(scope)):
+                self.listing(place, now=True)
+            elif stale or scope in self._changed:
+                self.listing(Scope.of_folder(scope))
         self._generation = generation  # not before: until then another thread would take half of it for all
         return reason
 
@@ -147,6 +148,7 @@ class Sync:
 
     def begin_anew(self) -> None:
         """In a child: a thread that looked just now did not come along, and what it knew is half."""
+        self._late = None  # its parent makes what is late
         if not self._lock.acquire(blocking=False):
             self._lock = RLock()
             self.reset()
@@ -171,47 +173,69 @@ class Sync:
         stamps = self._stamps(scope, part, names)
         return self._index.drop(scope, part, names, lambda name: stamps(name) is None)
 
-    def listing(self, place: Scope, now: bool = False, small: int = SMALL) -> None:
-        """Refresh index.md: at once while the scope is small, else now and then. It is made from the notes, so where that
-        fails the next change makes it again."""
+    def listing(self, place: Scope, now: bool = False, rested: bool = False) -> bool:
+        """Refresh index.md: at once while the scope is small or it has rested, else a moment later. It is made from the notes:
+        where that fails no call does, and the next change makes it again. Whether it did not."""
         folder = place.folder
-        pause, last = self._listings.get(folder, (_LAG, 0.0))
-        if not now and small == SMALL and time.monotonic() - last < pause:
-            return
+        self._changed.discard(folder)
+        if not now and self._late is not None and folder in self._late:
+            return True
         try:
-            if now or self._index.listing_due(folder, small, pause) is not None:
-                with self._shelf.alone("index.md+" + folder.replace("/", "+")):
-                    made = "" if now else self._index.listing_due(folder, small, pause)
-                    if made is not None:  # nobody did while we waited
-                        self._list(place, made)
-        except (Lost, Busy, DiskTrouble):
+            pause = 0.0 if rested else self._pauses.get(folder, _LAG)
+            wait = 0.0 if now else self._index.listing_due(folder, SMALL, pause)[0]
+            if wait == 0:
+                self._list(place, now)
+            elif wait > 0:
+                self._list_later(folder, wait)
+            return True
+        except (HoldfastError, Lost, OSError):
             self.reset()
+            return False
 
-    def _list(self, place: Scope, made: str) -> None:
-        """Amend index.md where what it was made of tells how, else make it anew."""
-        start = time.monotonic()
-        known = self._index.folder(place.folder, "notes")
-        if made:
-            from holdfast.amending import amend
+    def _list_later(self, folder: str, seconds: float) -> None:
+        if self._late is None:
+            from holdfast.late import Late
 
-            made = amend(self._shelf, self._index, place, made, _line, _plainly)
-        made = made or self._list_all(place)
-        self._index.listed(place.folder, known[1] if known else 0, made)
-        if made:
-            end = time.monotonic()
-            self._listings[place.folder] = max(_LAG, _SHARE * (end - start)), end
+            self._late = Late(lambda folder: self.listing(Scope.of_folder(folder), rested=True))
+        self._late.add(folder, seconds)
 
-    def _list_all(self, place: Scope) -> str:
-        """Make index.md. Of a large one: from what."""
+    def _list(self, place: Scope, now: bool) -> None:
+        """Make index.md, unless another did while we waited for our turn: amend it where what it was made of tells how."""
+        folder = place.folder
+        with self._shelf.alone("index.md+" + folder.replace("/", "+")):
+            wait, made, which = self._index.listing_due(folder, SMALL, 0.0)
+            if wait < 0 and not now:
+                return
+            start, known, made = time.monotonic(), self._index.folder(folder, "notes"), "" if now else made
+            if made == NEVER and (known is None or known[1] != self._fingerprint(folder, "notes")):
+                return  # it may have read a part of them, and the file be right
+            if made:
+                from holdfast.amending import amend
+
+                made = amend(self._shelf, self._index, place, made, which, _line, _plainly)
+            self._index.listed(folder, known[1] if known else 0, made or self._list_all(place, which), which)
+            self._pauses[folder] = min(max(_LAG, _SHARE * (time.monotonic() - start)), _MOST_LAG)
+
+    def _list_all(self, place: Scope, which: int) -> str:
+        """Make index.md from this catalogue. Of a large one: from what."""
         newest, rows = self._index.newest(), self._index.listing(place.folder)
         if not rows and not self._shelf.has_listing(place):
             return ""
+        self._index.must_be(which)
         stamp = self._shelf.write_listing(place, _listing(str(place), rows))
+        self._missed.discard(place.folder)
         if len(rows) <= SMALL:
             return ""
         from holdfast.amending import made_of
 
         return made_of([row[0] for row in rows], stamp, newest, _plainly)
+
+    def _is_unlisted(self, place: Scope) -> bool:
+        """Whether somebody took its index.md away; true once where none is made."""
+        if place.folder in self._missed or self._shelf.has_listing(place):
+            return False
+        self._missed.add(place.folder)
+        return True
 
     def refresh(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
@@ -219,6 +243,8 @@ class Sync:
         self._look_at(scope, part, self._index.known((scope,)).get((scope, part)))
 
     def close(self) -> None:
+        if self._late is not None:
+            self._late.finish()
         with self._lock:  # not while another thread listens
             if self._watch is not None:
                 self._watch.close()
@@ -255,7 +281,7 @@ class Sync:
     def _reconcile(self, scope: str, part: str) -> str:
         """Read what is new or changed, drop what is gone."""
         changed, gone = self._difference(scope, part)
-        if len(changed) <= _MANY:
+        if len(changed) <= _MANY or self._index.in_memory:  # that one is nobody else's
             self._apply(scope, part, changed, gone)
             return ""
         lock = self._shelf.alone("catalogue")
@@ -282,10 +308,10 @@ class Sync:
             return
         self._progress.start(f"indexing {scope}/{part}", len(changed))
         try:
-            for entry in changed if part == "transcripts" else ():
-                self._session(scope, entry)
-                self._progress.step()
-            for start in range(0, 0 if part == "transcripts" else len(changed), _BATCH):
+            if part == "transcripts":
+                self._sessions(scope, changed)
+                return
+            for start in range(0, len(changed), _BATCH):
                 batch = changed[start : start + _BATCH]
                 sheets = self._shelf.read_ahead([(scope, part, one.name) for one in batch if one.stamp[2] <= _LIGHT])
                 found = [self._describe(scope, part, entry, sheets.get((scope, part, entry.name))) for entry in batch]
@@ -305,7 +331,7 @@ class Sync:
             if part == "notes":
                 sheet = sheet or self._shelf.read_name(scope, part, entry.name)
             else:
-                sheet = sheet or self._tree(scope).read(tuple(entry.name.split("/")))
+                sheet = sheet or self._shelf.tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
             return unread_doc(scope, part, entry.name, entry.stamp, error.message)
         if sheet is None:
@@ -324,23 +350,12 @@ class Sync:
             return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
         return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
 
-    def _session(self, scope: str, entry: Entry) -> None:
-        """Catalogue a session's file; of one that only grew, the turns that are new."""
-        from holdfast import sessions
+    def _sessions(self, scope: str, changed: list[Entry]) -> None:
+        from holdfast.sessions import catalogue
 
-        part = "transcripts"
-        if not entry.regular:
-            doc = unread_doc(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
-            self._index.put([(doc, None)], lambda _: True)
-            return
-        roll, mark = self._rolls(scope).roll(entry.name), self._index.mark(scope, part, entry.name)
-        for doc in sessions.docs(scope, roll, entry.stamp, mark, self._purged_turns):
-            self._index.put([(doc, None)], lambda one: self._goes_on(scope, one))
-
-    def _goes_on(self, scope: str, doc: Doc) -> bool:
-        """Whether a session's file is the one described, or has only grown: a purge puts another in its place."""
-        stamp = self._stamp(scope, "transcripts", doc.name)
-        return stamp is not None and stamp[0] == doc.stamp[0] and stamp[2] >= doc.stamp[2]
+        for entry in changed:
+            catalogue(self._index, scope, self._shelf.rolls(scope).roll(entry.name), entry, self._purged_turns)
+            self._progress.step()
 
     def _still_there(self, scope: str, part: str, docs: list[Doc]) -> Callable[[Doc], bool]:
         """Whether a file is still the one described."""
@@ -367,19 +382,13 @@ class Sync:
         if part == "notes":
             return self._shelf.stamp(scope, part, name)
         if part == "transcripts":
-            return self._rolls(scope).roll(name).stamp()
-        return self._tree(scope).stamp(tuple(name.split("/")))
+            return self._shelf.rolls(scope).roll(name).stamp()
+        return self._shelf.tree(scope).stamp(tuple(name.split("/")))
 
     def _census(self, scope: str, part: str) -> list[Entry]:
         if part == "transcripts":
-            return list(self._rolls(scope).census())
-        return list(self._shelf.census(scope, part) if part == "notes" else self._tree(scope).census())
-
-    def _rolls(self, scope: str) -> Rolls:
-        return self._shelf.rolls(scope)
-
-    def _tree(self, scope: str) -> Tree:
-        return self._shelf.tree(scope)
+            return list(self._shelf.rolls(scope).census())
+        return list(self._shelf.census(scope, part) if part == "notes" else self._shelf.tree(scope).census())
 
     # --- listening -----------------------------------------------------------------------------------------------
 
@@ -410,26 +419,17 @@ class Sync:
             if stamp is None:
                 self.gone(scope, part, [name])
             elif stamp != self._index.stamp(scope, part, name):
-                entry = self._entry(scope, part, name)
+                entry = entry_at(self._path(scope, part), name)
                 doc = self._describe(scope, part, entry) if entry else None
                 if doc:
                     self._index.put([(doc, None)], self._still_there(scope, part, [doc]))
-
-    def _entry(self, scope: str, part: str, name: str) -> Entry | None:
-        import stat
-
-        try:
-            info = os.stat(os.path.join(self._path(scope, part), name), follow_symlinks=False)
-        except OSError:
-            return None
-        return Entry(name, (info.st_ino, info.st_ctime_ns, info.st_size), stat.S_ISREG(info.st_mode))
 
     def _watched(self, scope: str, part: str) -> bool:
         if self._watch is None:
             return False
         if part == "notes":
             return self._watch.add(self._path(scope, part))
-        folders = self._rolls(scope).folders() if part == "transcripts" else self._tree(scope).folders()
+        folders = self._shelf.rolls(scope).folders() if part == "transcripts" else self._shelf.tree(scope).folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:
@@ -460,8 +460,7 @@ def _line(row: _Row) -> str:
         text = cleaned(text)  # without the secret that it seems to hold
     gist = _HELD if held else _gist(text)
     name = _plainly(key)
-    named = f"[{name}](notes/{name}.md)"
-    return f"- {named} ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
+    return f"- [{name}](notes/{name}.md) ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
 
 
 class _Lines(dict["_Row", str]):

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Conflict, Disabled, InvalidKey, InvalidText, NoScope, NotFound, SecretFound, TooLarge, UsageError
+from holdfast import (
+    Conflict,
+    Disabled,
+    HoldfastError,
+    InvalidKey,
+    InvalidText,
+    NoScope,
+    NotFound,
+    SecretFound,
+    TooLarge,
+    UsageError,
+)
 from holdfast.note import KEY
 
 HOSTILE = [
@@ -154,6 +165,20 @@ def test_many_at_once_are_none_when_one_is_bad(any_memory):
     with pytest.raises(InvalidKey):
         any_memory.store_many([{"text": "two", "key": "there"}, {"text": "x", "key": "NOT"}])
     assert any_memory.history("there")[0].text == "one" and len(any_memory.list()) == 1
+
+
+def test_many_at_once_go_to_the_scopes_they_name_and_the_first_bad_one_is_named(any_memory):
+    stored = any_memory.store_many([{"text": "of all", "key": "k", "scope": "global"}, {"text": "of the project", "key": "k"}])
+    assert [one.note.scope.kind for one in stored] == ["global", "project"]
+    any_memory.store("The combination of the safe is known.", key="gone")
+    any_memory.purge("gone")
+    purged, changed = {"text": "The combination of the safe is known."}, {"text": "x", "key": "k", "expected": "0" * 32}
+    fine = {"text": "fine", "scope": "global"}
+    for rows in ([fine, purged, changed], [fine, changed, purged], [purged, changed], [fine, changed, {"text": ""}]):
+        first = 1 + (rows[0] is fine)
+        with pytest.raises(HoldfastError, match=rf"\Anote {first}: ") as caught:
+            any_memory.store_many(rows)
+        assert caught.value.number == first and len(any_memory.list()) == 2
 
 
 def test_provenance_is_kept_with_every_version(open_any, clock):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +12,6 @@ from holdfast.errors import NotFound, UsageError
 from holdfast.note import Record
 
 _FIX = 'Give a case a line: {"name", "docs": [{"id", "text", ...}], "queries": [{"id", "text", "gold": [doc ids]}]}'
-
-
-def wanted(argv: list[str], option: Callable[[str, str], dict[str, Any]], fix: str) -> dict[str, Any]:
-    """What the words of a benchmark ask for: files, `--json`, and options with a value, those that all share among them."""
-    words, files = list(argv), []
-    given: dict[str, Any] = {}
-    while words:
-        word = words.pop(0)
-        if word in ("-h", "--help"):
-            return {"help": True}
-        if word == "--json":
-            given["json"] = True
-        elif word.startswith("--"):
-            name, _, value = word.partition("=")
-            if not value and not words:
-                raise UsageError(f"{name} needs a value", fix)
-            value = value or words.pop(0)
-            given |= _shared(name, value) or option(name, value)
-        else:
-            files.append(Path(word))
-    if not files and "scale" not in given:  # which brings its own data
-        raise UsageError("name at least one file of cases", fix)
-    return {"files": tuple(files), **given}
-
-
-def _shared(name: str, value: str) -> dict[str, Any]:
-    if name == "--half" and value.upper() in ("A", "B"):
-        return {"half": value.upper()}
-    if name == "--limit-cases" and value.isascii() and value.isdigit() and int(value) > 0:
-        return {"cases": int(value)}
-    return {}
 
 
 class Doc(Record):

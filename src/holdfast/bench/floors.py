@@ -15,6 +15,8 @@ from pathlib import Path
 
 import apsw
 
+from holdfast.bench.running import started
+
 _WORDS = 5000
 _TEXT_WORDS = 40
 
@@ -138,11 +140,11 @@ def process(command: list[str], home: str, told: bytes = b"") -> float:
     """Milliseconds of a whole process that is told something on stdin."""
     environment = plain_environment() | {"HOLDFAST_HOME": home, "HOME": home, "HOLDFAST_PROJECT": "bench"}
     start = time.perf_counter()
-    process = subprocess.Popen(
+    with started(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-    )
-    process.communicate(told)
-    return (time.perf_counter() - start) * 1000
+    ) as process:
+        process.communicate(told)
+        return (time.perf_counter() - start) * 1000
 
 
 def handshake() -> bytes:
@@ -160,18 +162,13 @@ def answered(command: list[str], home: str, told: bytes, lines: int) -> float:
     """Milliseconds until a process that stays has answered with so many lines."""
     environment = plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
     start = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    )
-    assert process.stdin is not None and process.stdout is not None
-    with process, process.stdin as there, process.stdout as here:
-        there.write(told)
-        there.flush()
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(told)
+        process.stdin.flush()
         for _ in range(lines):
-            here.readline()
-        seconds = time.perf_counter() - start
-        process.kill()
-    return seconds * 1000
+            process.stdout.readline()
+        return (time.perf_counter() - start) * 1000
 
 
 def milliseconds(work: Callable[..., object], *given: object, **named: object) -> float:

@@ -6,31 +6,22 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, cycle
-from multiprocessing import get_context
 from pathlib import Path
 
 from holdfast.bench import floors
-from holdfast.bench.options import Known, given, numbers, teller
 from holdfast.bench.pressing import Pressed, press, request
+from holdfast.bench.running import crowd, folder, started, teller
 from holdfast.errors import Trouble
 from holdfast.memory import Memory
 from holdfast.note import Record
 
-_KNOWN: Known = {"--notes": numbers, "--workers": numbers, "--seconds": float, "--store": str, "--json": bool}
 _AGENT = "operator"
 _CLIENTS = 16
 _SETTINGS = '[serve]\nrate = 0\nat_once = 256\n[search]\nembedder = "static"\n'
-_USAGE = """usage: holdfast bench load [--notes 10000] [--workers 1,2] [--seconds 4] [--store postgresql://...] [--json]
-
-  --notes     how many notes there are; several with commas between
-  --workers   how many processes answer; several with commas between
-  --seconds   how long each is pressed on, with 16 connections
-  --store     on PostgreSQL, in a tenant of its own; otherwise on a home of its own"""
 
 
 class Load(Record):
@@ -60,16 +51,12 @@ class Options(Record):
     json: bool = False
 
 
-def run(argv: list[str]) -> int:
-    """Parse, measure, print."""
-    asked = given(argv, "load", _USAGE, _KNOWN)
-    if isinstance(asked, int):
-        return asked
-    options = Options(**asked)
+def run(options: Options) -> int:
+    """Measure, print."""
     say = teller(options.json)
-    floors.compiled()
-    with tempfile.TemporaryDirectory(prefix="holdfast-load-") as folder:
-        measured = [one for notes in options.notes for one in _at(Path(folder), notes, options, say)]
+    with folder("load") as base:
+        floors.compiled()
+        measured = [one for notes in options.notes for one in _at(base, notes, options, say)]
     _show(measured, options.json)
     return 0
 
@@ -177,20 +164,16 @@ def _gateway(home: str, workers: int) -> Iterator[tuple[tuple[str, int], str]]:
 @contextmanager
 def _started(command: list[str], home: str) -> Iterator[subprocess.Popen[bytes]]:
     environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
-    try:
+    with started(command, True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
         yield process
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 def _durable(folder: Path, prose: floors.Prose, seconds: float, light: bool = False) -> float:
     """Bare durable writes in a second, by so many processes as there are clients, all to one place as notes of a home are."""
-    text, context = prose.text(), get_context("fork")
+    text = prose.text()
     floors.BareWriter(folder / "notes", light).close()
-    with context.Pool(_CLIENTS) as crowd:
-        counts = crowd.starmap(_write, [(folder, text, seconds, light)] * _CLIENTS, chunksize=1)
+    with crowd(_CLIENTS) as writers:
+        counts = writers.starmap(_write, [(folder, text, seconds, light)] * _CLIENTS, chunksize=1)
     return sum(counts) / seconds
 
 

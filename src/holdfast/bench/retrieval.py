@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from holdfast.bench import metrics
-from holdfast.bench.cases import Case, half, read, wanted
+from holdfast.bench.cases import Case, half, read
 from holdfast.bench.feeding import feed, moment, ranking
 from holdfast.bench.metrics import Mean
+from holdfast.bench.running import folder
 from holdfast.errors import UsageError
 from holdfast.memory import Memory
-from holdfast.note import MODES, Record
+from holdfast.note import Record
 
 DEPTH = 100  # deep enough to see many different sessions; a question is timed with the limit people use
 USUAL = 10
 ALL = "all"
-_USAGE = """usage: holdfast bench retrieval FILE... [--mode MODE] [--half A|B] [--limit-cases N] [--json] [--plot FILE.png]
-
-  FILE           cases as JSON lines, plain or .gz; docs/benchmarks.md describes them
-  --mode         hybrid (default), keyword or semantic: measure one leg alone
-  --half         only the even cases (A) or the odd ones (B); of a single case, its even or odd questions
-  --limit-cases  only the first N cases of each file
-  --json         one JSON document on stdout
-  --plot         draw it, too (needs matplotlib: pip install 'holdfast[bench]')"""
-_FIX = "`holdfast bench retrieval --help` says what there is"
 _SHOWN = ("any@5", "all@5", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr")
 
 
@@ -42,7 +33,6 @@ class Options(Record):
     cases: int | None = None
     json: bool = False
     plot: Path | None = None
-    help: bool = False
 
 
 class Kind(Record):
@@ -86,12 +76,8 @@ class Asked(Record):
 Open = Callable[[str], Any]
 
 
-def run(argv: list[str]) -> int:
-    """Parse, measure, print."""
-    options = parse(argv)
-    if options.help:
-        print(_USAGE)
-        return 0
+def run(options: Options) -> int:
+    """Measure, print."""
     if options.plot:
         from holdfast.bench import plot
 
@@ -104,20 +90,6 @@ def run(argv: list[str]) -> int:
     if options.plot:
         plot.draw(reports, options.plot)
     return 0
-
-
-def parse(argv: list[str]) -> Options:
-    """The words after `bench retrieval`."""
-    return Options(**wanted(argv, _option, _FIX))
-
-
-def _option(name: str, value: str) -> dict[str, Any]:
-    if name == "--mode" and value in MODES and value != "recent":
-        return {"mode": value}
-    if name == "--plot":
-        return {"plot": Path(value)}
-    known = name in ("--mode", "--half", "--limit-cases")
-    raise UsageError(f"{name} cannot be {value!r}" if known else f"unknown option {name}", _FIX)
 
 
 def open_home(folder: str) -> Memory:
@@ -142,7 +114,7 @@ def measure(path: Path, options: Options, open: Open = open_home) -> Report:
 
 
 def _case(case: Case, mode: str, open: Open) -> tuple[float, list[Asked]]:
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder, open(folder) as memory:
+    with folder("bench") as home, open(str(home)) as memory:
         fed = feed(memory, case, mode)
         return fed.seconds, [_ask(memory, case, query, fed.doc_of, mode) for query in case.queries]
 

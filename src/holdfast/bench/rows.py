@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 import time
-from multiprocessing import get_context
 from typing import Any
 
 import psycopg
 
+from holdfast.bench.running import crowd
 from holdfast.note import digest
 from holdfast.postgres import statements
 
@@ -23,8 +23,8 @@ def per_second(url: str, clients: int, text: str, seconds: float) -> float:
         connection.execute(_GONE)
         connection.execute(_MADE)  # the tables as they are, with their indexes
         try:
-            with get_context("fork").Pool(clients) as crowd:
-                counts = crowd.starmap(_write, [(url, text, seconds, place) for place in range(clients)], chunksize=1)
+            with crowd(clients) as writers:
+                counts = writers.starmap(_write, [(url, text, seconds, place) for place in range(clients)], chunksize=1)
         finally:
             connection.execute(_GONE)
     return sum(counts) / seconds

@@ -6,27 +6,19 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.bench import floors, scale
-from holdfast.bench.options import Known, given, numbers, teller
+from holdfast.bench.running import folder, teller
 from holdfast.memory import Memory
 from holdfast.note import Record
 
 _ROUNDS = 15
 _IMPORT, _BULK = "bulk import", 20  # times as fast as single stores
-_KNOWN: Known = {"--quick": bool, "--json": bool, "--sizes": numbers, "--passages": numbers, "--seed": int}
-_USAGE = """usage: holdfast bench speed [--quick] [--json] [--sizes 1000,10000,100000] [--passages 1000,10000,100000] [--seed N]
-
-  --quick   1,000 and 10,000 notes only: less than a minute; otherwise some minutes
-  --json    one JSON document on stdout
-  --sizes   how many notes, each in a home of its own
-  --passages  how many turns for hybrid recall, each in a home of its own; a million takes a quarter of an hour
-  and `holdfast bench retrieval --help`: how well recall finds what answers a question
-  --seed    another seed, other texts"""
+QUICK = (1_000, 10_000)
+USUAL = (*QUICK, 100_000)
 
 
 class Ratio(Record):
@@ -61,24 +53,18 @@ class Size(Record):
     rebuild_per_s: float
 
 
-def run(argv: list[str]) -> int:
-    """Parse, measure, print."""
-    asked = given(argv[1:] if argv[:1] == ["speed"] else argv, "speed", _USAGE, _KNOWN)
-    if isinstance(asked, int):
-        return asked
-    usual = (1_000, 10_000) if "quick" in asked else (1_000, 10_000, 100_000)
-    sizes, passages = sorted(set(asked.get("sizes") or usual)), sorted(set(asked.get("passages", usual)))
-    quiet, seed = "json" in asked, asked.get("seed", 1)
-    floors.compiled()
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        say = teller(quiet)
-        homes = {size: _filled(Path(folder), size, seed, say) for size in sizes}
+def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: bool) -> int:
+    """Measure, print."""
+    say = teller(as_json)
+    with folder("bench") as base:
+        floors.compiled()
+        homes = {size: _filled(base, size, seed, say) for size in sizes}
         main_size = max((size for size in sizes if size <= 10_000), default=sizes[0])
-        ratios = _ratios(Path(folder), homes[main_size], say)
-        flush = _flush(Path(folder), next(one for one in ratios if one.name.startswith(_IMPORT)))
+        ratios = _ratios(base, homes[main_size], say)
+        flush = _flush(base, next(one for one in ratios if one.name.startswith(_IMPORT)))
         grown = [_size(home, say) for home in homes.values()]
-        scaled = [scale.measure(Path(folder), size, seed, say) for size in passages]
-    _show(ratios, flush, grown, scaled, quiet)
+        scaled = [scale.measure(base, size, seed, say) for size in passages]
+    _show(ratios, flush, grown, scaled, as_json)
     return 0
 
 
@@ -140,8 +126,8 @@ def _stores(base: Path, memory: Memory, home: _Home) -> tuple[list[Ratio], float
     does."""
     bare, light = floors.BareWriter(base / "bare" / "notes"), floors.BareWriter(base / "light" / "notes", light=True)
     for number, text in enumerate(home.texts[:2000]):
-        for folder in ("bare", "light"):
-            (base / folder / "notes" / f"{number}.md").write_text(text)
+        for kind in ("bare", "light"):
+            (base / kind / "notes" / f"{number}.md").write_text(text)
     ours, theirs, lighter = [], [], []
     for number in range(400):
         text = home.prose.text()

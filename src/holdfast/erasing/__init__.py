@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast import dates, guard, rendering, reviewing
+from holdfast import dates, guard, reviewing
 from holdfast.errors import Damaged, NotFound, UsageError
 from holdfast.note import Receipt, Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from holdfast.desk import Desk
@@ -22,7 +22,7 @@ def purge(
     """The steps of `Memory.purge`: of a note, of a session, or of a text wherever it stands. One at a time in a home."""
     if sum([one is not None for one in (key, session, text)]) != 1:
         raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
-    from holdfast.erasing import everywhere, finishing, notes, said
+    from holdfast.erasing import everywhere, finishing, notes, said, work
 
     name = guard.key_of_note(key) if key is not None else ""
     places = desk.places_of(name, scope, lambda place, name: notes.are_there(desk.shelf, place, name)) if name else []
@@ -32,13 +32,11 @@ def purge(
     if not desk.shelf.there():
         return _nothing(desk, name)
     if name and not places:
-        if finishing.finish(desk):  # perhaps of this very note
+        if finishing.finish(desk, told_of):  # perhaps of this very note
             finishing.must_have_room(desk)
-        if rendering.anywhere(desk.config.home):
-            rendering.render_anew(desk.config, told_of)  # what was cut short may not have come to that
-        return _nothing(desk, name)
+        return _nothing(desk, name, *work.rendered_anew(desk, told_of))  # what was cut short may not have come to that
     finishing.must_have_room(desk)
-    finishing.finish(desk)
+    finishing.finish(desk, told_of)
     with finishing.cut_short(desk), desk.sync.of_primary(), desk.shelf.alone(finishing.LOCK):
         if name:
             return notes.purge(desk, places, name, transcripts, told_of)
@@ -47,12 +45,12 @@ def purge(
         return everywhere.purge_text(desk, wanted, files, told_of)
 
 
-def _nothing(desk: Desk, key: str) -> Receipt:
+def _nothing(desk: Desk, key: str, checks: Iterable[str] = (), beyond: Iterable[str] = ()) -> Receipt:
     """There was nothing to remove; what a file that was deleted by hand left behind goes all the same."""
     if desk.shelf.there():
         desk.look(desk.folders(None))
         desk.ask(desk.index.scrub)
-    return Receipt(key, None, False, (), 0, 0, (), (), dates.now())
+    return Receipt(key, None, False, (), 0, 0, tuple(checks), tuple(beyond), dates.now())
 
 
 def receipts(desk: Desk, id: str | None) -> list[Receipt]:
@@ -102,16 +100,16 @@ def _receipt(told: dict[str, Any]) -> Receipt:
     return Receipt(**{**plain, "scope": Scope(**scope) if isinstance(scope, dict) else None})
 
 
-def finish(desk: Desk) -> None:
+def finish(desk: Desk, told_of: Callable[[str], str]) -> None:
     """Do what is left of purges that were held up."""
     from holdfast.erasing import finishing
 
     if desk.shelf.there():
-        finishing.finish(desk)
+        finishing.finish(desk, told_of)
 
 
-def problems(desk: Desk) -> list[Problem]:
+def problems(desk: Desk, told_of: Callable[[str], str]) -> list[Problem]:
     """Purges that are not over, each with what to do."""
     from holdfast.erasing import finishing
 
-    return finishing.problems(desk)
+    return finishing.problems(desk, told_of)

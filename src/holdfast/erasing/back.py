@@ -6,7 +6,7 @@ from __future__ import annotations
 from holdfast import containing, dates, guard, turns
 from holdfast.desk import nameless_id
 from holdfast.errors import Conflict, NotFound
-from holdfast.leaf import opened, versions_of
+from holdfast.leaf import opened, restored, versions_of
 from holdfast.note import Forgotten, Logged, Scope
 from holdfast.shelf.folder import Changed
 
@@ -33,9 +33,25 @@ def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple
         except Changed:
             fix = f"Bring it back under another: `holdfast restore {key} --as OTHER`"
             raise Conflict(f"another note has the key {name!r} by now", fix) from None
-        desk.brought_back(place, name, touched=binned[0].part == "archive")
+        _brought_back(desk, place, name, touched=binned[0].part == "archive")
         return name, place
     raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
+
+
+def _brought_back(desk: Desk, place: Scope, key: str, touched: bool) -> None:
+    """A note is on the shelf again; one from the archive counts as touched today."""
+    desk.sync.ready(place.folder)
+    sheet = desk.shelf.read(place, key)
+    try:
+        if sheet:
+            there, stamp = opened(sheet.data, sheet.modified), sheet.stamp
+            if touched:
+                there = restored(there, dates.now())
+                stamp = desk.shelf.write(place, key, there.data, stamp)
+            desk.catalogue(lambda: desk.sync.notes(place.folder, [(f"{key}.md", there, stamp, None)]))
+    except Changed:
+        pass  # somebody updated it in this very moment, and catalogued that
+    desk.sync.listing(place)
 
 
 def forget(desk: Desk, places: list[Scope], key: str, expected: str | None) -> list[Scope]:

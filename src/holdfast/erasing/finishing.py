@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import cache
 
 from holdfast import dates
 from holdfast.erasing import reading
+from holdfast.erasing.work import rendered_anew
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.index import erased
 from holdfast.leaf import opened, versions_of
@@ -17,7 +19,7 @@ from holdfast.note import Problem, Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from holdfast.desk import Desk
@@ -55,7 +57,7 @@ def _begun(desk: Desk) -> bool:
         return True  # for all that anybody knows
 
 
-def finish(desk: Desk) -> list[dict[str, Any]]:
+def finish(desk: Desk, told_of: Callable[[str], str]) -> list[dict[str, Any]]:
     """Do what is left of purges that were held up or cut short; the receipts of those that must wait on. Whoever purges now
     looks after their own."""
     if not desk.ledger.purges.any():
@@ -68,14 +70,15 @@ def finish(desk: Desk) -> list[dict[str, Any]]:
         return []
     try:
         with desk.sync.of_primary():
-            return [told for told in desk.ledger.purges.unfinished() if not _finished(desk, told)]
+            return [told for told in desk.ledger.purges.unfinished() if not _finished(desk, told, told_of)]
     finally:
         lock.release()
 
 
-def _finished(desk: Desk, told: dict[str, Any]) -> bool:
+def _finished(desk: Desk, told: dict[str, Any], told_of: Callable[[str], str]) -> bool:
     """Whether this one is over by now. Its text is not known any more: rows are compared by digest. What was cut short before
     every place was looked at can only be purged again."""
+    says = cache(lambda text: desk.ledger.purges.is_of(told["id"], text))
     kind = told.get("kind")
     if told["state"] == "begun" and (kind != "note" or still_there(desk, told)):
         return False
@@ -83,19 +86,32 @@ def _finished(desk: Desk, told: dict[str, Any]) -> bool:
         return False
     try:
         desk.look(tuple(desk.shelf.scopes()))
+        told = _unsaid(desk, told, desk.ledger.done.unsay(says))
         desk.ask(lambda: desk.index.scrub(_SECONDS, rewrite=True))
         desk.ledger.scrub(_SECONDS)
     except (Busy, DiskTrouble):
         return False
-    purges = desk.ledger.purges
-    if any(purges.is_of(told["id"], text) for text in desk.ask(lambda: list(erased.texts(desk.index, kind == "text")))):
+    if any(says(text) for text in desk.ask(lambda: list(erased.texts(desk.index, kind == "text")))):
         return False
     listed = [path[6:-9] for path, _ in told["left"] if _is_listing(path)]
-    for folder in desk.shelf.scopes() if told["state"] == "begun" else listed:
-        desk.sync.listing(Scope.of_folder(folder), now=True)
+    folders = [*desk.shelf.scopes()] if told["state"] == "begun" else listed
+    made = [desk.sync.listing(Scope.of_folder(folder), now=True) for folder in folders]
+    if not all(made):
+        return False
+    written, failed = rendered_anew(desk, told_of)
     how = f"finished {dates.now()}: the logs were emptied, and no row of the index says it (compared by digest)"
-    purges.put(told["id"], {**told, "state": "done", "pending": [], "left": [], "checks": [*told["checks"], how]})
+    over = {"state": "done", "pending": [], "left": []}
+    over |= {"checks": [*told["checks"], *written, how], "beyond_reach": [*told["beyond_reach"], *failed]}
+    desk.ledger.purges.put(told["id"], {**told, **over})
     return True
+
+
+def _unsaid(desk: Desk, told: dict[str, Any], rows: int) -> dict[str, Any]:
+    """The receipt with so many rows more, on record before anything can fail."""
+    if rows:
+        told = {**told, "usage_rows": told["usage_rows"] + rows}
+        desk.ledger.purges.put(told["id"], told)
+    return told
 
 
 def _is_gone(desk: Desk, receipt: str, path: str) -> bool:
@@ -131,7 +147,7 @@ def still_there(desk: Desk, told: dict[str, Any]) -> list[tuple[Scope, str]]:
     return found
 
 
-def problems(desk: Desk) -> list[Problem]:
+def problems(desk: Desk, told_of: Callable[[str], str]) -> list[Problem]:
     """Purges that are not over, each with what to do."""
     if not desk.config.enabled or not desk.shelf.there():
         return []
@@ -140,7 +156,7 @@ def problems(desk: Desk) -> list[Problem]:
         if desk.ledger.purges.receipts() or desk.ledger.purges.counts():
             desk.ledger.purges.show_sign()  # somebody may have taken it for a leftover
         found += _lost(desk)
-        for told in finish(desk):
+        for told in finish(desk, told_of):
             found.append(_problem(desk, mending, told))
     except HoldfastError as error:
         found.append(Problem("purge", f"whether every purge is complete cannot be seen: {error.message}", error.fix))

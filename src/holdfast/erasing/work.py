@@ -105,10 +105,9 @@ class Work:
         self._unsay_deeds()
         for place in places:
             desk.sync.listing(place, now=True)
-        if rendering.anywhere(desk.config.home):
-            written, failed = rendering.render_anew(desk.config, told_of)
-            self.checks += [f"rendered anew: {path}" for path in written]
-            self.beyond += [f"the block in {one}" for one in failed]
+        written, failed = rendered_anew(desk, told_of)
+        self.checks += written
+        self.beyond += failed
         self._empty_logs(rewrite=True)
         self.beyond += self._whole.swept()
 
@@ -231,6 +230,14 @@ class Work:
         mask = masking.Mask(self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread], self._told_to)
         left = [(path if mask.path(path) == path else "", mask.line(why)) for path, why in dict.fromkeys(self.pending)]
         return {**mask.receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry}
+
+
+def rendered_anew(desk: Desk, told_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
+    """The files that show a briefing no longer show what is gone: which were written, and where it may still stand."""
+    if not rendering.anywhere(desk.config.home):
+        return [], []
+    written, failed = rendering.render_anew(desk.config, told_of)
+    return [f"rendered anew: {path}" for path in written], [f"the block in {one}" for one in failed]
 
 
 def _is_prose(path: str) -> bool:

@@ -366,10 +366,16 @@ WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
 
 -- name: listing_since
 SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 THEN p.text ELSE substr(p.text, 1, 200) END,
-  d.trust IN (SELECT value FROM json_each(:held)), d.exposed, d.kind = 'note', f.passages
+  d.trust IN (SELECT value FROM json_each(:held)), d.exposed
 FROM (SELECT DISTINCT +doc AS doc FROM passage WHERE id > :newest) c CROSS JOIN doc d ON d.id = c.doc  -- from the few, never from all
 CROSS JOIN folder f ON f.id = d.folder CROSS JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope = :scope AND f.part = 'notes' ORDER BY d.key LIMIT :most;
+WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key LIMIT :most;
+
+-- name: listing_count
+SELECT passages FROM folder WHERE scope = :scope AND part = 'notes';
+
+-- name: listing_keys
+SELECT d.key FROM folder f CROSS JOIN doc d ON d.folder = f.id WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,

@@ -32,7 +32,8 @@ _ANSWERED = ("FATAL:", "ERROR:")  # the server's own words, if only that it lets
 class Contact:
     """With the server at one address, or with whichever of several takes writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: int = 0) -> None:
+        self._given = given  # seconds that its address gives a connection, if it says how many
         self._guard = threading.Lock()
         self._looking = threading.Lock()
         self._met = False  # whether it ever answered,
@@ -60,15 +61,19 @@ class Contact:
         return min(begun + most, since + AWAY_SECONDS) if since else begun + most
 
     def seconds_to_connect(self, end: float, hosts: int) -> int:
-        """How long a new connection may take to each of so many hosts. Of those who come when it has been away for too
-        long one looks whether it is back, and the others are told at once."""
+        """How long a new connection may take to each of so many hosts; to one that was never met, as long as its address
+        says. Of those who come when it has been away for too long one looks whether it is back, and the others are told at
+        once."""
         with self._guard:
             now = time.monotonic()
             if self._since and now >= self._since + AWAY_SECONDS:
                 if now < self._next:
                     raise Again("the database is not there", "Try again in a moment")
-                self._next = now + hosts * _LEAST_SECONDS + _AGAIN_SECONDS  # if nobody learns anything sooner
-                return _LEAST_SECONDS
+                seconds = self._given or _LEAST_SECONDS
+                self._next = now + hosts * seconds + _AGAIN_SECONDS  # if nobody learns anything sooner
+                return seconds
+            if self._given and not self._met:
+                return self._given
             if self._since:
                 end = min(end, self._since + AWAY_SECONDS)
             elif not self._met:

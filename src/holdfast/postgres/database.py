@@ -75,8 +75,8 @@ class Database:
         begun, contact = time.monotonic(), pool_of(self.store).contact
         while True:
             try:
-                _here.begun = begun
                 with self.transaction(durable) as db:
+                    db.begun = begun
                     return work(db)
             except Again:
                 if time.monotonic() >= contact.end(begun, self._seconds):
@@ -98,7 +98,6 @@ class Database:
         self, keys: tuple[Hashable, ...], durable: bool = False, reads: bool = False, replica: bool = False
     ) -> Session:
         """A transaction that this thread's queries find by those keys while it lasts."""
-        begun, _here.begun = _here.begun, None
         before = {key: _sessions().get(key) for key in keys}
 
         def entered(session: Session) -> None:
@@ -111,7 +110,7 @@ class Database:
                 else:
                     _sessions()[key] = session
 
-        return Session(self.store, self._seconds, durable, reads, replica, entered=entered, left=left, begun=begun)
+        return Session(self.store, self._seconds, durable, reads, replica, entered=entered, left=left)
 
     def mark(self) -> tuple[int, ...]:
         """Another one, another content: what the statement `mark` says, where there is one."""
@@ -173,7 +172,6 @@ class _Here(threading.local):
 
     def __init__(self) -> None:
         self.open: dict[Hashable, Session] = {}
-        self.begun: float | None = None  # when the first try of the one began that is going to be opened
 
 
 _here = _Here()
@@ -185,7 +183,7 @@ def _sessions() -> dict[Hashable, Session]:
 
 
 def _in_the_child() -> None:
-    _here.open, _here.begun = {}, None  # the parent's transactions are not this process's
+    _here.open = {}  # the parent's transactions are not this process's
     for database in list(_databases):
         database.lock = threading.RLock()  # another thread may have held it, and there are no others here
 

@@ -7,12 +7,14 @@ once. Values never become part of a statement's text: a server that logs a state
 from __future__ import annotations
 
 import select
+import threading
 import time
+from contextlib import suppress
 
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq import ExecStatus, Format, PollingStatus, TransactionStatus
 
 from holdfast.postgres.contact import SILENCE_SECONDS
 from holdfast.postgres.named import numbered
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    from psycopg.pq.abc import PGresult
+    from psycopg.pq.abc import PGcancelConn, PGresult
 
     Values = Mapping[str, Any] | Sequence[Any]
     Asked = tuple[str, Values, "Answer"]
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _CHANGES = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
 _GRACE = 15  # seconds beyond what the server may take until we hold it to be gone
+_CALL_OFF_SECONDS = 30.0  # that a server has to come to and hear that; by then it mostly has ended a statement by itself
 
 
 class Answer:
@@ -168,8 +171,15 @@ class Line:
         end = heard + self._patience
         while not self._poll.poll(SILENCE_SECONDS * 1000):
             if time.monotonic() >= end or not self._is_there():
+                self._call_off()
                 raise Silent(heard)
             heard = time.monotonic()
+
+    def _call_off(self) -> None:
+        """Let the server know, on the side, that nobody waits any more: it need not go on when it comes to."""
+        with suppress(psycopg.Error, RuntimeError):  # a client library before 17 has no way that is as safe; no more threads
+            calling = self._pg.cancel_conn()
+            threading.Thread(target=_send, args=(calling,), daemon=True).start()
 
     # --- its state -----------------------------------------------------------------------------------------------
 
@@ -187,6 +197,21 @@ class Line:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _send(calling: PGcancelConn) -> None:
+    """It is sent, or its time is over; whether it was heard nobody waits for."""
+    ready, end = select.poll(), time.monotonic() + _CALL_OFF_SECONDS
+    with suppress(psycopg.Error):
+        calling.start()
+        while (left := end - time.monotonic()) > 0:
+            state = calling.poll()
+            if state not in (PollingStatus.READING, PollingStatus.WRITING):
+                break
+            ready.register(calling.socket, select.POLLIN if state == PollingStatus.READING else select.POLLOUT)
+            ready.poll(left * 1000)
+            ready.unregister(calling.socket)
+    calling.finish()
 
 
 def _in_order(names: tuple[str, ...] | int, values: Values) -> Sequence[Any]:

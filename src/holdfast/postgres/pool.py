@@ -172,6 +172,14 @@ def parameters(url: str, primary: bool = True) -> dict[str, Any]:
     return {**usual, **{name: value for name, value in said.items() if value is not None}, **always}
 
 
+def _given_seconds(url: str) -> int:
+    """How long a connection may take, as the address itself says; nought where it does not, or makes no sense."""
+    try:
+        return max(int(str(conninfo_to_dict(url).get("connect_timeout", 0))), 0)
+    except (psycopg.Error, ValueError):
+        return 0
+
+
 def _within(seconds: int, usual: object) -> dict[str, Any]:
     """No longer than that, nor than is usual; what is no number is told by the client library."""
     try:
@@ -202,7 +210,7 @@ def pool_of(store: Store, kind: str = "") -> Pool:
     with _making:
         pool = _pools.get(key)
         if pool is None:
-            contact = _contacts.setdefault(url, Contact())
+            contact = _contacts.setdefault(url, Contact(_given_seconds(url)))
             pool = _pools[key] = Pool(url, store.connections, store.statement_seconds, kind != "read", contact)
         return pool
 

@@ -38,11 +38,11 @@ class Session:
     def __init__(
         self, store: Store, seconds: float, durable: bool = False, reads: bool = False, replica: bool = False,
         idle_seconds: float = _IDLE_SECONDS, pool: Pool | None = None,
-        entered: Callable[[Session], None] | None = None, left: Callable[[], None] | None = None, begun: float | None = None,
+        entered: Callable[[Session], None] | None = None, left: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._seconds = seconds
-        self._begun = begun  # when what it is a part of began, if that may take no longer in all
+        self.begun: float | None = None  # when what it is a part of began, if that may take no longer in all
         self._reads, self._durable = reads, durable
         self._replica = replica and not pool_of(store, "read").avoided
         self._pool = pool or pool_of(store, "read" if self._replica else "")
@@ -109,7 +109,7 @@ class Session:
             raise Trouble("nothing of this was kept, because a part of it failed", "Try again")
         self._failed = not self._reads
         asked, pause = time.monotonic(), 0.01
-        begun = self._begun or asked
+        begun = self.begun or asked
         while True:
             sent = False
             try:

@@ -109,11 +109,11 @@ class RemoteMemory(Keeping):
         return stored.replace(redacted=draft.redacted) if draft.redacted else stored
 
     def store_many(
-        self, notes: Iterable[Mapping[str, Any]], *, scope: str = "project", origin: str | None = None, redact: bool = False
+        self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
     ) -> List[Stored]:
         self._desk.must_be_enabled()
-        rows = bulk.rows(self._desk, notes, origin, redact)
-        return bulk.kept(self._wire, self._whose(), rows, self._desk.scope(scope).kind, self._noted, self._listed)
+        rows = bulk.rows(self._desk, notes, scope, origin, redact)
+        return bulk.kept(self._wire, self._whose(), rows, self._noted, self._listed)
 
     def fact(
         self,

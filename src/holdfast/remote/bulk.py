@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from holdfast import guard, history, storing
 from holdfast.desk import Desk
-from holdfast.errors import Denied, HoldfastError, NoScope, NotFound, UsageError
+from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
 from holdfast.leaf import Draft
-from holdfast.note import Logged, Note, Progress, Record, Stored
+from holdfast.note import Interrupted, Logged, Note, Progress, Record, Stored
 from holdfast.remote import spelling
 from holdfast.remote.records import made
 from holdfast.remote.refusals import error_of
@@ -24,50 +24,45 @@ Listed = Callable[[dict[str, Any]], Iterator[Note]]
 
 
 class Row(Record):
-    """A note on its way: through the gate, and as its line."""
+    """A note on its way: which of many it is and where it goes, as it passed the gate, and as its line."""
 
+    number: int
+    kind: str
     draft: Draft
     line: bytes
 
 
-class CutShort(KeyboardInterrupt):
-    """Ctrl-C while many were sent: so many of them the gateway had said to be kept."""
-
-    def __init__(self, kept: int) -> None:
-        super().__init__()
-        self.kept = kept
-
-
-def rows(desk: Desk, notes: Iterable[Mapping[str, Any]], origin: str | None, redact: bool) -> list[Row]:
-    """All of them through the gate before the first is sent; an error names the bad one."""
-    given = list(notes)
-    plain = [_without_sources(note) for note in given]  # what a note came from is weighed where that stands
+def rows(desk: Desk, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool) -> list[Row]:
+    """All of them through the gate before the first is sent; an error names the bad one. What a note was made from is weighed
+    where that stands."""
     found = []
-    for draft, note in zip(storing.gated(desk, plain, origin, redact), given, strict=True):
-        body = {**spelling.of_draft(draft, draft.key), "made_from": spelling.sources(note.get("made_from"))}
-        found.append(Row(draft, encoded({name: value for name, value in body.items() if value is not None}) + b"\n"))
+    for one in storing.Gate(desk, scope, origin, redact, weighs=False).let_in(notes):
+        body = {**spelling.of_draft(one.draft, one.draft.key), "scope": one.scope.kind}
+        body["made_from"] = list(one.made_from) or None
+        line = encoded({name: value for name, value in body.items() if value is not None}) + b"\n"
+        found.append(Row(one.number, one.scope.kind, one.draft, line))
     return found
 
 
-def _without_sources(note: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(note, Mapping):
-        raise UsageError(f"a note is a mapping, not {type(note).__name__}", 'Such as {"text": "..."}')
-    return {name: value for name, value in note.items() if name != "made_from"}
-
-
-def kept(wire: Wire, whose: dict[str, str], rows: list[Row], kind: str, noted: Noted, listed: Listed) -> list[Stored]:
+def kept(wire: Wire, whose: dict[str, str], rows: list[Row], noted: Noted, listed: Listed) -> list[Stored]:
     """Send them, a few hundred as one; each with what became of it."""
-    keys = list(dict.fromkeys([row.draft.key for row in rows]))
-    before = _found(keys, kind, noted, listed)
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(row.kind, []).append(row)
     done = 0
     try:
-        for batch in _batches([(len(row.line), row.line) for row in rows], _ROWS, _BYTES):
-            _import(wire, whose, kind, b"".join(batch))
+        before = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
+        for batch in _batches([(len(row.line), row) for row in rows], _ROWS, _BYTES):
+            _import(wire, whose, batch)
             done += len(batch)
-        after = _found(keys, kind, noted, listed)
+        after = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
+        names = {(row.kind, row.draft.key): row.draft for row in rows}
+        stored = {(kind, key): _stored(draft, before[kind].get(key), after[kind]) for (kind, key), draft in names.items()}
+        return storing.each([(row.kind, row.draft.key) for row in rows], stored)
+    except HoldfastError as error:
+        raise storing.after(done, error) from None
     except KeyboardInterrupt as error:
-        raise CutShort(done) from error
-    return [_stored(row.draft, before.get(row.draft.key), after) for row in rows]
+        raise Interrupted(done) from error
 
 
 def exported(wire: Wire, whose: dict[str, str], query: dict[str, Any], progress: Progress) -> Iterator[dict[str, Any]]:
@@ -104,10 +99,16 @@ def logged(
     return told.replace(redacted=max(told.redacted, redacted))
 
 
-def _import(wire: Wire, whose: dict[str, str], kind: str, data: bytes) -> None:
-    for line in wire.lines_once("POST", "/v1/import", data, query={"scope": kind, "own": True}, whose=whose):
-        if isinstance(line, dict) and "problem" in line:
-            raise error_of(200, {}, line["problem"])
+def _import(wire: Wire, whose: dict[str, str], batch: list[Row]) -> None:
+    data = b"".join([row.line for row in batch])
+    try:
+        for line in wire.lines_once("POST", "/v1/import", data, query={"own": True}, whose=whose):
+            if isinstance(line, dict) and "problem" in line:
+                raise error_of(200, {}, line["problem"])
+    except HoldfastError as error:
+        if error.counted == "line" and error.number <= len(batch):
+            error.about("note", batch[error.number - 1].number)
+        raise
 
 
 def _batches(sized: list[tuple[int, T]], most: int, most_bytes: int) -> Iterator[list[T]]:
@@ -123,8 +124,9 @@ def _batches(sized: list[tuple[int, T]], most: int, most_bytes: int) -> Iterator
         yield batch
 
 
-def _found(keys: list[str], kind: str, noted: Noted, listed: Listed) -> dict[str, Note]:
+def _found(rows: list[Row], kind: str, noted: Noted, listed: Listed) -> dict[str, Note]:
     """Those of the notes that are there: a few one by one, many out of the list."""
+    keys = list(dict.fromkeys([row.draft.key for row in rows]))
     found: dict[str, Note] = {}
     if len(keys) <= _FEW:
         for key in keys:

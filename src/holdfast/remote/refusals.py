@@ -44,9 +44,11 @@ def error_of(status: int, headers: dict[str, str], said: Any) -> HoldfastError:
     if code in ("no_route", "wrong_method"):
         return UsageError("this gateway cannot do that over HTTP", _NOT_THERE)
     kind, message, fix = _kind(code, said), advice.as_command(message), advice.as_command(_text(said.get("fix")))
-    if kind is TooMany:
-        return TooMany(message, fix, _seconds(headers.get("retry-after")))
-    return kind(message, fix)
+    error = TooMany(message, fix, _seconds(headers.get("retry-after"))) if kind is TooMany else kind(message, fix)
+    line = said.get("line")
+    if isinstance(line, int) and line > 0:
+        error.counted, error.number = "line", line  # as its message says
+    return error
 
 
 def _kind(code: str, said: dict[str, Any]) -> type[HoldfastError]:

@@ -61,6 +61,15 @@ class Entry(Record):
     regular: bool
 
 
+def entry_at(folder: str, name: str) -> Entry | None:
+    """One file of a folder, if it is there."""
+    try:
+        info = os.stat(os.path.join(folder, name), follow_symlinks=False)
+    except OSError:
+        return None
+    return Entry(name, disk.stamp_of(info), stat.S_ISREG(info.st_mode))
+
+
 class Shelf:
     """The truth of one home."""
 
@@ -404,12 +413,8 @@ class Shelf:
                             yield f"{kind.name}/{entry.name}", good
 
     def has_listing(self, scope: Scope) -> bool:
-        """Whether this scope has an index.md."""
-        folder = self._open(scope.folder)
-        if folder is None:
-            return False
-        with folder:
-            return disk.stamp(folder, "index.md") is not None
+        """Whether this scope has an index.md, or something in its place; asked by every call that looks."""
+        return os.path.lexists(os.path.join(self.home, "shelf", scope.folder, "index.md"))
 
     def read_listing(self, scope: Scope, stamp: Stamp) -> bytes | None:
         """The bytes of index.md, or None where it is not the file with this stamp."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from holdfast.bench.running import folder, started
 from holdfast.note import Record
 
 _HERE = Path(__file__).parent
@@ -91,17 +92,18 @@ def installed(peer: Peer, cache: Path) -> str:
 def said(peer: Peer, python: str, cache: Path, words: list[str], lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """What the peer's own process says, line by line, to the lines it is given."""
     command = [python, str(_HERE / "drive.py"), words[0], peer.adapter, *words[1:]]
-    with tempfile.TemporaryDirectory(prefix="holdfast-peers-") as home, tempfile.TemporaryFile("w+") as errors:
-        given = Path(home) / "given.jsonl"
+    with folder("peers") as home, tempfile.TemporaryFile("w+") as errors:
+        given = home / "given.jsonl"
         with given.open("w", encoding="utf-8") as file:
             file.writelines(lines)
-        with given.open() as stdin:
-            process = subprocess.Popen(
-                command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(peer, cache, home)
-            )
-        with process:
+        environment = _environment(peer, cache, str(home))
+        with (
+            given.open() as stdin,
+            started(command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment) as process,
+        ):
             for line in process.stdout or ():
                 yield json.loads(line)
+            process.wait()
         if process.returncode:
             errors.seek(0)
             raise Failed(f"did not run: {_last_words(errors.read())}")

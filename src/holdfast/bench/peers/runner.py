@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.bench import metrics
-from holdfast.bench.cases import Case, half, read, wanted
+from holdfast.bench.cases import Case, half, read
 from holdfast.bench.metrics import Mean
 from holdfast.bench.peers import scale
 from holdfast.bench.peers.roster import PEERS, Failed, Peer, Python, installed, said
@@ -18,6 +18,7 @@ from holdfast.bench.retrieval import ALL, DEPTH, USUAL, by_kind, judge, tell
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.note import Record
 
+_TAKE_A_VALUE = ("--scale", "--only", "--rows", "--cache", "--half", "--limit-cases")
 _COLUMNS = ("any@5", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr")
 _USAGE = """usage: scripts/bench-peers [FILE...] [--scale N,...] [--only NAME,...] [--rows FILE.json] [--cache FOLDER]
                            [--half A|B] [--limit-cases N] [--json]
@@ -83,17 +84,42 @@ def main(argv: list[str]) -> int:
     except HoldfastError as error:
         print(f"{error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        return 130
     print(json.dumps(_plain(kept.tables), indent=2) if options.json else as_markdown(kept.tables, kept.now))
     return 0
 
 
 def parse(argv: list[str]) -> Options:
     """The words after `scripts/bench-peers`."""
-    return Options(**wanted(argv, _option, _usage()))
+    words, files = list(argv), list[Path]()
+    given: dict[str, Any] = {}
+    while words:
+        word = words.pop(0)
+        name, _, value = word.partition("=")
+        if word in ("-h", "--help"):
+            return Options(help=True)
+        if word == "--json":
+            given["json"] = True
+        elif not word.startswith("--"):
+            files.append(Path(word))
+        elif name not in _TAKE_A_VALUE:
+            raise UsageError(f"there is no option {name}", _usage())
+        elif not value and not words:
+            raise UsageError(f"{name} needs a value", _usage())
+        else:
+            given |= _option(name, value or words.pop(0))
+    if not files and "scale" not in given:  # which brings its own data
+        raise UsageError("name at least one file of cases", _usage())
+    return Options(files=tuple(files), **given)
 
 
 def _option(name: str, value: str) -> dict[str, Any]:
     words = value.split(",")
+    if name == "--half" and value.upper() in ("A", "B"):
+        return {"half": value.upper()}
+    if name == "--limit-cases" and value.isascii() and value.isdigit() and int(value) > 0:
+        return {"cases": int(value)}
     if name == "--only" and set(words) <= {peer.name for peer in PEERS}:
         return {"only": tuple(words)}
     if name == "--cache":

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 _OF_STORE = {"store": "store.url", "read_store": "store.read_url", "tenant": "store.tenant"}
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the midst of something of which more can be told: how much of it is done, as far as anybody knows."""
-
-    def __init__(self, message: str, fix: str, stored: int | None) -> None:
-        super().__init__(message)
-        self.message, self.fix, self.stored = message, fix, stored
-
-
 class Call:
     """What was asked, the memory it is asked of, and where the answer goes."""
 
@@ -133,14 +125,15 @@ class Call:
         """Those of the options that were given, as keyword arguments: what was not keeps the verb's own default."""
         return {name: self[name] for name in names if self[name] is not None}
 
-    def text(self, name: str, most: int, what: str) -> str | bytes:
-        """An argument, or stdin where it says `-`. One newline at the end is the pipe's, not the text's."""
+    def text(self, name: str, most: int, what: str, whole: bool = False) -> str | bytes:
+        """An argument, or stdin where it says `-`. A byte order mark and the end of the last line are the pipe's and not the
+        text's, unless it is wanted whole."""
         given: str = self[name]
         if given != "-" or not self.memory.config.enabled:  # switched off, it is refused without waiting for a pipe
             return given
-        text = stdin().read(most + 3)  # no more than tells that it is too much
-        ending = b"\r\n" if text.endswith(b"\r\n") and text.count(b"\r\n") == 1 else b"\n"  # of many, that of the text stays
-        text = text.removesuffix(ending)
+        text = stdin().read(most + 6)  # no more than tells that it is too much
+        if not whole:
+            text = text.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\r\n" if text.endswith(b"\r\n") else b"\n")
         if len(text) > most:
             raise TooLarge(f"{what} may have {most:,} bytes, and stdin has more", "Split it, or keep a summary of it")
         return text
@@ -275,13 +268,15 @@ def _complain(screen: Screen, message: str, fix: str) -> None:
     _flush_quietly()
     sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(message)}\n")
     if fix:
-        sys.stderr.write(f"  {visible(fix)}\n")
+        sys.stderr.write("".join([f"  {line}\n" for line in visible(fix).split("\n")]))
     sys.stderr.flush()
 
 
 def _interrupted(screen: Screen, error: KeyboardInterrupt) -> int:
     """Ctrl-C. A program that reads JSON is told so, unless the answer is on its way already; a person only where there is
     more to know than that."""
+    from holdfast.note import Interrupted
+
     told = {"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130}
     if isinstance(error, Interrupted):
         told |= {"message": error.message, "fix": error.fix, "stored": error.stored}

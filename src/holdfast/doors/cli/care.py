@@ -1,4 +1,4 @@
-"""status, doctor, reindex, retain, embed, bench."""
+"""status, doctor, reindex, retain, embed, resident."""
 
 from __future__ import annotations
 
@@ -110,14 +110,6 @@ def resident(call: Call) -> int:
 
     Resident(now.home, open_memory).serve(ready)
     return 0
-
-
-def bench(call: Call) -> int:
-    from holdfast.bench import main
-
-    rest = call.words.rest
-    code: int = main([*rest, "--json"] if call.screen.json and "--json" not in rest else rest)
-    return code
 
 
 def _tell_status(screen: Screen, status: Status) -> None:

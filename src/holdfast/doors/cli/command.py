@@ -1,4 +1,5 @@
-"""What a command is made of: its words, its options, and the function that does it. Plain objects and no imports."""
+"""What a command is made of: its words, its options, and the function that does it; what every one takes, and how it may
+end. Plain objects and no imports."""
 
 from __future__ import annotations
 
@@ -78,3 +79,32 @@ class Command:
     def usage(self) -> str:
         words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
         return " ".join([*words, "[options]"] if self.options else words)
+
+
+EVERYWHERE = (
+    Option("--home", "DIR", "the folder memory lives in (HOLDFAST_HOME; ~/.holdfast)"),
+    Option("--project", "ID", "the project, instead of finding it out (HOLDFAST_PROJECT)"),
+    Option("--session", "ID", "the session (HOLDFAST_SESSION)"),
+    Option("--agent", "NAME", "the agent (HOLDFAST_AGENT)"),
+    Option("--client", "NAME", "the program that asks, kept with what is written (HOLDFAST_CLIENT)"),
+    Option("--url", "URL", "a gateway to ask, not the home; token: HOLDFAST_TOKEN (HOLDFAST_URL)"),
+    Option("--token-file", "FILE", "with --url: a file with the token, and nothing else in it"),
+    Option("--store", "URL", "a postgresql:// address where memory is kept, not the home (HOLDFAST_STORE)"),
+    Option("--read-store", "URL", "with --store: a replica of it to search in (HOLDFAST_STORE_READ)"),
+    Option("--tenant", "NAME", "with --store: whose memory there (HOLDFAST_TENANT; default)"),
+    Option("--json", "", "answer with one JSON document on stdout, also for errors"),
+    Option("--no-color", "", "no colour (as do NO_COLOR and TERM=dumb)"),
+    Option("--debug", "", "show the traceback of an error"),
+    Option("--help", "", "show help, for everything or for one command"),
+    Option("--version", "", "show the version"),
+)
+
+EXIT_CODES = (
+    (0, "done"),
+    (1, "not there, or a problem was found"),
+    (2, "wrong usage"),
+    (3, "refused; nothing was written"),
+    (4, "busy or conflict: somebody else was there first"),
+    (5, "damaged, or disk trouble"),
+    (130, "interrupted"),
+)

@@ -11,8 +11,9 @@ import sys
 from holdfast import errors
 from holdfast.clients import describing
 from holdfast.config import SETTINGS, Config
+from holdfast.doors.cli.command import EVERYWHERE, EXIT_CODES
 from holdfast.doors.cli.help import explained, sentence
-from holdfast.doors.cli.table import EVERYWHERE, EXIT_CODES, GROUPS
+from holdfast.doors.cli.table import GROUPS
 from holdfast.doors.http import pages
 
 TYPE_CHECKING = False

@@ -124,6 +124,7 @@ def _tell_receipt(screen: Screen, receipt: Receipt) -> None:
     if not receipt.deleted and not receipt.id:
         what = f"there is no note {receipt.key}" if receipt.key else "nothing was found"
         screen.say(f"{what}; nothing was purged")
+        _tell_beyond_reach(screen, receipt.beyond_reach)
         return
     pending = receipt.state not in ("done", "damaged")
     state = screen.paint("not yet purged" if pending else "purged", "yellow" if pending else "red")

@@ -64,12 +64,13 @@ def _done(call: Call, action: str, path: str) -> int:
 
 def _text(call: Call) -> str:
     """A file's text; what is read from stdin ends as files end."""
-    text = call.text("text", FILE_BYTES, "a file")
+    text = call.text("text", FILE_BYTES, "a file", whole=True)
     if isinstance(text, str):
         return text
     from holdfast.guard import text as passed
 
-    return passed(text + b"\n", len(text) + 1, "a file") if text.strip() else ""
+    ended = text if text.endswith(b"\n") else text + b"\n"
+    return passed(ended, len(ended), "a file") if text.strip() else ""
 
 
 def _span(lines: str | None) -> tuple[int, int] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.doors.cli.table import COMMANDS, EVERYWHERE, EXIT_CODES, FAMILIES, GROUPS
+from holdfast.doors.cli.command import EVERYWHERE, EXIT_CODES
+from holdfast.doors.cli.table import COMMANDS, FAMILIES, GROUPS
 from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
@@ -16,10 +17,16 @@ if TYPE_CHECKING:
 def show(words: Words, screen: Screen) -> int:
     """`--help` anywhere; or no command at all, which is wrong usage."""
     if not words.wants("help"):
-        kinds = ", ".join(name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{words.family} "))
-        what = f"`holdfast {words.family}` needs one of: {kinds}" if words.family else "no command was given"
-        raise UsageError(what, f"`holdfast {words.family or '--help'}{' --help' * bool(words.family)}` shows more")
+        raise _unsaid(words.family)
     return _show(words.command, words.family, screen)
+
+
+def _unsaid(family: str) -> UsageError:
+    """What could have been said, in place of nothing."""
+    if not family:
+        return UsageError("no command was given", "`holdfast --help` shows more")
+    kinds = ", ".join(name.partition(" ")[2] for name in COMMANDS if _belongs(name, family))
+    return UsageError(f"`holdfast {family}` needs one of: {kinds}", "\n".join([row.strip() for row in _of_family(family)]))
 
 
 def help_(call: Call) -> int:
@@ -57,8 +64,11 @@ def overview() -> str:
 
 
 def of_family(family: str) -> str:
-    rows = [(command.usage, command.summary) for name, command in COMMANDS.items() if _belongs(name, family)]
-    return "\n".join([f"usage: holdfast {family} COMMAND ...", "", *_rows(rows)])
+    return "\n".join([f"usage: holdfast {family} COMMAND ...", "", *_of_family(family)])
+
+
+def _of_family(family: str) -> list[str]:
+    return _rows([(command.usage, command.summary) for name, command in COMMANDS.items() if _belongs(name, family)])
 
 
 def of_command(command: Command) -> str:

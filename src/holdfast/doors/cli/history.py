@@ -15,9 +15,10 @@ _KEPT = "turns before it may be kept, and none is ever added twice"
 
 def log(call: Call) -> int:
     from holdfast import turns
-    from holdfast.doors.cli.importing import line_bytes, objects
+    from holdfast.doors.cli.importing import objects
+    from holdfast.doors.lines import line_bytes
 
-    said = objects(call["file"], line_bytes(turns.TURN_BYTES), _KEPT)
+    said = (row for _, row in objects(call["file"], line_bytes(turns.TURN_BYTES), _KEPT))
     logged = call.memory.log(said, **call.given("session", "client", "scope", "redact"))
     return call.answer(logged, _tell_logged)
 

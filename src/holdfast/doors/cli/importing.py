@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.doors.cli.call import Interrupted, stdin
-from holdfast.errors import NotFound, Refused, TooLarge, UsageError
+from holdfast.doors import lines
+from holdfast.doors.cli.call import stdin
+from holdfast.doors.cli.screen import plural
+from holdfast.errors import HoldfastError, NotFound, TooLarge, UsageError
+from holdfast.note import ORIGINS, Interrupted, Progress, lowest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,45 +17,59 @@ if TYPE_CHECKING:
 
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
-    from holdfast.note import Progress, Stored
+    from holdfast.note import Stored
 
 _FIX = "Give the path of a file with one JSON object a line, or - for stdin"
-_ESCAPED = 6  # bytes that one byte of a text may take in JSON
-_EXPORTED = ("key", "text", "type", "tags", "valid_from", "valid_to", "pinned", "source")
-_VERSIONS = 32  # full texts that a line which `export` wrote may have
-_BESIDE = 64 * 1024  # for all the other fields of a line
+_EXPORTED = ("key", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
+_VERSIONS = 128  # full texts that a line which `export` wrote may have
 
 
 def import_(call: Call) -> int:
     far = _Far()
     try:
         stored = _stored(call, far)
+        counts = {action: sum(one.action == action for one in stored) for action in ("created", "updated", "unchanged")}
+        counts["redacted"] = sum([bool(one.redacted) for one in stored])
+        notes = [{"action": one.action, "key": one.note.key, "scope": one.note.scope.kind} for one in stored]
+        imported = {**counts, "notes": notes}
+        return call.answer(imported, _tell_imported)
     except KeyboardInterrupt as error:
         raise far.interrupted(error) from None
-    counts = {action: sum(one.action == action for one in stored) for action in ("created", "updated", "unchanged")}
-    counts["redacted"] = sum([bool(one.redacted) for one in stored])
-    imported = {**counts, "notes": [{"action": one.action, "key": one.note.key} for one in stored]}
-    return call.answer(imported, _tell_imported)
 
 
 def _stored(call: Call, far: _Far) -> list[Stored]:
     """Every line read, then all of them through the gate, then all of them kept."""
     from holdfast.doors.cli.progress import Bar
-    from holdfast.note import Progress
 
-    config = call.memory.config
-    read = objects(call["file"], _VERSIONS * line_bytes(config.note_bytes), "nothing was imported")
-    rows = list(read) if config.enabled else []  # switched off, nothing is waited for
+    rows, bad = _rows(call) if call.memory.config.enabled else ([], None)  # switched off, nothing is waited for
     origin = call["origin"] or "import"
-    notes = [_trusted(note, origin, call["file"]) for row in rows for note in _texts(row)]
+    notes = [_trusted(_as_it_is(row), origin, call["file"]) for _, row in rows]
     progress = Progress() if call.screen.json else Bar()
     progress.start("importing", len(notes))
     try:
-        return call.memory.store_many(
-            far.counted(notes, progress), origin=origin, redact=bool(call["redact"]), **call.given("scope")
+        far.kept = call.memory.store_many(
+            far.counted(notes, bad, progress), origin=origin, redact=bool(call["redact"]), **call.given("scope")
         )
+        return far.kept
+    except HoldfastError as error:
+        if error.counted == "note":
+            error.about("line", rows[error.number - 1][0])
+        raise
     finally:
         progress.end()
+
+
+def _rows(call: Call) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:
+    """What the lines say, each with its number, and what is wrong with the next: the gate may know of one before it."""
+    rows: list[tuple[int, dict[str, Any]]] = []
+    try:
+        for row in objects(call["file"], _VERSIONS * lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"):
+            rows.append(row)
+    except HoldfastError as error:
+        if error.counted != "line":
+            raise
+        return rows, error
+    return rows, None
 
 
 class _Far:
@@ -60,31 +77,30 @@ class _Far:
 
     def __init__(self) -> None:
         self._keeping = 0  # how many, once all of them are through the gate
+        self.kept: list[Stored] | None = None  # once all of them are
 
-    def counted(self, notes: list[dict[str, Any]], progress: Progress) -> Iterator[dict[str, Any]]:
+    def counted(self, notes: list[dict[str, Any]], bad: HoldfastError | None, progress: Progress) -> Iterator[dict[str, Any]]:
         for note in notes:
             yield note
             progress.step()
+        if bad:
+            raise bad
         self._keeping = len(notes)
 
     def interrupted(self, error: KeyboardInterrupt) -> Interrupted:
-        """What is known of it after Ctrl-C; a gateway said of some that they are kept."""
+        """What is known of it after Ctrl-C; a gateway may have said of some that they are kept."""
         if not self._keeping:
-            return Interrupted("interrupted; nothing was imported", "Run it again", 0)
-        kept: int | None = getattr(error, "kept", None)
-        sure = "" if kept is None else f"{kept:,} of them are surely kept, of the others "
+            return Interrupted(0, "interrupted; nothing was imported", "Run it again")
+        kept = len(self.kept) if self.kept is not None else error.stored if isinstance(error, Interrupted) else None
+        sure = f"{kept:,} of them are surely kept, of the others " if kept else ""
         known = "all of them are kept" if kept == self._keeping else f"{sure}none, some or all may be kept"
-        said = f"interrupted while {self._keeping:,} notes were imported: {known}"
-        return Interrupted(said, "Run it again: what is kept already stays as it is, and the rest is added", kept)
+        said = f"interrupted while {plural(self._keeping, 'note')} {'was' if self._keeping == 1 else 'were'} imported: {known}"
+        return Interrupted(kept, said, "Run it again: what is kept already stays as it is, and the rest is added")
 
 
-def line_bytes(text_bytes: int) -> int:
-    """How long a line may be whose text may have so many bytes."""
-    return _ESCAPED * text_bytes + _BESIDE
-
-
-def objects(path: str, most: int, otherwise: str) -> Iterator[dict[str, Any]]:
-    """The JSON object of each line, as they are read; `otherwise` says what becomes of the rest if one is none."""
+def objects(path: str, most: int, otherwise: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON object of each line with the line's number, as they are read; `otherwise` says what becomes of the rest if one
+    is none."""
     try:
         if path == "-":
             yield from _read(stdin(), most, otherwise)
@@ -97,36 +113,27 @@ def objects(path: str, most: int, otherwise: str) -> Iterator[dict[str, Any]]:
         raise UsageError(f"cannot read {path}: {error.strerror or error}", _FIX) from None
 
 
-def _read(lines: BinaryIO, most: int, otherwise: str) -> Iterator[dict[str, Any]]:
+def _read(file: BinaryIO, most: int, otherwise: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Of a line that is too long, no more than tells so."""
-    import json
-
-    for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), 1):
-        if len(line) > most:
-            raise TooLarge(f"line {number} has more than {most:,} bytes", f"One object a line; {otherwise}")
-        if not line.strip():
-            continue
+    fix = f'One object a line, such as {{"text": "..."}}; {otherwise}'
+    for number, line in enumerate(iter(lambda: file.readline(most + 1), b""), 1):
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            what = getattr(error, "msg", error)  # JSON's own count of lines would only mislead
-            raise Refused(f"line {number} is not JSON: {what}", f"One object a line; {otherwise}") from None
-        if not isinstance(row, dict):
-            raise Refused(f"line {number} is not a JSON object", f'Write {{"text": "..."}}; {otherwise}')
-        yield row
+            if len(line) > most:
+                raise TooLarge(f"it has more than {most:,} bytes", fix)
+            row = None if lines.is_blank(line) else lines.parsed(line, fix)
+        except HoldfastError as error:
+            raise error.about("line", number) from None
+        if row is not None:
+            yield number, row
 
 
-def _texts(row: dict[str, Any]) -> list[dict[str, Any]]:
+def _as_it_is(row: dict[str, Any]) -> dict[str, Any]:
     """A note as `store_many` takes it; of a line that `holdfast export` wrote, what it says now."""
-    if "versions" not in row:
-        return [row]
-    return [{name: row[name] for name in _EXPORTED if row.get(name) is not None}]
+    return {name: row[name] for name in _EXPORTED if row.get(name) is not None} if "versions" in row else row
 
 
 def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
     """A line may say that it is worth less than its file, never that it is worth more."""
-    from holdfast.note import ORIGINS, lowest
-
     source = note.pop("source", None) if isinstance(note.get("source"), dict) else None
     said = note.get("origin") or (lowest_of(source) if source else origin)
     if said in ORIGINS:
@@ -142,14 +149,12 @@ def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
 
 def lowest_of(source: dict[str, Any]) -> str:
     """How far an exported source could be trusted; what we do not know, least."""
-    from holdfast.note import ORIGINS, lowest
-
     said = [source.get("origin", "web"), *([source["trust"]] if source.get("trust") else [])]
     return lowest(*[one if one in ORIGINS else "web" for one in said])
 
 
 def _tell_imported(screen: Screen, imported: dict[str, Any]) -> None:
     said = ", ".join(f"{imported[action]:,} {action}" for action in ("created", "updated", "unchanged"))
-    screen.say(f"imported {len(imported['notes']):,} notes: {said}")
+    screen.say(f"imported {plural(len(imported['notes']), 'note')}: {said}")
     if imported["redacted"]:
         screen.aside(f"in {imported['redacted']:,} of them a secret was left out", "yellow")

@@ -75,13 +75,15 @@ class Screen:
         self.aside("memory is disabled" if self.disabled else text, "yellow")
 
     def document(self, data: Any) -> None:
-        """The answer as JSON: every text exactly as it is, and harmless on a terminal, since what is hidden is spelled out."""
-        self.answered = True
+        """The answer as JSON: every text exactly as it is, and harmless on a terminal, since what is hidden is spelled out.
+        Until all of it can be said, nothing is."""
         import json
 
         from holdfast.hidden import escaped
 
-        self.say(escaped(json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None)), exact=True)
+        said = escaped(json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None))
+        self.answered = True
+        self.say(said, exact=True)
 
     def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
         """The text in a colour, if there is anybody to see it."""
@@ -145,17 +147,12 @@ def _coloured(text: str) -> str:
     if "\x1b[" not in text:
         return visible(text)
     first, *rest = text.split("\x1b[")
-    pieces = [_inner(first)]
+    pieces = [visible(first)]
     for piece in rest:
         code, letter, _ = piece.partition("m")
         ours = letter and (code == "0" or code in _STYLES.values())
-        pieces.append(f"\x1b[{code}m{_inner(piece[len(code) + 1 :])}" if ours else _inner("\x1b[" + piece))
+        pieces.append(f"\x1b[{code}m{visible(piece[len(code) + 1 :])}" if ours else visible("\x1b[" + piece))
     return "".join(pieces)
-
-
-def _inner(text: str) -> str:
-    """Of a line with colours, what does not reach its end: a carriage return there would go back to its beginning."""
-    return visible(text + ".")[:-1] if text.endswith("\r") else visible(text)
 
 
 def one_line(text: str) -> str:

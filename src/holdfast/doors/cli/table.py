@@ -26,24 +26,6 @@ _AGENT = Arg("NAME", "which agent", offers="agents")
 _OF_SESSION = Option("--session", "ID", "without a key: the transcript of this session")
 _OF_CLIENT = Option("--client", "NAME", "with --session: only of this program")
 
-EVERYWHERE = (
-    Option("--home", "DIR", "the folder memory lives in (HOLDFAST_HOME; ~/.holdfast)"),
-    Option("--project", "ID", "the project, instead of finding it out (HOLDFAST_PROJECT)"),
-    Option("--session", "ID", "the session (HOLDFAST_SESSION)"),
-    Option("--agent", "NAME", "the agent (HOLDFAST_AGENT)"),
-    Option("--client", "NAME", "the program that asks, kept with what is written (HOLDFAST_CLIENT)"),
-    Option("--url", "URL", "a gateway to ask, not the home; token: HOLDFAST_TOKEN (HOLDFAST_URL)"),
-    Option("--token-file", "FILE", "with --url: a file with the token, and nothing else in it"),
-    Option("--store", "URL", "a postgresql:// address where memory is kept, not the home (HOLDFAST_STORE)"),
-    Option("--read-store", "URL", "with --store: a replica of it to search in (HOLDFAST_STORE_READ)"),
-    Option("--tenant", "NAME", "with --store: whose memory there (HOLDFAST_TENANT; default)"),
-    Option("--json", "", "answer with one JSON document on stdout, also for errors"),
-    Option("--no-color", "", "no colour (as do NO_COLOR and TERM=dumb)"),
-    Option("--debug", "", "show the traceback of an error"),
-    Option("--help", "", "show help, for everything or for one command"),
-    Option("--version", "", "show the version"),
-)
-
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ("Remember and recall", (
         Command(
@@ -103,9 +85,11 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
         Command(
             "import", "importing:import_", "keep many notes at once, or none, naming the bad one; interrupted, run it again",
-            args=(Arg("FILE", "one JSON object a line: text, key, type, tags, ...; - for stdin", offers="files"),),
-            options=(_SCOPE, Option("--origin", "ORIGIN", "who they came from, if not import", choices="ORIGINS"), _REDACT),
-            example="holdfast import notes.jsonl --scope global",
+            args=(Arg("FILE", "one JSON object a line: text, key, scope, type, tags, ...; - for stdin", offers="files"),),
+            options=(
+                Option("--scope", "SCOPE", "where all go; otherwise each where it says, or to the project", choices="SCOPES"),
+                Option("--origin", "ORIGIN", "who they came from, if not import", choices="ORIGINS"), _REDACT,
+            ), example="holdfast import notes.jsonl --scope global",
         ),
         Command(
             "export", "exporting:export", "print every note with its versions, one JSON object a line; secrets are left out",
@@ -431,8 +415,32 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast resident",
         ),
         Command(
-            "bench", "care:bench", "measure: `bench speed`, `load` or `retrieval FILE...`; --help says more", raw=True,
-            example="holdfast bench speed --quick",
+            "bench speed", "measuring:speed", "how fast it is, as ratios to floors measured in the same run",
+            options=(
+                Option("--quick", "", "1,000 and 10,000 notes only: less than a minute; otherwise some minutes"),
+                Option("--sizes", "N,N", "how many notes, each in a home of its own; otherwise 1000,10000,100000"),
+                Option("--passages", "N,N", "how many turns, for hybrid recall; a million takes a quarter of an hour"),
+                Option("--seed", "N", "another seed, other texts", number=True),
+            ), example="holdfast bench speed --quick",
+        ),
+        Command(
+            "bench retrieval", "measuring:retrieval", "how well recall finds what answers a question, on files of cases",
+            args=(Arg("FILE", "cases as JSON lines, plain or .gz: see docs/benchmarks.md", many=True, offers="files"),),
+            options=(
+                Option("--mode", "MODE", "one leg alone, if not both (hybrid)", choices=("hybrid", "keyword", "semantic")),
+                Option("--half", "HALF", "only the even cases or the odd ones; of one case, its questions", choices=("A", "B")),
+                Option("--limit-cases", "N", "only the first N cases of each file", number=True),
+                Option("--plot", "FILE", "draw it, too (needs matplotlib: pip install 'holdfast[bench]')"),
+            ), example="holdfast bench retrieval cases.jsonl --mode keyword",
+        ),
+        Command(
+            "bench load", "measuring:load", "what the gateway answers in a second, against bare requests and bare writes",
+            options=(
+                Option("--notes", "N,N", "how many notes there are; otherwise 10000"),
+                Option("--workers", "N,N", "how many processes answer; otherwise 1,2"),
+                Option("--seconds", "N", "how long each is pressed on, by 16 connections; otherwise 4"),
+                Option("--store", "URL", "on PostgreSQL, in a tenant of its own; otherwise on a home of its own"),
+            ), example="holdfast bench load --workers 2",
         ),
     )),
     ("Set up", (
@@ -482,17 +490,8 @@ FAMILIES = {
     "agent": "who may come in by the gateway",
     "role": "what they may do",
     "audit": "what was decided",
+    "bench": "measure",
 }  # of commands of two words
-
-EXIT_CODES = (
-    (0, "done"),
-    (1, "not there, or a problem was found"),
-    (2, "wrong usage"),
-    (3, "refused; nothing was written"),
-    (4, "busy or conflict: somebody else was there first"),
-    (5, "damaged, or disk trouble"),
-    (130, "interrupted"),
-)
 
 
 def find(name: str) -> Command | None:

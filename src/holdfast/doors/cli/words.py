@@ -6,7 +6,8 @@ it can name what was nearly meant, and a cold command starts half a `python -c p
 
 from __future__ import annotations
 
-from holdfast.doors.cli.table import COMMANDS, EVERYWHERE, FAMILIES, find
+from holdfast.doors.cli.command import EVERYWHERE
+from holdfast.doors.cli.table import COMMANDS, FAMILIES, find
 from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
@@ -155,14 +156,12 @@ def _quoting(command: Command) -> str:
 
 
 def _unknown_command(name: str, family: str) -> UsageError:
-    known = [one for one in COMMANDS if not family or one.startswith(family + " ")]
-    meant = near(name, [*known, *([] if family else FAMILIES)])
-    if meant:
-        fix = f"Did you mean `holdfast {meant}`?"
-    else:
-        inner = ", ".join(one.partition(" ")[2] for one in known)
-        fix = f"One of: {inner}" if family else "`holdfast --help` lists them"
-    return UsageError(f"there is no command {name!r}", fix)
+    inner = [one.partition(" ")[2] for one in COMMANDS if family and one.startswith(f"{family} ")]
+    meant = near(name.removeprefix(f"{family} "), inner or [*COMMANDS, *FAMILIES])
+    hints = [f"Did you mean `holdfast {f'{family} {meant}'.strip()}`?"] if meant else []
+    if inner or not meant:
+        hints.append(f"One of: {', '.join(inner)}" if inner else "`holdfast --help` lists them")
+    return UsageError(f"there is no command {name!r}", " ".join(hints))
 
 
 def _unknown_option(words: Words, name: str) -> UsageError:

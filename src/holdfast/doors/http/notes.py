@@ -22,6 +22,7 @@ MADE_FROM = rows(
     {"type": "string", "minLength": 1, "maxLength": 2000},
     "What it came from: addresses, paths, note:KEY, turn:CITATION. It is trusted no more than that.", maxItems=64,
 )  # fmt: skip
+EXPECTED = text("The `version` you read; if the note has changed since, nothing is written.")
 REDACT = flag("Keep the names of rules in place of secrets, instead of refusing them.")
 CONTENT = {
     "text": text("What to remember. At most 64 KiB, unless set otherwise.", minLength=1),
@@ -165,13 +166,7 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/notes", WRITE, store, "keep a text; on a key that exists it becomes the current version", "project",
-        takes=fields(
-            {
-                **CONTENT, **_INSISTING, "key": KEY, "scope": SCOPE,
-                "expected": text("The `version` you read; if the note has changed since, nothing is written."),
-            },
-            "text",
-        ),
+        takes=fields({**CONTENT, **_INSISTING, "key": KEY, "scope": SCOPE, "expected": EXPECTED}, "text"),
         answers=ref(Stored), status=201, example={"text": "Use pytest.", "key": "testing", "scope": "agent"}, shows=_STORED,
         again=_STORED_AGAIN, does=("store",), together=True,
     ),

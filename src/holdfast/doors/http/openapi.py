@@ -35,6 +35,7 @@ _PROBLEM: Schema = {
         "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"}, "detail": {"type": "string"},
         "code": {"type": "string"}, "fix": {"type": "string"}, "request_id": {"type": "string"},
         "errors": {"type": "array", "items": {"type": "object"}},
+        "line": {"type": "integer", "description": "Of an import: the first line that it is about."},
     },
     "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
 }  # fmt: skip

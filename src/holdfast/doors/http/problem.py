@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import traceback
 from typing import Any
 
@@ -29,7 +28,6 @@ TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "unforeseen": (500, "Something failed that should not have"),
 }
 _HIS_TO_MEND = ("config", "damaged", "disabled", "disk", "trouble")  # of who runs the gateway, whoever asks
-_LINES = re.compile(r"lines? [0-9]+(?: to [0-9]+)?: ")  # of an import
 SOMEBODY_PURGED = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
 
@@ -59,7 +57,9 @@ def of(error: BaseException, request_id: str) -> tuple[int, dict[str, Any], dict
     if isinstance(error, HoldfastError):
         status = error.http_status
         title = (type(error).__doc__ or "").split("\n")[0].rstrip(".")
-        return status, _body(status, error.code, title, error.message, error.fix, request_id), _headers(error)
+        line = {"line": error.number} if error.counted == "line" else {}  # of an import
+        body = _body(status, error.code, title, error.message, error.fix, request_id)
+        return status, {**body, **line}, _headers(error)
     fix = "Try again; if it stays, give the request id to whoever runs this server"
     return 500, _body(500, "unforeseen", TITLES["unforeseen"][1], type(error).__name__, fix, request_id), {}
 
@@ -74,8 +74,8 @@ def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
 def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, Any]:
     """The same; and whose receipt it is, is not every agent's to know. Which line says what was purged, is."""
     if body["code"] == "purged" and not is_person:
-        line = _LINES.match(body["detail"])
-        body = {**body, **SOMEBODY_PURGED, "detail": (line[0] if line else "") + SOMEBODY_PURGED["detail"]}
+        line = f"line {body['line']}: " if "line" in body else ""
+        body = {**body, **SOMEBODY_PURGED, "detail": line + SOMEBODY_PURGED["detail"]}
     return without_home(body, home)
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+from holdfast.doors import lines
 from holdfast.doors.http.problem import Problem
 from holdfast.doors.http.schema import Schema
 from holdfast.errors import TooLarge
@@ -91,18 +92,11 @@ def parsed(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
         return _DECODER.decode(text)
+    except lines.FieldTwice as error:
+        raise _twice("body", error.field) from None
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
         raise Problem("not_json", f"the body is not JSON: {what}", "Send one JSON object as UTF-8") from None
-
-
-def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. One with a field twice is refused: whoever looked at it on the way may have gone by the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
-        raise _twice("body", twice)
-    return found
 
 
 def _twice(where: str, name: str) -> Problem:
@@ -145,4 +139,4 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number, object_pairs_hook=once_each)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number, object_pairs_hook=lines.once_each)

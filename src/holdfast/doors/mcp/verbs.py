@@ -173,7 +173,7 @@ def _shortened(hit: Arguments) -> Arguments:
     """A hit that does not crowd out the others: memory_get reads the rest."""
     over = len(hit["text"]) - _HIT_CHARS
     if over > 0:
-        hit["text"] = hit["text"][:_HIT_CHARS]
+        hit["text"] = hit["text"][:_HIT_CHARS].removesuffix("\r")
         hit["cut"] = f"{over} more characters: memory_get with path {hit['citation']}"
     return hit
 

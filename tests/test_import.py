@@ -1,0 +1,413 @@
+"""Many notes at once, from lines of JSON: at the command line, with --url, over HTTP and as `store_many`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from holdfast import Busy, Conflict, Memory, Purged, Refused
+from holdfast.config import load
+from holdfast.doors.cli import main
+from holdfast.house import Lock
+from holdfast.note import Interrupted
+from holdfast.remote import bulk
+from http_gateway import served
+from said import Said
+
+LINES = "application/x-ndjson"
+BOM = b"\xef\xbb\xbf"
+PURGED = "The combination of the safe is on the back of the clock."
+
+
+def lines(*rows):
+    return b"".join(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows)
+
+
+@pytest.fixture
+def typed(monkeypatch, capsys, tmp_path):
+    """The program in this process, with these words before all others."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main(["--project", "demo", *words])
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    home = tmp_path / "gateway"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[serve]\nrate = 0\n")
+    with served(home) as one:
+        yield one
+
+
+@pytest.fixture(params=["here", "gateway"])
+def holdfast(request, typed, home, monkeypatch):
+    """The program on a home, and on a gateway as the agent `ada`."""
+    if request.param == "here":
+        return lambda *words, **given: typed("--home", str(home), "--agent", "ada", *words, **given)
+    gateway = request.getfixturevalue("gateway")
+    monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
+    return lambda *words, **given: typed("--url", f"http://127.0.0.1:{gateway.port}", *words, **given)
+
+
+def kinds(holdfast, *words):
+    """The kind of the scope of each note, by its text."""
+    return {note["text"]: note["scope"]["kind"] for note in holdfast(*words, "list", "--json").json}
+
+
+# --- where each goes ------------------------------------------------------------------------------------------------------
+
+EVERY = {"of the session": "session", "of the project": "project", "of the agent": "agent", "of all": "global"}
+
+
+def test_what_is_exported_and_imported_elsewhere_stays_in_the_same_kind_of_scope(typed, home, tmp_path):
+    there, elsewhere = ("--home", str(home)), ("--home", str(tmp_path / "elsewhere"))
+    whose = ("--agent", "ada", "--session", "s1")
+    for text, scope in EVERY.items():
+        typed(*there, *whose, "store", text, "--key", "same", "--scope", scope)
+    out = typed(*there, *whose, "export").out.encode()
+    whose = ("--agent", "bo", "--session", "s2")
+    assert typed(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["created"] == 4
+    assert kinds(typed, *elsewhere, *whose) == EVERY
+    assert typed(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["unchanged"] == 4
+
+
+NAMED = lines(
+    {"text": "of all", "scope": "global"}, {"text": "of the agent", "scope": "agent:somebody"}, {"text": "unsaid"},
+    {"text": "of the project", "scope": "project"}, {"text": "unsaid, too", "scope": None},
+)  # fmt: skip
+
+
+def test_a_line_goes_where_it_says_and_others_to_the_project(holdfast):
+    assert holdfast("import", "-", "--json", stdin=NAMED).json["created"] == 5
+    assert kinds(holdfast) == {
+        "of all": "global", "of the agent": "agent", "unsaid": "project", "of the project": "project", "unsaid, too": "project",
+    }  # fmt: skip
+    again = holdfast("import", "-", "--json", stdin=NAMED).json
+    assert [one["action"] for one in again["notes"]] == ["unchanged"] * 5
+
+
+def test_where_the_option_says_so_all_lines_go_to_one_scope(holdfast):
+    assert holdfast("import", "-", "--scope", "agent", "--json", stdin=NAMED).json["created"] == 5
+    assert set(kinds(holdfast).values()) == {"agent"}
+
+
+def test_a_scope_that_there_is_none_of_is_refused_also_where_the_option_names_one(holdfast):
+    said = holdfast("import", "-", "--scope", "agent", "--json", stdin=lines({"text": "a"}, {"text": "b", "scope": "nowhere"}))
+    assert said.json["message"] == "line 2: there is no such scope" and kinds(holdfast) == {}
+
+
+def test_one_key_may_stand_in_two_scopes_with_two_texts(holdfast):
+    rows = lines({"text": "one", "key": "k", "scope": "global"}, {"text": "two", "key": "k"})
+    assert holdfast("import", "-", "--json", stdin=rows).json["created"] == 2
+    assert kinds(holdfast) == {"one": "global", "two": "project"}
+
+
+@pytest.mark.parametrize("scope", ["nowhere", "", "Global", "projects/demo", 0, 5, True, ["project"], {"kind": "x"}], ids=str)
+def test_a_scope_that_there_is_none_of_is_refused_by_its_line_and_nothing_is_stored(holdfast, scope):
+    said = holdfast("import", "-", "--json", stdin=lines({"text": "a"}, b"\n", {"text": "b", "scope": scope}))
+    assert (said.code, said.json["error"]) == (3, "refused")
+    assert said.json["message"] == "line 3: there is no such scope" and "session, project, agent" in said.json["fix"]
+    assert kinds(holdfast) == {}
+
+
+@pytest.mark.parametrize("scope", ["agent", "session"])
+def test_a_scope_that_nobody_has_is_refused_by_its_line_and_nothing_is_stored(typed, home, scope):
+    rows = lines({"text": "of all", "scope": "global"}, b"\n", {"text": "whose", "scope": f"{scope}:x"})
+    said = typed("--home", str(home), "import", "-", "--json", stdin=rows)
+    assert (said.code, said.json["error"]) == (3, "no_scope") and f"--{scope}" in said.json["fix"]
+    assert said.json["message"].startswith(f"line 3: no {scope} is known")
+    assert not home.exists()
+
+
+def test_the_session_of_a_line_must_be_known_before_anything_is_sent(holdfast):
+    said = holdfast("import", "-", "--json", stdin=lines({"text": "a"}, {"text": "b", "scope": "session"}))
+    assert said.json["message"].startswith("line 2: no session is known") and kinds(holdfast) == {}
+
+
+def test_many_go_to_several_scopes_and_none_where_something_speaks_against_one(memory):
+    stored = memory.store_many([{"text": "a", "scope": "global"}, {"text": "b"}, {"text": "c", "scope": "project:other"}])
+    assert [str(one.note.scope) for one in stored] == ["global", "project:demo", "project:demo"]
+    old = memory.get("b").version
+    memory.store("later", key="b")
+    with pytest.raises(Conflict, match=r"^note 3: the note 'b' has changed"):
+        memory.store_many([{"text": "d", "scope": "global"}, {"text": "e"}, {"text": "f", "key": "b", "expected": old}])
+    assert sorted(note.key for note in memory.list()) == ["a", "b", "c"]
+
+
+# --- which one is wrong ---------------------------------------------------------------------------------------------------
+
+WRONG = {
+    "an empty text": ({"text": ""}, "invalid_text"),
+    "a field that is none": ({"text": "x", "colour": "red"}, "usage"),
+    "no text": ({"key": "k"}, "usage"),
+    "a type that is none": ({"text": "x", "type": "odd"}, "usage"),
+    "a source that is none": ({"text": "x", "made_from": 5}, "usage"),
+    "a key twice": ({"text": "another", "key": "good"}, "usage"),
+    "another version": ({"text": "x", "key": "old", "expected": "0" * 32}, "conflict"),
+    "a version of nothing": ({"text": "x", "key": "new", "expected": "0" * 32}, "conflict"),
+    "what was purged": ({"text": PURGED, "key": "back"}, "purged"),
+    "what was purged as a tag": ({"text": "x", "tags": [PURGED]}, "purged"),
+    "a short text that was purged": ({"text": "brief", "key": "brief"}, "purged"),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_whatever_is_wrong_with_a_note_its_line_is_named_and_none_is_stored(holdfast, why):
+    row, code = WRONG[why]
+    for key, text in (("old", "old"), ("gone", PURGED), ("brief", "brief")):
+        holdfast("store", text, "--key", key)
+    for key in ("gone", "brief"):
+        assert holdfast("purge", key, "--yes").code == 0
+    good = [{"text": f"good {number}"} for number in range(5)]
+    rows = lines(b"\n", {"text": "good", "key": "good"}, b" \n\n", *good, b"\n", row, b"\n", {"text": "fine"}, row)
+    said = holdfast("import", "-", "--json", stdin=rows)
+    assert said.json["error"] == code and said.json["message"].startswith("line 11: "), said.out
+    assert "note 7" not in said.out
+    assert [note["key"] for note in holdfast("list", "--json").json] == ["old"]
+
+
+def test_the_first_note_that_something_speaks_against_is_named_whatever_that_is(memory):
+    memory.store("old", key="old")
+    memory.store(PURGED, key="gone")
+    memory.purge("gone")
+    conflict, purged = {"text": "x", "key": "old", "expected": "0" * 32}, {"text": PURGED}
+    bad, elsewhere = {"text": ""}, {"text": PURGED, "scope": "global"}
+    for rows, kind in (
+        ([conflict, purged, bad], Conflict), ([purged, conflict, bad], Purged), ([elsewhere, conflict], Purged),
+        ([{"text": "of the project"}, elsewhere, purged], Purged), ([conflict, elsewhere, purged], Conflict),
+        ([bad, conflict], Refused),
+    ):  # fmt: skip
+        first = 2 if "project" in rows[0].get("text", "") else 1
+        with pytest.raises(kind, match=f"^note {first}: ") as caught:
+            memory.store_many(rows)
+        assert (caught.value.counted, caught.value.number) == ("note", first)
+    assert [note.key for note in memory.list()] == ["old"]
+
+
+def test_what_other_scopes_have_already_is_told_where_one_is_busy_for_too_long(open_memory, home):
+    with open_memory(config=load(home).replace(lock_seconds=0.2)) as memory:
+        memory.store("there", scope="global")
+        with Lock(str(home), "global", 5), pytest.raises(Busy, match="1 other note had been kept before"):
+            memory.store_many([{"text": "of the project"}, {"text": "of all", "scope": "global"}])
+        stored = memory.store_many([{"text": "of the project"}, {"text": "of all", "scope": "global"}])
+    assert [one.action for one in stored] == ["unchanged", "created"]
+
+
+def test_with_a_gateway_a_refused_line_of_one_scope_keeps_those_of_the_others_out(gateway, typed, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
+    url = ("--url", f"http://127.0.0.1:{gateway.port}")
+    bad = {"text": "x", "key": "k", "expected": "0" * 32, "scope": "global"}
+    rows = lines({"text": "of the project"}, bad, {"text": "more", "scope": "agent"})
+    said = typed(*url, "import", "-", "--json", stdin=rows)
+    assert said.json["error"] == "conflict" and said.json["message"].startswith("line 2: ")
+    assert typed(*url, "list", "--json").json == []
+    many = [{"text": f"good {number}"} for number in range(600)]
+    said = typed(*url, "import", "-", "--json", stdin=lines(*many, bad))
+    assert said.json["message"].endswith("; 500 other notes had been kept before")
+
+
+def test_what_comes_twice_is_counted_as_if_it_had_come_one_after_the_other(holdfast):
+    said = holdfast("import", "-", "--json", stdin=lines({"text": "a", "key": "k"}, {"text": "a", "key": "k"})).json
+    assert (said["created"], said["unchanged"]) == (1, 1)
+    assert said["notes"] == [{"action": action, "key": "k", "scope": "project"} for action in ("created", "unchanged")]
+
+
+def test_a_line_of_an_export_may_have_many_versions(memory, holdfast, home):
+    line = {"text": "now", "key": "k", "versions": [{"text": "x" * 60_000}] * 300}
+    assert holdfast("import", "-", "--json", stdin=lines(line)).json["created"] == 1
+
+
+def test_with_a_gateway_the_line_is_named_also_in_the_second_batch_and_in_another_scope(gateway, typed, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
+    url = ("--url", f"http://127.0.0.1:{gateway.port}")
+    good = [{"text": f"good {number}", "scope": ("global", "project")[number % 2]} for number in range(1200)]
+    bad = {"text": "x", "key": "k", "expected": "0" * 32, "scope": "global"}
+    said = typed(*url, "import", "-", "--json", stdin=lines(b"\n", *good, b"\n", bad))
+    assert said.json["error"] == "conflict" and said.json["message"].startswith("line 1203: the note 'k' "), said.out
+
+
+def test_the_first_bad_line_is_named_also_where_a_later_one_cannot_be_read(holdfast):
+    holdfast("store", "old", "--key", "old")
+    for bad in (b"{nonsense\n", b"[]\n", b'{"text": "x", "text": "y"}\n'):
+        said = holdfast("import", "-", "--json", stdin=lines({"text": "good"}, b"\n", {"text": ""}, bad))
+        assert said.json["message"].startswith("line 3: ") and said.json["error"] == "invalid_text"
+        said = holdfast("import", "-", "--json", stdin=lines({"text": "good"}, b"\n", bad, {"text": ""}))
+        assert said.json["message"].startswith("line 3: ") and said.json["error"] != "invalid_text"
+    assert [note["key"] for note in holdfast("list", "--json").json] == ["old"]
+
+
+def test_an_agent_is_told_the_line_that_says_what_was_purged_and_nothing_of_the_receipt(gateway, typed, monkeypatch):
+    with Memory(gateway.home, agent="other") as memory:
+        memory.store(PURGED, key="gone", scope="agent")
+        receipt = memory.purge("gone", scope="agent").id
+    agent = gateway.agent("ada")
+    monkeypatch.setenv("HOLDFAST_TOKEN", agent.token)
+    rows = lines({"text": "a", "scope": "agent"}, b"\n", {"text": PURGED, "scope": "agent"})
+    said = typed("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=rows)
+    assert (said.json["error"], said.json["message"]) == ("purged", "line 3: this says what was purged")
+    asked = agent("POST", "/v1/import", raw=rows, Content_Type=LINES)
+    assert (asked.json["detail"], asked.json["line"]) == ("line 3: this says what was purged", 3)
+    assert receipt not in said.out + asked.data.decode()
+    person = gateway.operator("POST", "/v1/import", raw=rows, Content_Type=LINES)
+    assert person.json["detail"] == f"line 3: this says what was purged; see receipt {receipt}"
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "row",
+    [b'{"text": "a", "text": "b"}', b'{"text": "a", "\\u0074ext": "b"}', b'{"text": "a", "source": {"a": 1, "a": 2}}'],
+)
+def test_a_field_that_comes_twice_is_refused_at_every_door_with_one_sentence(typed, home, gateway, row):
+    data = lines({"text": "good"}, b"\n", row + b"\n")
+    said = typed("--home", str(home), "import", "-", "--json", stdin=data)
+    asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
+    assert (said.code, asked.code) == (2, "invalid_request")
+    assert said.json["message"] == asked.json["detail"] == "line 3: a field comes twice"
+    assert said.json["fix"] == asked.json["fix"] and asked.json["line"] == 3
+    assert not home.exists() and gateway.operator.get("/v1/notes").json["notes"] == []
+    logged = typed("--home", str(home), "log", "-", "--session", "s", "--json", stdin=data)
+    assert logged.json["message"] == "line 3: a field comes twice"
+
+
+def test_a_mark_of_the_encoding_before_a_line_is_no_part_of_it(typed, home, gateway):
+    data = BOM + lines({"text": "one"}, BOM + b"\n", BOM, {"text": "two"}, b"\n")
+    assert typed("--home", str(home), "import", "-", "--json", stdin=data).json["created"] == 2
+    asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
+    assert asked.lines[-1]["done"]["created"] == 2
+    for empty in (BOM, BOM + b"\n"):
+        assert typed("--home", str(home), "import", "-", "--json", stdin=empty).json["notes"] == []
+        asked = gateway.operator("POST", "/v1/import?scope=agent", raw=empty, Content_Type=LINES)
+        assert asked.lines[-1]["done"]["created"] == 0
+
+
+def test_what_is_no_object_is_said_alike_at_every_door(typed, home, gateway):
+    for wrong, what in ((b"{nonsense", "not JSON"), (b"[]", "not a JSON object"), (b"\xff", "not JSON"), (b"[" * 20_000, "")):
+        data = lines({"text": "good"}, wrong + b"\n")
+        said = typed("--home", str(home), "import", "-", "--json", stdin=data)
+        asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
+        for message in (said.json["message"], asked.json["detail"]):
+            assert message.startswith(f"line 2: {what}"), message
+        assert asked.json["line"] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"\xff", "it is not UTF-8"), (b"[" * 20_000, "it is nested too deeply"),
+        (b'{"text": ' + b"1" * 10_000 + b"}", "a number has too many digits"), (b'{"text": "x"', "Expecting ',' delimiter"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_json_is_told_in_words_that_its_writer_knows(typed, home, line, why):
+    said = typed("--home", str(home), "import", "-", "--json", stdin=lines({"text": "good"}, line + b"\n")).json
+    assert said["message"].startswith(f"line 2: not JSON: {why}"), said
+
+
+# --- over HTTP ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["nowhere", "", 0, False, [], {"kind": "agent"}], ids=str)
+def test_an_unknown_scope_of_a_line_is_refused_also_where_the_request_names_one(gateway, scope):
+    rows = lines({"text": "a"}, {"text": "b", "scope": scope})
+    for path in ("/v1/import?scope=agent", "/v1/import?project=demo"):
+        said = gateway.operator("POST", path, raw=rows, Content_Type=LINES)
+        assert (said.code, said.json["detail"]) == ("refused", "line 2: there is no such scope")
+    assert gateway.operator.get("/v1/notes").json["notes"] == []
+
+
+def test_the_first_bad_line_is_named_whatever_is_wrong_with_others(gateway):
+    ask = gateway.operator
+    assert ask("PUT", "/v1/notes/agent/old", {"text": "old"}).status == 201
+    good, nowhere = {"text": "good"}, {"text": "x", "scope": "nowhere"}
+    empty, conflict = {"text": "", "scope": "global"}, {"text": "x", "key": "old", "scope": "agent", "expected": "0" * 32}
+    deep, long = b'{"text": "x", "tags": ' + b"[" * 100 + b"]" * 100 + b"}\n", b"x" * 20_000_000 + b"\n"
+    for bad in (
+        [empty, b"{nonsense\n"], [{"text": "x", "colour": "red"}, nowhere], [empty, {**good, "text": ""}], [conflict, empty],
+        [conflict, nowhere], [conflict, b"{nonsense\n"], [nowhere, conflict], [b"{nonsense\n", empty], [empty, conflict],
+        [conflict, b'{"text": "x", "text": "y"}\n'], [conflict, deep], [empty, deep], [conflict, long], [empty, long],
+        [deep, empty],
+    ):  # fmt: skip
+        said = ask("POST", "/v1/import?project=demo", raw=lines(good, b"\n", *bad), Content_Type=LINES)
+        assert said.json["line"] == 3 and said.json["detail"].startswith("line 3: "), (bad, said)
+    assert [note["key"] for note in ask.get("/v1/notes?project=demo").json["notes"]] == ["old"]
+
+
+def test_the_fields_that_are_known_have_scope_among_them(gateway, memory):
+    with pytest.raises(Refused.__base__) as caught:
+        memory.store_many([{"text": "x", "colour": "red"}])
+    said = gateway.operator("POST", "/v1/import?scope=agent", raw=b'{"text": "x", "colour": "red"}\n', Content_Type=LINES)
+    assert said.json["fix"] == caught.value.fix and "scope" in caught.value.fix and "expected" in caught.value.fix
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------------------------------
+
+TWO = lines({"text": "one"}, {"text": "two"})
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["holdfast.doors.cli.call.Call.answer", "holdfast.doors.cli.call.plain", "json.dumps"])
+def test_an_import_that_ctrl_c_ends_in_the_last_instant_says_that_all_are_kept(typed, home, monkeypatch, where):
+    import holdfast.doors.cli.importing  # loaded before anything is put in its place
+    import holdfast.hidden  # noqa: F401
+
+    dumps, said = json.dumps, []
+
+    def once(data, **given):
+        said.append(data)
+        return interrupt() if len(said) == 1 else dumps(data, **given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(where, once if where == "json.dumps" else interrupt)
+        told = typed("--home", str(home), "import", "-", "--json", stdin=TWO)
+    assert told.code == 130
+    assert (told.json["error"], told.json["stored"]) == ("interrupted", 2)
+    assert told.json["message"] == "interrupted while 2 notes were imported: all of them are kept"
+
+
+@pytest.mark.parametrize(
+    ("where", "stored", "known"),
+    [
+        ("holdfast.desk.Desk.draft", 0, "nothing was imported"), ("holdfast.remote.bulk._import", 0, "none, some or all"),
+        ("holdfast.remote.bulk._stored", 2, "all of them are kept"),
+    ],
+)  # fmt: skip
+def test_with_a_gateway_ctrl_c_ends_it_with_what_is_known_at_every_step(gateway, typed, monkeypatch, where, stored, known):
+    monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
+    with monkeypatch.context() as patched:
+        patched.setattr(where, interrupt)
+        told = typed("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=TWO)
+    assert told.code == 130 and told.json["stored"] == stored and known in told.json["message"], told.out
+
+
+def test_many_that_are_sent_and_interrupted_say_how_many_are_kept(gateway, monkeypatch):
+    token = gateway.agent("ada", "operator").token
+    send, sent = bulk._import, []
+
+    def second(*given):
+        sent.append(given)
+        return interrupt() if len(sent) == 2 else send(*given)
+
+    monkeypatch.setattr(bulk, "_import", second)
+    url = f"http://127.0.0.1:{gateway.port}"
+    with Memory(url, token=token, project="demo") as memory, pytest.raises(Interrupted) as caught:
+        memory.store_many([{"text": f"note {number}"} for number in range(501)])
+    assert caught.value.stored == 500
+
+
+def test_one_note_is_one_note(typed, home):
+    said = typed("--home", str(home), "import", "-", stdin=lines({"text": "one"}))
+    assert said.out == "imported 1 note: 1 created, 0 updated, 0 unchanged\n"
