@@ -12,6 +12,8 @@ import pytest
 from holdfast import embedding, house, pool, scoring, seeking
 from holdfast.embed import endpoint
 from holdfast.errors import DiskTrouble
+from holdfast.index import sqlite
+from holdfast.index.sqlite import Asked
 
 pytestmark = pytest.mark.xdist_group("models")  # they are loaded once a process
 
@@ -387,7 +389,7 @@ def test_sessions_and_agents_keep_to_themselves(open_memory):
     assert keys(ben.recall("dog")) == []
 
 
-@pytest.mark.xfail(strict=True, reason="how common a word is, and who speaks, is asked of all projects together")
+@pytest.mark.promise("N8")
 def test_another_projects_words_do_not_change_the_order_of_mine(memory, open_memory):
     memory.store_many([{"key": key, "text": text} for key, text in NOTES.items()])
     memory.embed()
@@ -399,8 +401,10 @@ def test_another_projects_words_do_not_change_the_order_of_mine(memory, open_mem
     assert [(hit.key, hit.score) for hit in memory.recall("the broken machine in Paris")] == before
 
 
-@pytest.mark.xfail(strict=True, reason="a word that somebody wrote anywhere is looked for only as it stands")
-@pytest.mark.parametrize("project", ["other", "demo"])
+_AS_IT_STANDS = pytest.mark.xfail(strict=True, reason="a word that somebody wrote here is looked for only as it stands")
+
+
+@pytest.mark.parametrize("project", ["other", pytest.param("demo", marks=_AS_IT_STANDS)])
 def test_a_compound_is_found_by_its_part_though_somebody_wrote_the_part_alone(memory, open_memory, project):
     memory.store("Die Datenbankverbindung fällt aus", key="long")
     assert keys(memory.recall("Verbindung", mode="keyword")) == ["long"]
@@ -512,12 +516,27 @@ def test_where_words_are_too_common_to_rate_the_rarest_still_choose(memory, monk
 
 
 def test_how_common_a_word_is_is_counted_again_when_something_was_written(memory, open_memory):
+    def counted():
+        return memory._desk.index.frequencies(["heron", "otter"], Asked(("projects/demo",)))
+
     memory.store("a heron by the lake", key="one")
-    assert memory._desk.index.frequencies(["heron", "otter"]) == {"heron": 1}
+    assert counted() == {"heron": 1}
     open_memory().store("an otter and a heron", key="two")
-    assert memory._desk.index.frequencies(["heron", "otter"]) == {"heron": 2, "otter": 1}
+    assert counted() == {"heron": 2, "otter": 1}
     memory.forget("one")
-    assert memory._desk.index.frequencies(["heron", "otter"]) == {"heron": 1, "otter": 1}
+    assert counted() == {"heron": 1, "otter": 1}
+
+
+@pytest.mark.parametrize("most", [5_000, 3], ids=["counted", "too many to count"])
+def test_how_common_a_word_is_is_counted_where_one_looks(memory, open_memory, monkeypatch, most):
+    monkeypatch.setattr(sqlite, "_COUNTED", most)
+    memory.store_many([{"text": f"heron {number}"} for number in range(10)])
+    other = open_memory(project="other")
+    other.store_many([{"text": f"heron and otter {number}"} for number in range(30)])
+    counted = memory._desk.index.frequencies
+    assert counted(["heron", "otter"], Asked(("projects/demo", "projects/other"))) == {"heron": 40, "otter": 30}
+    assert counted(["heron", "otter"], Asked(("projects/demo",))) == ({"heron": 10} if most > 30 else {"heron": 10, "otter": 7})
+    assert counted(["heron"], Asked(("projects/nobody",))) == {}
 
 
 def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):

@@ -266,19 +266,31 @@ def test_an_agent_is_told_the_line_that_says_what_was_purged_and_nothing_of_the_
 
 
 @pytest.mark.parametrize(
-    "row",
-    [b'{"text": "a", "text": "b"}', b'{"text": "a", "\\u0074ext": "b"}', b'{"text": "a", "source": {"a": 1, "a": 2}}'],
+    ("row", "field"),
+    [
+        (b'{"text": "a", "text": "b"}', "text"),
+        (b'{"text": "a", "\\u0074ext": "b"}', "text"),
+        (b'{"text": "a", "source": {"a": 1, "a": 2}}', "a"),
+        (b"{" + b"".join([b'"k%d":1,' % n for n in range(9000)]) + b'"k8999":1}', "k8999"),
+    ],
+    ids=["plain", "spelled otherwise", "within", "among many"],
 )
-def test_a_field_that_comes_twice_is_refused_at_every_door_with_one_sentence(typed, home, gateway, row):
+def test_a_field_that_comes_twice_is_refused_at_every_door_with_one_sentence(typed, home, gateway, row, field):
     data = lines({"text": "good"}, b"\n", row + b"\n")
     said = typed("--home", str(home), "import", "-", "--json", stdin=data)
     asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
     assert (said.code, asked.code) == (2, "invalid_request")
-    assert said.json["message"] == asked.json["detail"] == "line 3: a field comes twice"
+    assert said.json["message"] == asked.json["detail"] == f"line 3: the field {field!r} comes twice"
     assert said.json["fix"] == asked.json["fix"] and asked.json["line"] == 3
     assert not home.exists() and gateway.operator.get("/v1/notes").json["notes"] == []
     logged = typed("--home", str(home), "log", "-", "--session", "s", "--json", stdin=data)
-    assert logged.json["message"] == "line 3: a field comes twice"
+    assert logged.json["message"] == f"line 3: the field {field!r} comes twice"
+
+
+@pytest.mark.parametrize("source", [{"origin": "web"}, {"origin": "agent", "trust": "web"}, {"origin": "divine"}, {}])
+def test_a_line_is_trusted_no_more_than_where_it_was_exported_whatever_it_says(holdfast, source):
+    holdfast("import", "-", "--origin", "agent", stdin=lines({"text": "x", "key": "x", "origin": "agent", "source": source}))
+    assert holdfast("get", "x", "--json").json["source"]["origin"] == "web"
 
 
 def test_a_mark_of_the_encoding_before_a_line_is_no_part_of_it(typed, home, gateway):

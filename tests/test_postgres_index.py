@@ -33,6 +33,7 @@ from holdfast.postgres.pool import hang_up  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")
 EVERYTHING = Asked(SCOPES)
+PARTLY = Asked(SCOPES[:1]), Asked(SCOPES, part="notes"), Asked(SCOPES[-1:], part="transcripts"), Asked(("projects/nobody",))
 FACTS = ((None, None), ("harbour", None), ("Ada", "state"), (None, "OWNER"), ("x" * 3000, None), ("note-3", None))
 QUERIES = (
     "harbour", "storm captain cargo", "Verbindung", "連 記憶", "camelCase snake_case", "What did Mara say about the tide?",
@@ -148,14 +149,15 @@ def questions(index):
     yield "lengths", sorted([(ids[id], count) for id, count in index.lengths(order)])
     yield "texts", sorted([(ids[row[0]], *row[1:]) for row in index.texts(order)])
     yield "beside", sorted({ids[id] for id in index.beside(order[::3])})
-    yield "who_of", sorted(index.who_of(["Mara", "MARA", "jürgen", "Jürgen", "User", "nobody"]))
+    speakers = ["Mara", "MARA", "jürgen", "Jürgen", "User", "nobody"]
+    yield "who_of", [sorted(index.who_of(speakers, asked)) for asked in (EVERYTHING, *PARTLY)]
     terms = list(words.asked(" ".join(WORDS)))
-    yield "frequencies", index.frequencies([*terms, "nobodysaysthis"])
+    yield "frequencies", [index.frequencies([*terms, "nobodysaysthis"], asked) for asked in (EVERYTHING, *PARTLY)]
     yield "beginning", [sorted(index.beginning(start)) for start in ("harb", "dep", "_gnu", "記", "zzzz")]
-    counted = index.frequencies(terms)
+    counted = index.frequencies(terms, EVERYTHING)
     every = index.having(sorted(counted), EVERYTHING, 500)
     yield "having", [sorted([ids[int(id)] for id in some.split(",")]) for some in every]
-    yield "listing_due", [index.listing_due(scope, 200, 1.0) for scope in SCOPES]
+    yield "listing_due", [index.listing_due(scope, 200, 1.0)[:2] for scope in SCOPES]
     yield "unsaid", index.unsaid(list(counted))
     yield "kept", sorted(erased.texts(index, True))
     yield "verify", index.verify()

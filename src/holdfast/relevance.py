@@ -38,7 +38,7 @@ def of_answer(desk: Desk, answer: Answer) -> list[Note]:
 
 
 def _by_words(desk: Desk, prompt: str, asked: Asked) -> list[Note]:
-    terms, common = words.looked_for(prompt, desk.index.frequencies, desk.index.beginning)
+    terms, common = desk.index.looked_for(prompt, asked)
     scores = desk.index.matches(words.rarest(terms, common), asked, _CANDIDATES)
     if not scores:
         return []

@@ -74,7 +74,7 @@ class Seeker:
     def _search(
         self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
     ) -> Sought:
-        named = self._named(query) if self.embedding.by_role else []
+        named = self._named(query, asked) if self.embedding.by_role else []
         vectors = self.embedding.of_question(_first_person(query, named))
         legs = self._legs(vectors)
         reason = self._reason(left)
@@ -84,7 +84,7 @@ class Seeker:
 
         from holdfast import scoring
 
-        terms, common = words.looked_for(query, self._index.frequencies, self._index.beginning)
+        terms, common = self._index.looked_for(query, asked)
         most = _LEXICAL * 8 if asked.type or asked.tags else _LEXICAL  # more where some may be filtered out
         folders = self._index.folders_of(asked)
         matched = self._by_words(terms, common, asked, folders, most) if mode != "semantic" else []
@@ -230,12 +230,12 @@ class Seeker:
             return "lexical"
         return "all" if "sentence" in vectors else "static"
 
-    def _named(self, query: str) -> list[str]:
+    def _named(self, query: str, asked: Asked) -> list[str]:
         """The people named in a question who speak in sessions: one word or two."""
         found = [token for token in words.tokens(query) if token[0].isupper()]
         pairs = [f"{first} {second}" for first, second in pairwise(found)]
         every = list(dict.fromkeys([*found, *pairs]))
-        return [name for name in self._index.who_of(every) if name.casefold() not in pieces.NAMELESS] if every else []
+        return [name for name in self._index.who_of(every, asked) if name.casefold() not in pieces.NAMELESS] if every else []
 
 
 def _first_person(query: str, names: list[str]) -> str:

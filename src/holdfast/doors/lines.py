@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from holdfast.errors import Refused, UsageError
+from holdfast.note import ORIGINS, lowest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class FieldTwice(UsageError):
     """Whoever looked at it on the way may have gone by the other one."""
 
     def __init__(self, field: str) -> None:
-        super().__init__("a field comes twice", "Give it once")
+        super().__init__(f"the field {field[:80]!r} comes twice", "Give it once")
         self.field = field
 
 
@@ -56,5 +57,17 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object, none of whose fields comes twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise FieldTwice(next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place])))
+        from collections import Counter
+
+        raise FieldTwice(Counter([name for name, _ in pairs]).most_common(1)[0][0])
     return found
+
+
+def origin_of(row: dict[str, Any], brings: str) -> str:
+    """Of a note's line: what it says and what it was where it was exported, never trusted more than what brings it. What we do
+    not know was trusted least there, and is refused by the gate where the line itself says it."""
+    said, source = row.get("origin") or brings, row.get("source")
+    if said not in ORIGINS:
+        return str(said)
+    exported = [source.get("origin"), source.get("trust") or brings] if isinstance(source, dict) else []
+    return lowest(brings, said, *[one if one in ORIGINS else "web" for one in exported])

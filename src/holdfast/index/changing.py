@@ -130,6 +130,19 @@ class Catalogued:
         made: str = state[3] if state[3].endswith(self._held) else ""
         return wait, made if state[1] else NEVER, which
 
+    def counts(self) -> list[tuple[str, str, int, int, str]]:
+        """Per folder: how many files, how many bytes, last change."""
+        return self._all("counts")
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Notes, files, passages, facts."""
+        row: tuple[int, int, int, int] = self._one("totals") or (0, 0, 0, 0)
+        return row
+
+    def has_note(self, scope: str, name: str) -> bool:
+        row = self._one("rows_of_note", scope=scope, name=name)
+        return bool(row and row[0])
+
     def must_be(self, generation: int) -> None:
         """Whatever was asked since was answered by this file, and by none that came in its place."""
         if self._database.generation != generation:
@@ -141,6 +154,16 @@ class Catalogued:
         with self._writing() as db:
             self.must_be(generation)
             db.execute(self._sql["set_listed"], told)
+
+    def scrub(self, seconds: float | None = None, rewrite: bool = False) -> None:
+        """Leave nothing of deleted rows in the file or in its log. SQLite zeroes what it deletes, but not the copies it leaves
+        in unused space when it moves rows between pages: only a `rewrite` of the whole file takes those."""
+        with self._writing() as db:
+            db.execute(self._sql["optimize_now"])
+            db.execute(self._sql["optimize_past"])
+        if rewrite:
+            self._all("rewrite")
+        self._database.scrub(seconds)
 
 
 class Change:

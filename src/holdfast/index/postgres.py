@@ -117,7 +117,7 @@ class Index(sqlite.Index):
         Catalogued.__init__(self, database, SQL, listed(quarantine))
         self._vectors: Any = pgvectors.Shelved(database, SQL)
         self.standing = ""  # the statement that asks which files are on the shelf, where that is in the same database
-        self._counted: dict[str, tuple[int, float]] = {}  # how common words are, and until when that is good enough
+        self._counted: dict[tuple[tuple[int, ...], str], tuple[int, int, float]] = {}  # how common words are, and until when
 
     @contextmanager
     def asking(self, asked: Asked) -> Iterator[None]:
@@ -212,52 +212,64 @@ class Index(sqlite.Index):
             return super().search(query, asked, limit)
 
     def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
-        """The passages of the places asked about that have any of these words, the best with the lowest number."""
-        folders = [id for id, _, _ in self.folders_of(asked)] if terms else []
+        """The passages of the places asked about that have any of these words, the best with the lowest number; how common a
+        word is everywhere counts, as in FTS5."""
+        folders = self._folders(asked) if terms else ()
         if not folders:
             return {}
-        common = self.frequencies(terms)
-        scores = self._rated([number_of(term) for term in terms], [common.get(term, 0) for term in terms], folders, most, False)
+        common = [all_ for _, all_ in self._counts(terms, folders).values()]
+        scores = self._rated([number_of(term) for term in terms], common, folders, most, False)
         if asked.as_of:
             past = [number_of(term, True) for term in terms]
-            counts = dict(self._all("frequency", words=past))
+            counts = {word: all_ for word, _, all_ in self._all("frequency", words=past, folders=[])}
             scores.update(self._rated(past, [counts.get(word, 0) for word in past], folders, most, True))
         return scores
 
-    def _rated(self, words: list[int], common: list[int], folders: list[int], most: int, past: bool) -> dict[int, float]:
-        return dict(self._all("match", words=words, common=common, folders=folders, pool=most, past=past))
+    def _rated(self, words: list[int], common: list[int], folders: tuple[int, ...], most: int, past: bool) -> dict[int, float]:
+        return dict(self._all("match", words=words, common=common, folders=list(folders), pool=most, past=past))
 
     def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
         """For each of these words the newest passages of the places asked about that have it, with commas between."""
-        folders = [id for id, _, _ in self.folders_of(asked)]
+        folders = list(self._folders(asked))
         numbers = [number_of(term) for term in terms]
         named = dict(self._all("having", words=numbers, folders=folders, most=most)) if folders else {}
         return [named.get(number) or "" for number in numbers]
 
-    def frequencies(self, terms: list[str]) -> dict[str, int]:
-        """In how many passages each of these words stands; one that stands in none is not told. How common a common word
-        is may be half a minute old: it decides next to nothing, and is what takes long to count."""
+    def frequencies(self, terms: list[str], asked: Asked) -> dict[str, int]:
+        """In how many passages of the places asked about each of these words stands; one that stands in none is not told."""
+        return {term: here for term, (here, _) in self._counts(terms, self._folders(asked)).items() if here}
+
+    def _counts(self, terms: list[str], folders: tuple[int, ...]) -> dict[str, tuple[int, int]]:
+        """In how many passages each of these words stands: of these folders, and of all. How common a common word is may be
+        half a minute old: it decides next to nothing, and is what takes long to count."""
         now = time.monotonic()
         if len(self._counted) > _MOST_COUNTED:
             self._counted.clear()
         just: dict[Any, Any] = self._catalogue.seen or {}  # by this very question
-        fresh = [term for term in terms if self._counted.get(term, (0, 0.0))[1] < now and (_JUST, term) not in just]
+        known = {term: self._counted.get((folders, term), (0, 0, 0.0)) for term in terms}
+        fresh = [term for term in terms if known[term][2] < now and (_JUST, folders, term) not in just]
         if fresh:
-            counts = dict(self._all("frequency", words=[number_of(term) for term in fresh]))
+            words = [number_of(term) for term in fresh]
+            counts = {word: (here, all_) for word, here, all_ in self._all("frequency", words=words, folders=list(folders))}
             for term in fresh:
-                count = counts.get(number_of(term), 0)
-                self._counted[term] = count, now + _REST if count >= _COMMON else now
+                here, all_ = counts.get(number_of(term), (0, 0))
+                known[term] = self._counted[folders, term] = here, all_, now + _REST if all_ >= _COMMON else now
         if self._catalogue.seen is not None:
-            self._catalogue.seen.update(dict.fromkeys([(_JUST, term) for term in fresh]))
-        return {term: self._counted[term][0] for term in terms if self._counted.get(term, (0, 0.0))[0]}
+            self._catalogue.seen.update(dict.fromkeys([(_JUST, folders, term) for term in fresh]))
+        return {term: (here, all_) for term, (here, all_, _) in known.items()}
+
+    def _folders(self, asked: Asked) -> tuple[int, ...]:
+        return tuple([id for id, _, _ in self.folders_of(asked)])
 
     def beside(self, ids: list[int]) -> list[int]:
         """The turns just before and after these, and these; nothing need be asked where nobody spoke."""
         return super().beside(ids) if self._talks() else []
 
-    def who_of(self, names: list[str]) -> list[str]:
-        """Those of these names that somebody who speaks in a session has."""
-        return [row[0] for row in self._all("who_of", spoken=[small(name) for name in names])] if self._talks() else []
+    def who_of(self, names: list[str], asked: Asked) -> list[str]:
+        """Those of these names that somebody who speaks in a session of the places asked about has."""
+        folders = list(self._folders(asked)) if self._talks() else []
+        spoken = [small(name) for name in names]
+        return [row[0] for row in self._all("who_of", spoken=spoken, folders=folders)] if folders else []
 
     def _talks(self) -> bool:
         return bool((self._catalogue.seen or {}).get("talks", True))

@@ -425,7 +425,8 @@ SELECT id, passages, words FROM folder
 WHERE scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, part) > 0) ORDER BY id;
 
 -- name: frequency
-SELECT m.word, count(*) FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = ANY(:words::bigint[]) GROUP BY m.word;
+SELECT m.word, count(*) FILTER (WHERE m.folder = ANY(:folders::bigint[])), count(*)
+FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = ANY(:words::bigint[]) GROUP BY m.word;
 
 -- name: beginning
 SELECT w.term, c.uses FROM word w CROSS JOIN LATERAL (
@@ -463,7 +464,8 @@ SELECT n.id FROM around a JOIN passage n ON n.doc = a.doc AND n.seq = a.seq WHER
 SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.doc = :doc::bigint AND p.speaker IS NOT NULL;
 
 -- name: who_of
-SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.spoken = ANY(:spoken::text[]);
+SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder
+WHERE p.spoken = ANY(:spoken::text[]) AND p.folder = ANY(:folders::bigint[]);
 
 -- name: clear_mentions
 DELETE FROM mention WHERE folder IN (SELECT id FROM folder);

@@ -27,6 +27,7 @@ APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 9  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
+_COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
 _LONG_LOOK = 600.0  # seconds that others wait for who looks through a large catalogue
 
 
@@ -55,7 +56,7 @@ class Index(Catalogued):
         self._at = home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds
         super().__init__(Database(*self._at), SQL, listed(quarantine))
         self._vectors: Shelved | None = None
-        self._common: tuple[object, dict[str, int]] = None, {}  # what the catalogue was, and how common words were in it
+        self._common: tuple[object, dict[tuple[str, str], int]] = None, {}  # what it was, and how common words were in places
 
     @property
     def seen(self) -> tuple[int, int]:
@@ -94,7 +95,7 @@ class Index(Catalogued):
         if asked.as_of:  # older versions may have words that nothing current has
             terms = list(words.asked(query))
         else:
-            terms = words.rarest(*words.looked_for(query, self.frequencies, self.beginning))
+            terms = words.rarest(*self.looked_for(query, asked))
         pool = max(limit * 4, 40)
         while True:
             scores = self.matches(terms, asked, pool)
@@ -102,6 +103,10 @@ class Index(Catalogued):
             if len(found) >= limit or len(scores) < pool:
                 return found
             pool *= 8
+
+    def looked_for(self, query: str, asked: Asked) -> tuple[dict[str, str], dict[str, int]]:
+        """The words to look for, each with the word as asked; and how common each is in the places asked about."""
+        return words.looked_for(query, lambda terms: self.frequencies(terms, asked), self.beginning)
 
     def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
         """The passages of the places asked about that have any of these words, the best with the lowest number."""
@@ -156,20 +161,35 @@ class Index(Catalogued):
         """The turns just before and after these, and these."""
         return [row[0] for row in self._all("beside", ids=_numbers(ids))]
 
-    def who_of(self, names: list[str]) -> list[str]:
-        """Those of these names that somebody who speaks in a session has."""
-        return [row[0] for row in self._all("who_of", names=listed(names))]
+    def who_of(self, names: list[str], asked: Asked) -> list[str]:
+        """Those of these names that somebody who speaks in a session of the places asked about has."""
+        folders = _numbers([folder[0] for folder in self.folders_of(asked)]) if self._within(asked) != "" else None
+        return [row[0] for row in self._all("who_of", names=listed(names), folders=folders)]
 
-    def frequencies(self, terms: list[str]) -> dict[str, int]:
-        """In how many passages each of these words stands; one that stands in none is not told."""
-        now = self._database.mark()
+    def frequencies(self, terms: list[str], asked: Asked) -> dict[str, int]:
+        """In how many passages of the places asked about each of these words stands; one that stands in none is not told."""
+        now, within = self._database.mark(), self._within(asked)
+        if within is None:
+            return {}
         if self._common[0] != now or len(self._common[1]) > _MOST_COUNTED:
             self._common = now, {}
         known = self._common[1]
-        fresh = [term for term in terms if term not in known]
+        fresh = [term for term in terms if (within, term) not in known]
         if fresh:  # counting a common word goes through all its mentions
-            known.update({**dict.fromkeys(fresh, 0), **dict(self._all("frequency", terms=listed(fresh)))})
-        return {term: known[term] for term in terms if known[term]}
+            counts = self._count(fresh, asked, within)
+            known.update({(within, term): counts.get(term, 0) for term in fresh})
+        return {term: known[within, term] for term in terms if known[within, term]}
+
+    def _count(self, terms: list[str], asked: Asked, within: str) -> dict[str, int]:
+        """Where others have passages too, a word that is common in a large place counts as if it were so everywhere."""
+        counts = dict(self._all("frequency", terms=listed(terms)))
+        if within and counts:
+            here, all_ = sum([folder[1] for folder in self.folders_of(asked)]), self._one("current")[0]
+            few = [term for term in counts if min(counts[term], here) <= _COUNTED]
+            counts = {term: max(count * here // all_, 1) for term, count in counts.items()}
+            found = self._all("frequency_within", queries=listed([within + _any_of([term]) for term in few]))
+            counts.update({term: count for term, (count,) in zip(few, found, strict=True)})
+        return counts
 
     def beginning(self, start: str) -> list[str]:
         """The commonest words that begin so."""
@@ -270,15 +290,6 @@ class Index(Catalogued):
             "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
         )
 
-    def counts(self) -> list[tuple[str, str, int, int, str]]:
-        """Per folder: how many files, how many bytes, last change."""
-        return self._all("counts")
-
-    def totals(self) -> tuple[int, int, int, int]:
-        """Notes, files, passages, facts."""
-        row: tuple[int, int, int, int] = self._one("totals") or (0, 0, 0, 0)
-        return row
-
     def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Passages and facts of some scopes, or of all."""
         if scopes is None:
@@ -293,10 +304,6 @@ class Index(Catalogued):
     def problems(self, scopes: tuple[str, ...]) -> list[tuple[str, str, str, str]]:
         """Files that are not as they should be."""
         return self._all("problems", scopes=listed(scopes))
-
-    def has_note(self, scope: str, name: str) -> bool:
-        row = self._one("rows_of_note", scope=scope, name=name)
-        return bool(row and row[0])
 
     def unsaid(self, words: list[str]) -> list[str]:
         """Those of these words that the dictionaries still have though nothing that is catalogued says them."""
@@ -404,16 +411,6 @@ class Index(Catalogued):
     def go_without_file(self) -> None:
         """Answer from memory: somebody keeps deleting the file."""
         self._database.go_without_file("its file keeps disappearing")
-
-    def scrub(self, seconds: float | None = None, rewrite: bool = False) -> None:
-        """Leave nothing of deleted rows in the file or in its log. SQLite zeroes what it deletes, but not the copies it leaves
-        in unused space when it moves rows between pages: only a `rewrite` of the whole file takes those."""
-        with self._writing() as db:
-            db.execute(SQL["optimize_now"])
-            db.execute(SQL["optimize_past"])
-        if rewrite:
-            self._all("rewrite")
-        self._database.scrub(seconds)
 
     def close(self) -> None:
         self._database.let_go += 1

@@ -546,6 +546,9 @@ SELECT coalesce(sum(passages), 0) FROM folder;
 -- name: frequency
 SELECT term, doc FROM now_word WHERE term IN (SELECT value FROM json_each(:terms));
 
+-- name: frequency_within
+SELECT (SELECT count(*) FROM now WHERE now MATCH q.value) FROM json_each(:queries) q ORDER BY q.key;
+
 -- name: beginning
 SELECT term, doc FROM now_word WHERE term >= :first AND term < :last ORDER BY doc DESC LIMIT 20;
 
@@ -628,8 +631,15 @@ SELECT id FROM passage WHERE id > :after AND id <= :last AND past = 0;
 SELECT DISTINCT speaker FROM passage WHERE doc = :doc AND speaker IS NOT NULL;
 
 -- name: who_of
-SELECT DISTINCT speaker FROM passage
-WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_each(:names));
+SELECT s.speaker FROM (
+  SELECT DISTINCT speaker FROM passage
+  WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_each(:names))
+) s
+WHERE :folders IS NULL OR EXISTS (
+  SELECT 1 FROM passage p CROSS JOIN doc d ON d.id = p.doc
+  WHERE p.speaker IS NOT NULL AND p.speaker COLLATE NOCASE = s.speaker AND p.speaker = s.speaker
+    AND d.folder IN (SELECT value FROM json_each(:folders))
+);
 
 -- name: years
 SELECT min(substr(recorded, 1, 4)), max(substr(recorded, 1, 4)) FROM passage WHERE id IN (SELECT value FROM json_each(:ids));

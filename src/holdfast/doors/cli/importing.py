@@ -8,7 +8,7 @@ from holdfast.doors import lines
 from holdfast.doors.cli.call import stdin
 from holdfast.doors.cli.screen import plural
 from holdfast.errors import HoldfastError, NotFound, TooLarge, UsageError
-from holdfast.note import ORIGINS, Interrupted, Progress, lowest
+from holdfast.note import Interrupted, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,10 +134,7 @@ def _as_it_is(row: dict[str, Any]) -> dict[str, Any]:
 
 def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
     """A line may say that it is worth less than its file, never that it is worth more."""
-    source = note.pop("source", None) if isinstance(note.get("source"), dict) else None
-    said = note.get("origin") or (lowest_of(source) if source else origin)
-    if said in ORIGINS:
-        said = lowest(origin, said)
+    said = lines.origin_of(note, origin)
     if path == "-":
         return {**note, "origin": said}
     made = note.get("made_from") or []
@@ -145,12 +142,6 @@ def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
         return {**note, "origin": said}  # which is refused
     made = [made] if isinstance(made, str) else made
     return {**note, "origin": said, "made_from": [*made, os.path.abspath(path)]}
-
-
-def lowest_of(source: dict[str, Any]) -> str:
-    """How far an exported source could be trusted; what we do not know, least."""
-    said = [source.get("origin", "web"), *([source["trust"]] if source.get("trust") else [])]
-    return lowest(*[one if one in ORIGINS else "web" for one in said])
 
 
 def _tell_imported(screen: Screen, imported: dict[str, Any]) -> None:

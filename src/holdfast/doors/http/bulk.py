@@ -16,7 +16,7 @@ from holdfast.doors.http.schema import fields, flag, text
 from holdfast.doors.mcp.verbs import ORIGINS
 from holdfast.errors import HoldfastError, Refused, TooLarge
 from holdfast.note import ORIGINS as EVERY_ORIGIN
-from holdfast.note import SCOPES, lowest
+from holdfast.note import SCOPES
 from holdfast.storing import kind_of
 
 KIND = NDJSON
@@ -145,9 +145,7 @@ def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any]:
     given = row.get("origin") or most
     if given not in EVERY_ORIGIN or (given == "user" and most != "user"):
         raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(ORIGINS)}")
-    source = row.get("source")  # an export tells it
-    said = [source.get("origin") or "web", source.get("trust") or most] if isinstance(source, dict) else []
-    row["origin"] = lowest(most, given, *[one if one in EVERY_ORIGIN else "web" for one in said])
+    row["origin"] = lines.origin_of(row, most)
     return {name: value for name, value in row.items() if value is not None}
 
 
