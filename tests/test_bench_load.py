@@ -53,9 +53,15 @@ def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
         ("speed --bogus", "there is no option --bogus"), ("retrieval f --mode recent", "--mode cannot be 'recent'"),
         ("retrieval f --half C", "--half cannot be 'C'"), ("retrieval f --limit-cases 0", "--limit-cases cannot be 0"),
         ("retrieval f --mode", "--mode needs a value"), ("retrieval --half A", "FILE is missing"),
+        ("speed --sizes ,", "--sizes cannot be ','"), ("speed --sizes=", "--sizes cannot be ''"),
+        ("speed --sizes ,,", "N,N: how many notes"), ("speed --passages=", "--passages cannot be ''"),
+        ("load --workers ,", "--workers cannot be ','"), ("load --workers=", "N,N: how many processes answer"),
+        ("load --notes ,", "--notes cannot be ','"), ("load --notes=", "N,N: how many notes there are"),
     ],
 )  # fmt: skip
-def test_words_that_mean_nothing_are_refused_before_anything_is_measured(capsys, words, said):
+def test_words_that_mean_nothing_are_refused_before_anything_is_measured(capsys, monkeypatch, words, said):
+    for measured in (speed, load):
+        monkeypatch.setattr(measured, "run", lambda *_: 0)
     assert bench(*words.split()) == 2
     assert said in capsys.readouterr().err
 

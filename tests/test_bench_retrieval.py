@@ -153,20 +153,30 @@ def test_files_may_be_gzip(tmp_path):
     assert case.docs[3] == Doc("n1", "use tabs in makefiles", "n1")
 
 
+A = {"id": "a", "text": "b"}
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("line", "said"),
     [
-        "not json", "[]", '{"name": "x"}', '{"name": "x", "docs": [{"id": "a"}], "queries": []}',
-        '{"name": "x", "docs": [{"id": "a", "text": "b"}], "queries": [{"id": "q", "text": "t", "gold": ["z"]}]}',
-        '{"name": "x", "docs": [{"id": "a", "text": "b"}], "queries": [{"id": "q", "text": "t", "gold": []}]}',
-        '{"name": "x", "docs": [{"id": "a", "text": "b"}, {"id": "a", "text": "c"}], "queries": []}',
+        ("not json", "no JSON: "), ("[]", "not a case: it is no object with fields"),
+        ("{}", "not a case: it has no field `name`"), ('{"name": "x"}', "not a case: it has no field `docs`"),
+        ('{"name": "x", "docs": []}', "it has no field `queries`"), (({}, []), "it has no list in its field `docs`"),
+        (([{"id": "a"}], []), "doc 1 has no field `text`"), (([A, "c"], []), "doc 2 is no object with fields"),
+        (([A], [{"id": "q", "text": "t"}]), "query 1 has no field `gold`"),
+        (([A], [{"id": "q", "text": "t", "gold": "a"}]), "query 1 has no list in its field `gold`"),
+        (([A], [{"id": "q", "text": "t", "gold": ["z"]}]), "query 'q' has no gold, or gold that is not among the docs"),
+        (([A], [{"id": "q", "text": "t", "gold": []}]), "query 'q' has no gold"), (([A, A], []), "two docs have the same id"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_case_is_named(tmp_path, line):
+def test_a_line_that_is_no_case_is_named_and_what_it_lacks_is_said_in_words(tmp_path, capsys, line, said):
     path = tmp_path / "bad.jsonl"
+    if not isinstance(line, str):
+        line = json.dumps({"name": "x", "docs": line[0], "queries": line[1]})
     path.write_text(json.dumps(CHAT) + "\n" + line + "\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="line 2"):
-        read(path)
+    assert main(["bench", "retrieval", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert f"{path}, line 2: " in told and said in told and "Error:" not in told
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from holdfast import Memory, Trouble
-from holdfast.doors.cli import main
+from holdfast.doors.cli import main, stopping
 from holdfast.doors.cli.command import EVERYWHERE, EXIT_CODES
 from holdfast.doors.cli.table import COMMANDS
 from said import Said
@@ -1347,11 +1348,51 @@ def test_ctrl_c_ends_it_without_a_traceback_and_with_json_as_one_document(progra
     with open(pipe, "wb"):  # opens when the program has opened its end: it is waiting for us now
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (130, b"")
+    assert running.returncode == 130
+    message, fix = "interrupted; it may be kept, or some of it", "Run it again: what is kept already is not kept twice"
     if words:
-        assert json.loads(out) == {"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130}
+        said = {"error": "interrupted", "message": message, "fix": fix, "exit_code": 130}
+        assert (json.loads(out), err) == (said, b"")
     else:
-        assert out == b""
+        assert (out, err.decode()) == (b"", f"holdfast: {message}\n  {fix}\n")
+
+
+def _interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_purge_that_ctrl_c_ends_says_that_it_may_have_begun_and_what_ends_it(holdfast, monkeypatch, words):
+    holdfast("store", "text", "--key", "k")
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.erasing.work.Work.scrub", _interrupt)
+        said = holdfast("purge", "k", "--yes", *words)
+    told = said.json if words else {"message": said.err, "fix": said.err}
+    assert said.code == 130 and "interrupted; the purge may have begun" in told["message"]
+    assert "Run `holdfast doctor`, which ends it or says what will; if nothing was begun, purge it again" in told["fix"]
+    assert holdfast("get", "k").code == 1 and holdfast("doctor").code == 0
+    assert [receipt["state"] for receipt in holdfast("receipts", "--json").json] == ["done"]
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "hook"])
+def test_whatever_ctrl_c_ends_says_what_to_do(monkeypatch, holdfast, command):
+    monkeypatch.setattr("holdfast.doors.cli.call._function", lambda _: _interrupt)
+    args = [arg.name for arg in COMMANDS[command].args if arg.needed]
+    said = holdfast(*command.split(), *args, "--json")
+    assert (said.code, said.json["error"], said.json["exit_code"]) == (130, "interrupted", 130) and said.json["fix"]
+    said = holdfast(*command.split(), *args)
+    assert said.code == 130 and (said.err == "") == (command not in stopping._CHANGING)
+
+
+def test_every_command_that_is_said_to_change_something_is_one():
+    assert stopping._CHANGING.keys() <= COMMANDS.keys()
+
+
+@pytest.mark.parametrize("words", [("store", "-"), ("purge", "--text", "-", "--yes")])
+def test_ctrl_c_while_it_waits_for_a_pipe_has_done_nothing(holdfast, monkeypatch, words):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=_interrupt)))
+    said = holdfast(*words)
+    assert (said.code, said.out, said.err) == (130, "", "holdfast: interrupted; nothing was done\n  Run it again\n")
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
@@ -1395,7 +1436,7 @@ def test_an_import_that_ctrl_c_ends_while_it_writes_says_that_some_may_be_kept_a
     assert 0 < again["created"] < 40 and again["created"] + again["unchanged"] == 40
 
 
-def test_ctrl_c_while_the_answer_is_given_says_nothing_beside_it(holdfast, monkeypatch):
+def test_ctrl_c_while_the_answer_is_given_is_told_on_stderr(holdfast, monkeypatch):
     def interrupted(call):
         call.close()
         raise KeyboardInterrupt
@@ -1403,7 +1444,9 @@ def test_ctrl_c_while_the_answer_is_given_says_nothing_beside_it(holdfast, monke
     holdfast("store", "text", "--key", "k")
     monkeypatch.setattr("holdfast.doors.cli.call._function", lambda _: lambda call: call.answer({}, print) or interrupted(call))
     said = holdfast("list", "--json")
-    assert (said.code, said.json) == (130, {})
+    assert (said.code, said.json, said.err) == (130, {}, "holdfast: interrupted; the answer may be cut short\n  Run it again\n")
+    said = holdfast("store", "text", "--json")
+    assert said.err == "holdfast: interrupted; it is done, but the answer may be cut short\n  Nothing need be done again\n"
 
 
 def test_bytes_that_are_no_utf8_are_refused_as_an_argument_and_survive_in_a_file(program, home):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
+from holdfast.doors.cli import main
 
 
 def found(memory, code):
@@ -74,6 +76,41 @@ def test_a_home_that_others_can_read_is_reported_with_the_command_that_mends_it(
     (problem,) = found(sound, "permissions")
     subprocess.run(problem.fix, shell=True, check=True)
     assert sound.check() == []
+
+
+@pytest.fixture
+def sealed(sound, home, tmp_path):
+    """The same home where nothing can be written."""
+    place = tmp_path / "sealed"
+    place.mkdir()
+    sound.close()
+    if subprocess.run(["mount", "--bind", home, place], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize("gone", ["nothing", "index.db", "ledger.db"])
+def test_a_file_system_that_lets_nobody_write_is_named_once_and_nobody_else_is_blamed(sealed, home, open_memory, gone):
+    for path in home.glob(f"{gone}*"):
+        path.unlink()
+    (home / "shelf/projects/demo/notes/new.md").write_text("by hand")
+    (problem,) = open_memory(home=sealed).check()
+    assert problem.code == "read_only" and f"the file system of {sealed} is mounted read-only" in problem.message
+    assert problem.fix.startswith(f"Mount the file system of {sealed} for writing, or set HOLDFAST_HOME")
+
+
+def test_nor_does_the_gateways_part_of_doctor_blame_anybody_there(sealed, home, capsys):
+    assert main(["--home", str(home), "agent", "add", "bob", "--role", "operator"]) == 0
+    for path in home.glob("ledger.db-*"):
+        path.unlink()  # it cannot be opened without, and they cannot be made
+    capsys.readouterr()
+    assert main(["--home", str(sealed), "--project", "demo", "doctor", "--json"]) == 1
+    codes = [problem["code"] for problem in json.loads(capsys.readouterr().out)["problems"]]
+    assert codes[0] == "read_only" and not {"gateway", "ledger", "owner"} & set(codes)
 
 
 @pytest.mark.promise("D1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 
@@ -70,6 +71,20 @@ def test_doctor_says_of_a_full_disk_that_it_is_full_and_nothing_that_would_not_h
     disk.free()
     with disk.open() as memory:
         assert {problem.code for problem in memory.check()} == {"disk"}  # eight MiB are not much
+
+
+def test_a_ledger_that_a_full_disk_keeps_shut_is_told_once_with_what_helps(disk, capsys):
+    words = ["--home", str(disk.home), "--project", "demo"]
+    assert main([*words, "agent", "add", "bob", "--role", "operator"]) == 0
+    for path in disk.home.glob("ledger.db-*"):
+        path.unlink()  # it cannot be opened without, and they cannot be made
+    disk.fill()
+    capsys.readouterr()
+    assert main([*words, "doctor", "--json"]) == 1
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    [told] = [problem for problem in problems if problem["path"] == "ledger.db"]
+    fix = f"{ADVICE.format(home=disk.home)} `holdfast --home {disk.home} doctor` again"
+    assert (told["code"], told["fix"]) == ("ledger", fix)
 
 
 @pytest.mark.parametrize("left", [0, 64 * 1024, 700 * 1024])

@@ -271,6 +271,36 @@ def test_an_export_line_is_what_an_import_takes(memory):
     assert (again.tags, again.pinned, again.valid_from, again.valid_to) == (note.tags, True, note.valid_from, note.valid_to)
 
 
+def test_a_body_may_begin_with_a_byte_order_mark_as_lines_may(gateway):
+    said = gateway.agent("a")("POST", "/v1/notes", raw=b'\xef\xbb\xbf{"text": "x", "key": "k", "scope": "agent"}')
+    assert (said.status, said.json["note"]["text"]) == (201, "x")
+
+
+def test_a_secret_in_a_line_is_kept_as_the_advice_says(gateway):
+    text = "log in with ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    agent, row = gateway.agent("a"), json.dumps({"text": text}).encode() + b"\n"
+    said = agent("POST", "/v1/import?scope=agent", raw=row, Content_Type=LINES)
+    assert said.code == "secret" and "`?redact=true`" in said.json["fix"] and '{"redact"' not in said.json["fix"]
+    assert agent("POST", "/v1/import?scope=agent&redact=true", raw=row, Content_Type=LINES).lines[-1]["done"]["created"] == 1
+    many = agent("POST", "/v1/import?scope=agent", raw=rows(500) + row, Content_Type=LINES).lines[-1]["problem"]
+    assert many["line"] == 501 and "`?redact=true`" in many["fix"]
+    one = agent("POST", "/v1/notes", {"text": text, "scope": "agent"})
+    assert '`{"redact": true}`' in one.json["fix"]
+
+
+def test_who_names_no_session_is_told_how_over_http(gateway):
+    ask = gateway.operator
+    fix = "Send X-Holdfast-Session, or use another scope"
+    for said in (
+        ask("POST", "/v1/notes", {"text": "x", "scope": "session"}),
+        ask("POST", "/v1/import", raw=b'{"text": "x", "scope": "session"}\n', Content_Type=LINES),
+    ):
+        assert (said.code, said.json["fix"]) == ("no_scope", fix)
+    said = ask("POST", "/v1/history", {"turns": [{"role": "user", "text": "x"}], "scope": "agent"})
+    assert (said.code, said.json["fix"]) == ("no_scope", "Send X-Holdfast-Session, or name it as `session`")
+    assert ask("POST", "/v1/notes", {"text": "x", "scope": "session"}, X_Holdfast_Session="s1").status == 201
+
+
 def test_of_several_versions_one_that_fits_is_enough(gateway):
     agent = gateway.agent("a")
     put = "/v1/notes/agent/harbour"

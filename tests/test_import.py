@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import io
 import json
+import os
+import signal
+import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -16,6 +22,7 @@ from holdfast.note import Interrupted
 from holdfast.remote import bulk
 from http_gateway import served
 from said import Said
+from waiting import until
 
 LINES = "application/x-ndjson"
 BOM = b"\xef\xbb\xbf"
@@ -79,6 +86,114 @@ def test_what_is_exported_and_imported_elsewhere_stays_in_the_same_kind_of_scope
     assert typed(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["created"] == 4
     assert kinds(typed, *elsewhere, *whose) == EVERY
     assert typed(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["unchanged"] == 4
+
+
+# --- what an export has, and what it says that it has not -----------------------------------------------------------------
+
+HAND_MADE = {
+    "Bad Name.md": b"kept by hand", "bad-name.md": b"another", "BAD NAME.md": b"and another", "dots.in.it.md": b"dots",
+    "\u65e5\u672c.md": b"far east", "quote'\"$(rm).md": b"hostile", "new\nline.md": b"two lines", "caf.md": b"caf\xe9",
+}  # fmt: skip
+NO_IMPORT_TAKES = {
+    "h7.md": (b"", "empty content"), "spaces.md": (b" \n\n", "empty content"), "nul.md": (b"a\0b", "a NUL byte"),
+    "big.md": (b"x" * 70_000, "a note may have 65,536 bytes"),
+    "tagged.md": (b"---\ntags: [" + b"t" * 101 + b"]\n---\ntext\n", "a tag may have 100 characters"),
+    "over.md": (b"---\nvalid_to: 2020-01-01\n---\ntext\n", "is not after valid_from"),
+}  # fmt: skip
+
+
+def hand_made(home, scope, files):
+    notes = home / "shelf" / scope / "notes"
+    notes.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, data in files.items():
+        (notes / name).write_bytes(data)
+
+
+def test_a_note_whose_name_is_no_key_is_exported_under_one_and_an_import_takes_it(typed, home, tmp_path):
+    hand_made(home, "projects/demo", HAND_MADE)
+    out = typed("--home", str(home), "export")
+    rows = [json.loads(line) for line in out.out.splitlines()]
+    assert (len(rows), out.err) == (len(HAND_MADE), f"exported {len(HAND_MADE)} notes\n")
+    assert len({row["key"] for row in rows}) == len(rows)
+    named = {row["text"]: row.get("name", row["key"]) for row in rows}
+    assert {f"{name}.md" for name in named.values()} == set(HAND_MADE)
+    assert {row["key"] for row in rows} >= {"bad-name", "caf"} and named["another"] == "bad-name"
+    there = typed("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=out.out.encode())
+    assert there.json["created"] == len(rows)
+
+
+def test_the_key_in_an_export_is_the_one_that_doctor_would_give(memory, home):
+    hand_made(home, "projects/demo", {"Bad Name.md": b"kept by hand"})
+    (row,) = memory.export()
+    problem = memory.check()[-1]
+    assert (row["key"], row["name"]) == ("bad-name", "Bad Name") and problem.fix.endswith("/bad-name.md")
+
+
+def test_a_secret_in_a_name_is_in_no_export(memory, home):
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    hand_made(home, "projects/demo", {f"{secret}.md": b"text", f"x {secret}.md": b""})
+    rows = memory.export()
+    (row,) = rows
+    assert secret not in json.dumps(row) and row["redacted"] and secret not in json.dumps(rows.left_out.as_dict())
+    assert memory.store_many([row], scope="global")[0].note.text == "text"
+
+
+@pytest.mark.parametrize("where", ["lines", "json", "file"])
+def test_what_no_import_takes_is_left_out_of_an_export_and_named(typed, home, tmp_path, where):
+    hand_made(home, "projects/demo", {"good.md": b"good", **{name: data for name, (data, _) in NO_IMPORT_TAKES.items()}})
+    file = tmp_path / "out.jsonl"
+    words = {"lines": (), "json": ("--json",), "file": ("--output", str(file), "--json")}[where]
+    said = typed("--home", str(home), "export", *words)
+    assert said.code == 0
+    if where == "file":
+        told = said.json["left_out"]
+        assert (said.json["notes"], told["count"], said.err) == (1, len(NO_IMPORT_TAKES), "")
+        told = {one["name"]: f"{one['scope']} {one['why']}" for one in told["notes"]}
+    else:
+        first, *rest = said.err.splitlines()[1 if where == "lines" else 0 :]
+        assert first == "left out 6 notes that no import could take; mend the file, or keep a copy of it:"
+        told = dict(zip(sorted(NO_IMPORT_TAKES), rest, strict=True))
+    for name, (_, why) in NO_IMPORT_TAKES.items():
+        assert "project:demo" in told[name] and why in told[name]
+    data = file.read_bytes() if where == "file" else said.out.encode()
+    rows = data if where != "json" else lines(*json.loads(data))
+    there = typed("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=rows)
+    assert there.json["created"] == 1
+
+
+def test_what_is_left_out_very_often_is_counted_and_some_of_it_named(typed, home):
+    hand_made(home, "projects/demo", {f"empty{number:03}.md": b"" for number in range(70)})
+    said = typed("--home", str(home), "export").err.splitlines()
+    assert said[1].startswith("left out 70 notes") and len(said) == 13 and said[-1] == "  and 60 more"
+
+
+def test_a_gateway_says_what_it_left_out_in_a_last_line_that_imports_go_over(gateway, typed, tmp_path, monkeypatch):
+    ask = gateway.operator
+    hand_made(gateway.home, "projects/demo", {"Bad Name.md": b"kept", "h7.md": b"", "too.md": b"too"})
+    out = ask.get("/v1/export?project=demo")
+    kept, too, last = out.lines
+    assert (kept["key"], kept["name"], too["key"]) == ("bad-name", "Bad Name", "too")
+    assert last == {"left_out": {"count": 1, "notes": [{"scope": "project:demo", "name": "h7.md", "why": "empty content"}]}}
+    rows = out.data + lines({"text": "more"})
+    done = ask("POST", "/v1/import?scope=agent", raw=rows, Content_Type=LINES).lines[-1]["done"]
+    assert done == {"line": 4, "created": 3, "updated": 0, "unchanged": 0}
+    bad = ask("POST", "/v1/import?scope=agent", raw=out.data + lines({"text": ""}), Content_Type=LINES)
+    assert bad.json["detail"] == "line 4: empty content"
+    assert typed("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=rows).json["created"] == 3
+    monkeypatch.setenv("HOLDFAST_TOKEN", ask.token)
+    asked = typed("--url", f"http://127.0.0.1:{gateway.port}", "export", "--scope", "project")
+    assert [json.loads(line)["key"] for line in asked.out.splitlines()] == ["bad-name", "too"]
+    assert asked.err.endswith("left out 1 note that no import could take; mend the file, or keep a copy of it:\n"
+                              "  project:demo h7.md: empty content\n")  # fmt: skip
+
+
+def test_an_export_that_finds_no_room_says_so_and_that_a_name_is_wrong_only_where_it_is(typed, home, tmp_path):
+    typed("--home", str(home), "store", "text", "--key", "k")
+    full = typed("--home", str(home), "export", "--output", "/dev/full", "--json")
+    assert (full.code, full.json["error"]) == (5, "disk") and "cannot write /dev/full" in full.json["message"]
+    assert full.json["fix"].startswith("Free some space on that disk")
+    for wrong in (tmp_path / "no/such", tmp_path):
+        assert typed("--home", str(home), "export", "--output", str(wrong), "--json").json["error"] == "usage"
 
 
 NAMED = lines(
@@ -158,7 +273,18 @@ WRONG = {
     "what was purged": ({"text": PURGED, "key": "back"}, "purged"),
     "what was purged as a tag": ({"text": "x", "tags": [PURGED]}, "purged"),
     "a short text that was purged": ({"text": "brief", "key": "brief"}, "purged"),
-}
+    "a key that is a number": ({"text": "x", "key": 5}, "invalid_key"),
+    "a source that is an empty text": ({"text": "x", "made_from": ""}, "invalid_text"),
+    "a tag that is true": ({"text": "x", "tags": [True]}, "usage"),
+    **{
+        f"{field} {value!r}": ({"text": "x", field: value}, "usage")
+        for field, values in {
+            "type": ([], 0, False, ""), "origin": ("", [], 0, {}), "made_from": (0, False, {}), "expected": (False, 0, []),
+            "tags": (0, False, {}), "pinned": (0, "", []),
+        }.items()
+        for value in values
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("why", WRONG)
@@ -174,6 +300,29 @@ def test_whatever_is_wrong_with_a_note_its_line_is_named_and_none_is_stored(hold
     assert said.json["error"] == code and said.json["message"].startswith("line 11: "), said.out
     assert "note 7" not in said.out
     assert [note["key"] for note in holdfast("list", "--json").json] == ["old"]
+
+
+def test_null_and_lists_of_nothing_are_not_given(holdfast):
+    row = {"text": "x", **dict.fromkeys(("key", "type", "origin", "expected", "scope", "valid_to", "pinned"))}
+    rows = lines({**row, "tags": None, "made_from": None}, {"text": "y", "tags": [], "made_from": []})
+    assert holdfast("import", "-", "--json", stdin=rows).json["created"] == 2
+
+
+def test_a_key_that_is_a_number_is_told_to_be_no_text(memory, gateway):
+    with pytest.raises(Refused, match="note 1: a key is a text, not a number"):
+        memory.store_many([{"text": "x", "key": 5}])
+    with pytest.raises(Refused, match="a key is a text, not a list"):
+        memory.get(["k"])
+    said = gateway.operator("POST", "/v1/import?scope=agent", raw=b'{"text": "x", "key": 5}\n', Content_Type=LINES)
+    assert (said.code, said.json["detail"]) == ("invalid_key", "line 1: a key is a text, not a number")
+
+
+@pytest.mark.parametrize("why", [why for why, (_, code) in WRONG.items() if code in ("usage", "invalid_key", "invalid_text")])
+def test_what_is_of_another_kind_is_refused_over_http_too(gateway, why):
+    rows = lines({"text": "good", "key": "good"}, WRONG[why][0])
+    said = gateway.operator("POST", "/v1/import?scope=agent", raw=rows, Content_Type=LINES)
+    assert said.status == 422 and said.json["detail"].startswith("line 2: "), said
+    assert gateway.operator.get("/v1/notes?scope=agent").json["notes"] == []
 
 
 def test_the_first_note_that_something_speaks_against_is_named_whatever_that_is(memory):
@@ -423,3 +572,28 @@ def test_many_that_are_sent_and_interrupted_say_how_many_are_kept(gateway, monke
 def test_one_note_is_one_note(typed, home):
     said = typed("--home", str(home), "import", "-", stdin=lines({"text": "one"}))
     assert said.out == "imported 1 note: 1 created, 0 updated, 0 unchanged\n"
+
+
+@pytest.mark.parametrize("size", [3000, 1500])
+def test_an_import_that_ctrl_c_ends_while_nobody_reads_its_answer_says_on_stderr_that_all_are_kept(home, tmp_path, size):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(lines(*[{"text": f"note {number}", "key": f"n{number}"} for number in range(size)]))
+    ours = ("--home", str(home), "--project", "demo")
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "holdfast", *ours, "import", str(rows), "--json"]
+    running = subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    try:
+        until(lambda: pipe_is_full(reading))
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    finally:
+        os.close(reading)
+    assert running.returncode == 130
+    assert f"interrupted while {size:,} notes were imported: all of them are kept" in err.decode()
+
+
+def pipe_is_full(reading):
+    waiting = array.array("i", [0])
+    fcntl.ioctl(reading, termios.FIONREAD, waiting)
+    return waiting[0] >= 65536

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
+from multiprocessing import get_context
 
 import pytest
 
-from holdfast import late, sync
+from holdfast import Memory, late, sync
 from holdfast.house import Database
 from holdfast.index import changing
 from holdfast.index.changing import Catalogued
@@ -119,6 +120,41 @@ def test_where_no_thread_is_to_be_had_a_later_call_makes_the_listing(memory, hom
         return _listed(home) == _AFTER_THE_BURST
 
     until(made)
+
+
+def test_a_fork_while_a_listing_is_made_leaves_it_right(memory, home, monkeypatch):
+    monkeypatch.setattr(sync, "_MOST_LAG", 0)
+    _burst(memory)
+    newest, forks = Catalogued.newest, [3]
+
+    def forking(self):
+        if forks.pop() if forks else 0:
+            if not (pid := os.fork()):
+                os._exit(0)
+            os.waitpid(pid, 0)
+        return newest(self)
+
+    monkeypatch.setattr(Catalogued, "newest", forking)
+    memory.store("new", key="new")
+    assert not forks and "new" in _listed(home)
+
+
+def _in_a_process(home):
+    memory = Memory(home, project="demo")
+    memory.store("of a child", key="child")
+    memory.forget("k9")
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_the_listing_of_a_large_scope_is_right_when_a_process_of_multiprocessing_ended(memory, home, monkeypatch, way):
+    monkeypatch.setattr(sync, "_LAG", 3600)
+    _burst(memory)
+    memory.close()
+    child = get_context(way).Process(target=_in_a_process, args=(home,))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert _listed(home) == sorted({*_AFTER_THE_BURST, "child"} - {"k9"})
 
 
 def _in_the_way(home, project="demo"):

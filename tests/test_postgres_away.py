@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import postgres
 from holdfast.errors import Busy, Unsure
 from holdfast.postgres import Database, Store, migrate
+from holdfast.postgres import contact as contact_module
 from holdfast.postgres.contact import AWAY_SECONDS, Contact
 from holdfast.postgres.pool import hang_up, pool_of
 from test_postgres_failover import SQL, pair  # noqa: F401
@@ -205,9 +208,45 @@ def test_the_time_that_an_address_gives_a_connection_is_given_to_a_server_that_w
     assert given == [20, 20, 2, 2, 2, 2]
     contact = Contact(20)
     contact.lost(time.monotonic() - 60)
-    assert contact.seconds_to_connect(time.monotonic() + 30, 2) == 20  # whoever looks whether it is back
+    assert contact.seconds_to_connect(time.monotonic() + 30, 2) == 20  # whoever looks whether it is there
     contact.found()
     assert contact.seconds_to_connect(time.monotonic() + 10.5, 2) == 5
+
+
+@pytest.mark.parametrize(("given", "times"), [(0, (2, 2, 2)), (1, (2, 2, 2)), (3, (3, 3, 3)), (20, (3, 6, 12, 20, 20))])
+def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and_then_what_its_address_gives(
+    monkeypatch, given, times
+):
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(contact_module, "time", clock)
+    contact = Contact(given)
+    contact.found()
+    contact.lost(clock.now)
+    clock.now += AWAY_SECONDS
+    for looks in times:  # one that says nothing is looked for again when that has been found out of both hosts
+        assert contact.seconds_to_connect(clock.now + 30, 2) == looks
+        clock.now += 2 * looks
+        with pytest.raises(Busy, match="the database is not there"):
+            contact.seconds_to_connect(clock.now + 30, 2)
+        contact.looked()
+        clock.now += 1
+    contact.found()
+    contact.lost(clock.now)
+    clock.now += AWAY_SECONDS
+    assert contact.seconds_to_connect(clock.now + 30, 2) == times[0]
+
+
+def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seconds():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes calls, and never says a word
+        url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=60"
+        pool = pool_of(Store(url=url))
+        pool.contact.found()
+        pool.contact.lost(time.monotonic())
+        pool.contact._since -= 2 * AWAY_SECONDS  # it has been away for too long
+        begun = time.monotonic()
+        with pytest.raises(psycopg.errors.ConnectionTimeout):
+            pool.borrow(begun + 60)
+        assert time.monotonic() - begun < SOON - AWAY_SECONDS
 
 
 def test_the_time_of_a_write_is_that_of_all_its_tries_and_of_nothing_else():

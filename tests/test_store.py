@@ -877,3 +877,17 @@ def test_what_is_no_list_of_mappings_is_refused_and_nothing_is_kept(memory, note
     with pytest.raises(UsageError, match="mapping"):
         memory.store_many(notes)
     assert memory.list() == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": ""}, {"type": []}, {"type": 0}, {"origin": ""}, {"origin": 0}, {"made_from": ""}, {"made_from": 0},
+        {"made_from": {}}, {"tags": [1, True]}, {"expected": False},
+    ],
+)  # fmt: skip
+def test_what_is_of_another_kind_is_refused_be_it_empty(memory, given):
+    with pytest.raises(HoldfastError) as caught:
+        memory.store("text", **given)
+    assert caught.value.code in ("usage", "invalid_text") and memory.list() == []
+    assert memory.store("text", type=None, origin=None, made_from=[], tags=[], expected=None).action == "created"

@@ -29,8 +29,14 @@ _SAME = (  # the same said both ways; X and Y are names
     ("`holdfast embed`", "`POST /v1/embed`"),
     ("`holdfast reindex`", "`POST /v1/reindex`"),
     ("`holdfast doctor`", "`GET /v1/check`"),
+    (
+        "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION",
+        "Send X-Holdfast-Session, or name it as `session`",
+    ),
+    ("Give one: Memory(session=...), --session or HOLDFAST_SESSION", "Send X-Holdfast-Session, or use another scope"),
 )
-_PLACE = re.compile(r"\b[XY]\b")
+_IN_QUERY = (("`--redact` (redact=True)", "`?redact=true`"),)  # where what is sent is many, and each of them has fields
+_PLACE = re.compile(r"\b[XY]\b(?!-)")  # and no header
 
 
 def as_request(text: str) -> str:
@@ -38,9 +44,14 @@ def as_request(text: str) -> str:
     return _said(text, _REQUESTS) if "holdfast " in text or "--" in text else text
 
 
+def as_query(text: str) -> str:
+    """The text with fields of the query in the place of options that are meant for all that is sent at once."""
+    return _said(text, _FIELDS)
+
+
 def as_command(text: str) -> str:
     """The text with commands in the place of requests."""
-    return _said(text, _COMMANDS) if "/" in text or "{" in text else text
+    return _said(text, _COMMANDS) if any(sign in text for sign in ("/", "{", "?", "X-")) else text
 
 
 def _said(text: str, pairs: list[tuple[re.Pattern[str], str]]) -> str:
@@ -49,14 +60,14 @@ def _said(text: str, pairs: list[tuple[re.Pattern[str], str]]) -> str:
     return text
 
 
-def _pairs(way: int) -> list[tuple[re.Pattern[str], str]]:
+def _pairs(same: tuple[tuple[str, str], ...], way: int) -> list[tuple[re.Pattern[str], str]]:
     """Patterns that find what is said one way, and what says it the other way."""
     made = []
-    for pair in _SAME:
+    for pair in same:
         found = r"([^\s`/\"]+)".join([re.escape(part) for part in _PLACE.split(pair[way])])
         places = iter((r"\1", r"\2"))
         made.append((re.compile(found), _PLACE.sub(lambda _: next(places), pair[1 - way])))  # noqa: B023
     return made
 
 
-_REQUESTS, _COMMANDS = _pairs(0), _pairs(1)
+_REQUESTS, _FIELDS, _COMMANDS = _pairs(_SAME, 0), _pairs(_IN_QUERY, 0), _pairs((*_SAME, *_IN_QUERY), 1)

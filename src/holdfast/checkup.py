@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from holdfast.desk import Desk
     from holdfast.mending import Mending
 
+_LEDGER, _READ_ONLY = "ledger.db", "read_only"
 _LOW_DISK = 64 * 1024 * 1024
 _HOOK_SECONDS = 7 * 86400
 _SHOWN = 50  # problems of one kind that are listed one by one
+_FOR_WANT_OF_WRITING = ("index_unwritable", "index_damaged", "degraded", "unindexed", "ledger")  # where nothing can be written
 
 
 class ScopeStatus(Record):
@@ -134,7 +136,7 @@ def _switched_off(desk: Desk, whole: bool) -> Status:
 def _sizes(desk: Desk) -> tuple[int | None, int | None]:
     """Of the catalogue and of the ledger; a store has no files to tell the size of."""
     home = desk.config.home
-    return (None, None) if desk.config.store else (_size(home, "index.db"), _size(home, "ledger.db"))
+    return (None, None) if desk.config.store else (_size(home, "index.db"), _size(home, _LEDGER))
 
 
 def _shelf(desk: Desk) -> str:
@@ -194,13 +196,14 @@ def check(desk: Desk) -> list[Problem]:
     closed = premises.closed(home, mending)
     if closed:
         return closed
-    problems = premises.open_to_others(home) + _config(desk, mending) + _disk(desk, mending) + _hooks(desk)
+    sealed = _sealed(home, mending)
+    problems = premises.open_to_others(home) + _config(desk, mending) + (sealed or _disk(desk, mending)) + _hooks(desk)
     if not premises.can_be_listed(home):
-        return problems + premises.shut(home, mending)
+        return problems + ([] if sealed else premises.shut(home, mending))
     in_the_way = premises.in_the_way(home, mending, desk.shelf.scopes)
     if in_the_way:
         return problems + in_the_way
-    problems += premises.shut(home, mending, desk.shelf.scopes())
+    problems += [] if sealed else premises.shut(home, mending, desk.shelf.scopes())
     scopes = premises.readable(home, desk.shelf.scopes())
     looks: list[Callable[[], list[Problem]]] = [lambda: _strays(desk, mending, scopes)]
     if enabled:
@@ -209,7 +212,14 @@ def check(desk: Desk) -> list[Problem]:
             lambda: _files(desk, mending, scopes), lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
             lambda: _embedder(desk, mending), lambda: exposure.problems(desk),
         ]  # fmt: skip
-    return problems + [problem for look in looks for problem in _seen(look)]
+    found = [problem for look in looks for problem in _seen(look)]
+    return problems + [one for one in found if not sealed or one.code not in _FOR_WANT_OF_WRITING]
+
+
+def beside(problems: list[Problem], more: list[Problem]) -> list[Problem]:
+    """Those, and what another look found, without what that says of the ledger once more, or of one that nobody can write."""
+    told = any(one.path == _LEDGER or one.code == _READ_ONLY for one in problems)
+    return [*problems, *[one for one in more if not told or one.path != _LEDGER]]
 
 
 def _seen(look: Callable[[], list[Problem]]) -> list[Problem]:
@@ -258,6 +268,15 @@ def _disk(desk: Desk, mending: Mending) -> list[Problem]:
     if free < _LOW_DISK:
         what = f"only {free // 1024} KiB are free on the home's disk"
         return [Problem("disk", what, mending.more_room(), desk.config.home)]
+    return []
+
+
+def _sealed(home: str, mending: Mending) -> list[Problem]:
+    """A file system that lets nobody write: whatever else cannot be written is for this, and no mode or owner is to blame."""
+    for path in (home, os.path.join(home, "shelf")):
+        if os.path.isdir(path) and os.statvfs(path).f_flag & os.ST_RDONLY:
+            what = f"the file system of {path} is mounted read-only: memory can be read, and nothing can be kept"
+            return [Problem(_READ_ONLY, what, mending.writable(path), path)]
     return []
 
 
@@ -375,9 +394,9 @@ def _ledger(desk: Desk, mending: Mending) -> list[Problem]:
     try:
         desk.ledger.canonical("")  # asked anything, a damaged one sets itself aside
     except HoldfastError as error:
-        return [Problem("ledger", error.message, error.fix, "ledger.db")]
+        return [Problem("ledger", error.message, mending.room() or error.fix, _LEDGER)]
     if desk.ledger.problem:
-        return [Problem("ledger", desk.ledger.problem, mending.of_database("ledger.db"), "ledger.db")]
+        return [Problem("ledger", desk.ledger.problem, mending.room() or mending.of_database(_LEDGER), _LEDGER)]
     return []
 
 

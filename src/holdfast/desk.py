@@ -149,6 +149,7 @@ class Desk:
         before: str = "",
     ) -> Draft:  # fmt: skip
         """The gate: what passes here may be written."""
+        guard.of_their_kind(type, origin, expected)
         source = self._source(origin, made_from)
         text, redacted = guard.redacted(guard.decoded(text)) if redact else (text, ())
         body = guard.text(text, self.config.note_bytes, before=before, allowed=allow_secret is not None)
@@ -164,15 +165,14 @@ class Desk:
         kept = guard.tags(tags_of(tags)) if tags is not None else None
         if not isinstance(pinned, bool | None):
             raise UsageError(f"pinned must be True or False, not {pinned!r}", "Say one of them, or leave it out")
-        kind = guard.type_(type) if type else None
         why, gated = allowed[0] if allowed else "", allow_secret is None and not before
-        return Draft(name, body, source, kind, kept, start, end, pinned, expected, amends, redacted, why, gated)
+        return Draft(name, body, source, type, kept, start, end, pinned, expected, amends, redacted, why, gated)
 
     def _source(self, origin: str | None, made_from: object = None) -> Source:
         """Who is speaking, and from what; the same record for all that comes from one origin."""
-        name = guard.origin(origin or self.origin)
+        name = guard.origin(self.origin if origin is None else origin)
         self.must_be_named_safely()
-        if made_from:
+        if made_from is not None and made_from != ():
             from holdfast import containing
 
             return containing.source_of(self, name, made_from, self._sources, self._cwd or ".")

@@ -23,6 +23,10 @@ _TRICKS = pattern(  # control, invisible and bidi characters, and what looks lik
 )
 _PERCENT = pattern(r"%(?:[0-9a-fA-F]{2}|[uU][0-9a-fA-F]{4})")
 _ROOT = "/memories"
+_KINDS = {  # what JSON has beside texts
+    "int": "a number", "float": "a number", "bool": "true or false", "list": "a list", "dict": "an object",
+    "NoneType": "nothing",
+}  # fmt: skip
 _LONG = 64 * 1024  # characters: beyond, the rules themselves tell it quicker
 _AROUND = 16 * 1024  # characters before and behind a piece of a text in which the rest of a secret may stand
 _number = int.from_bytes
@@ -231,12 +235,10 @@ def encoded(value: str) -> bytes:
 
 def key(value: object, otherwise: str = "or leave it out and one is made") -> str:
     """An explicit key is right or it is refused; never changed, so that two keys cannot meet."""
-    if not isinstance(value, str) or not KEY.match(value):
-        raise InvalidKey(
-            f"not a valid key: {_show(value)}",
-            f"A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; {otherwise}",
-        )
-    return value
+    if isinstance(value, str) and KEY.match(value):
+        return value
+    what = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_kind(value)}"
+    raise InvalidKey(what, f"A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; {otherwise}")
 
 
 def key_of_note(value: object) -> str:
@@ -253,12 +255,21 @@ def name(value: object, what: str) -> str:
     return value
 
 
-def type_(value: str) -> str:
-    return _one_of(value, TYPES, "type")
+def type_(value: object) -> str:
+    return choice(value, TYPES, "type")
 
 
-def origin(value: str) -> str:
-    return _one_of(value, ORIGINS, "origin")
+def origin(value: object) -> str:
+    return choice(value, ORIGINS, "origin")
+
+
+def of_their_kind(type: object, origin_: object, expected: object) -> None:
+    """Refuse what is said about a note and is no word, be it empty, 0 or false: None alone is not given."""
+    if type is not None:
+        type_(type)
+    if origin_ is not None:
+        origin(origin_)
+    string(expected, "expected")
 
 
 def tags(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -346,15 +357,16 @@ def _folded(value: str) -> str:
     return unicodedata.normalize("NFKC", value)
 
 
-def _one_of(value: str, allowed: tuple[str, ...], what: str) -> str:
-    if value not in allowed:
+def choice(value: object, allowed: tuple[str, ...], what: str) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in allowed:
         raise UsageError(f"unknown {what} {_show(value)}", f"One of: {', '.join(allowed)}")
     return value
 
 
-def choice(value: object, allowed: tuple[str, ...], what: str) -> str:
-    """One of a few words."""
-    return _one_of(value if isinstance(value, str) else repr(value), allowed, what)
+def _kind(value: object) -> str:
+    """What it is that should be a text, in words for who wrote JSON."""
+    return _KINDS.get(type(value).__name__, type(value).__name__)
 
 
 def _show(value: object) -> str:

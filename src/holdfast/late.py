@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import time
 from _thread import RLock, allocate_lock, start_new_thread
 
@@ -52,6 +53,14 @@ class _Waiting:
         self.memories: set[Late] = set()
         self.thread = False
         self.lock = allocate_lock()
+        self._last = False  # whether what is left when the process ends is made
+
+    def to_the_end(self) -> None:
+        """A child of multiprocessing ends without what atexit knows of, but not without this."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and not self._last:
+            self._last = True
+            util.Finalize(None, finish, exitpriority=0)
 
 
 _waiting = _Waiting()
@@ -60,6 +69,7 @@ _waiting = _Waiting()
 def _wait_for(late: Late) -> None:
     with _waiting.lock:
         _waiting.memories.add(late)
+        _waiting.to_the_end()
         if _waiting.thread:
             return
         _waiting.thread = True

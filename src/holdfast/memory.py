@@ -15,7 +15,7 @@ from holdfast.provenance import Provenance
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # `list` is a verb here
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import Any, Self
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.checkup import Reindexed, Status
     from holdfast.desk import Tags, When
     from holdfast.embedding import Left
+    from holdfast.exporting import Export
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
     from holdfast.note import Binned, Fact, FactSet, Forgotten, Logged, Problem, Receipt, Stored, Turn, Version
@@ -343,8 +344,8 @@ class Memory(Provenance):
 
         return history.expand(self._desk, of, before, after, session)
 
-    def export(self, *, scope: str | None = None) -> Generator[dict[str, Any], None, None]:
-        """Every note this caller may see, with all its versions, as plain data; of secrets only the rules, as `redacted`."""
+    def export(self, *, scope: str | None = None) -> Export:
+        """Every note, with all its versions, as plain data; of secrets only the rules (`redacted`). At the end: `left_out`."""
         from holdfast import exporting
 
         return exporting.export(self._desk, scope)

@@ -111,6 +111,11 @@ class Mending:
     def more_room(self) -> str:
         return f"Free some space on the disk of {told(self._home)}, then run `{self.holdfast('doctor')}` again"
 
+    def writable(self, path: str) -> str:
+        """Where a file system lets nobody write."""
+        again = f"then run `{self.holdfast('doctor')}` again"
+        return f"Mount the file system of {told(path)} for writing, or set HOLDFAST_HOME to a folder on another; {again}"
+
     def holdfast(self, words: str) -> str:
         """A command of ours on this home, also where it is not the one that is meant by default."""
         try:

@@ -415,7 +415,7 @@ def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[
         return ()
     if not isinstance(tags, str | list | tuple | set | frozenset):
         raise UsageError(f"tags must be a list or a comma string, not {type(tags).__name__}", "Give a list of words")
-    if not all(isinstance(tag, str | int) for tag in tags):
+    if not all(isinstance(tag, str | int) and not isinstance(tag, bool) for tag in tags):
         raise UsageError("a tag that is no word", "Give a list of words")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))

@@ -10,7 +10,7 @@ from copy import copy
 from threading import Condition
 from time import monotonic
 
-from holdfast import company, leaf
+from holdfast import company, guard, leaf
 from holdfast.errors import Busy, Conflict, DiskTrouble, HoldfastError, Refused, Unsure, UsageError
 from holdfast.note import SCOPES, Record, Stored
 from holdfast.shelf.disk import must_stay_readable
@@ -33,7 +33,7 @@ _FIELDS = dict.fromkeys(
     ("text", "key", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 )
 _SUCH = 'Such as [{"text": "..."}]'
-_EXPORTED = ("id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
+_EXPORTED = ("name", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
 
 
 class One(Record):
@@ -51,6 +51,8 @@ class Gate:
     def __init__(self, desk: Desk, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
         if scope is not None:
             desk.scope(scope)  # or nobody is let in
+        if origin is not None:
+            guard.origin(origin)
         self._desk, self._scope, self._origin, self._redact = desk, scope, origin, redact
         self._weighs = weighs  # what they were made from; else that is weighed where it stands
         self._scopes: dict[str, Scope] = {}
@@ -71,10 +73,11 @@ class Gate:
 
     def _looked_at(self, note: Mapping[str, Any], number: int) -> One:
         said = _fields(note)
-        named, made = said.pop("scope", None), () if self._weighs else things(said.pop("made_from", None))
+        named, made, origin = said.pop("scope", None), things(said.pop("made_from", None)), said.pop("origin", None)
         own = kind_of(named) if named is not None else "project"
         scope = self._scope_of(self._scope or own)
-        draft = self._desk.draft(**{"key": None, **said, "origin": said.get("origin") or self._origin}, redact=self._redact)
+        said["origin"], said["made_from"] = self._origin if origin is None else origin, made if self._weighs else None
+        draft = self._desk.draft(**{"key": None, **said}, redact=self._redact)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
             raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
         return One(number, scope, draft, made)

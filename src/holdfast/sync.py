@@ -43,6 +43,7 @@ _LIGHT = 64 * 1024  # bytes of a file that may be read together with the others 
 SMALL = 200  # notes up to which index.md is made anew with every change of its scope;
 _LAG, _MOST_LAG = 1.0, 5.0  # in a larger one it may lag so many seconds, while others change it all the time,
 _SHARE = 20  # and within these, so many times as long as making it takes
+_TRIES = 5  # to make it from one catalogue
 _MOST_LINES = 20_000  # of it that are remembered
 _MANY = 200  # from here on one process does the work, and the others wait for it
 
@@ -56,10 +57,8 @@ class Sync:
     ) -> None:  # fmt: skip
         self._purged_as = purged_as  # the receipt of what was purged and stands on the shelf again
         self._purged_turns = purged_turns
-        self._shelf = shelf
-        self._index = index
-        self._progress = progress
-        self._lock_seconds = lock_seconds
+        self._shelf, self._index = shelf, index
+        self._progress, self._lock_seconds = progress, lock_seconds
         self._watch: Watch | None = None
         self._calls = 0
         self._clean: set[tuple[str, str]] = set()
@@ -180,17 +179,21 @@ class Sync:
         self._changed.discard(folder)
         if not now and self._late is not None and folder in self._late:
             return True
-        try:
-            pause = 0.0 if rested else self._pauses.get(folder, _LAG)
-            wait = 0.0 if now else self._index.listing_due(folder, SMALL, pause)[0]
-            if wait == 0:
-                self._list(place, now)
-            elif wait > 0:
-                self._list_later(folder, wait)
-            return True
-        except (HoldfastError, Lost, OSError):
-            self.reset()
-            return False
+        for _ in range(_TRIES):
+            try:
+                pause = 0.0 if rested else self._pauses.get(folder, _LAG)
+                wait = 0.0 if now else self._index.listing_due(folder, SMALL, pause)[0]
+                if wait == 0:
+                    self._list(place, now)
+                elif wait > 0:
+                    self._list_later(folder, wait)
+                return True
+            except Lost:
+                self.reset()  # or only closed, by who forks
+            except (HoldfastError, OSError):
+                self.reset()
+                return False
+        return False
 
     def _list_later(self, folder: str, seconds: float) -> None:
         if self._late is None:
@@ -207,7 +210,9 @@ class Sync:
             if wait < 0 and not now:
                 return
             start, known, made = time.monotonic(), self._index.folder(folder, "notes"), "" if now else made
-            if made == NEVER and (known is None or known[1] != self._fingerprint(folder, "notes")):
+            if known is None and self._shelf.has(folder, "notes"):
+                raise Lost("the catalogue does not know them yet")
+            if known and made == NEVER and known[1] != self._fingerprint(folder, "notes"):
                 return  # it may have read a part of them, and the file be right
             if made:
                 from holdfast.amending import amend
@@ -259,10 +264,9 @@ class Sync:
             self._deferred.append(scope)
             return ""
         watching = self._watched(scope, part)
-        if known is None or known[1] != self._fingerprint(scope, part):
-            reason = self._reconcile(scope, part)
-            if reason:
-                return reason
+        changed = known is None or known[1] != self._fingerprint(scope, part)
+        if changed and (reason := self._reconcile(scope, part)):
+            return reason
         if watching:
             self._clean.add((scope, part))
         return ""
@@ -339,14 +343,12 @@ class Sync:
         if part == "notes":
             leaf = opened(sheet.data, sheet.modified)
             path = f"{scope}/notes/{entry.name[:-3]}"
-            came_back = self._purged_as(path, lambda: [version.text for version in versions_of(leaf)])
-            if came_back:
+            if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(leaf)]):
                 return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
             return note_doc(scope, entry.name, leaf, sheet.stamp)
         if b"\0" in sheet.data:
             return unread_doc(scope, part, entry.name, sheet.stamp, "")
-        came_back = self._purged_as("", lambda: [sheet.text()])
-        if came_back:
+        if came_back := self._purged_as("", lambda: [sheet.text()]):
             return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
         return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
 
@@ -408,9 +410,7 @@ class Sync:
                 self._clean.discard((scope, part))
             elif (scope, part) in self._clean:
                 self._heard(scope, part, [below + name for name in names])
-        for scope, part in list(self._clean):
-            if not self._watch.watched(self._path(scope, part)):
-                self._clean.discard((scope, part))
+        self._clean = {place for place in self._clean if self._watch.watched(self._path(*place))}
 
     def _heard(self, scope: str, part: str, names: list[str]) -> None:
         """Look at these files only; one whose name is no text is nobody's note."""

@@ -74,27 +74,51 @@ def _cases(file: Iterator[str], path: Path) -> Iterator[Case]:
             continue
         try:
             yield _case(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{path}, line {number}: not a case: {type(error).__name__}: {error}", _FIX) from None
+        except ValueError as error:
+            said = f"no JSON: {error}" if isinstance(error, json.JSONDecodeError) else f"not a case: {error}"
+            raise UsageError(f"{path}, line {number}: {said}", _FIX) from None
 
 
-def _case(given: dict[str, Any]) -> Case:
-    docs = tuple(_doc(doc) for doc in given["docs"])
-    queries = tuple(_query(query) for query in given["queries"])
+def _case(given: object) -> Case:
+    name = str(_field("it", given, "name"))
+    docs = tuple([_doc(f"doc {number}", doc) for number, doc in enumerate(_list("it", given, "docs"), 1)])
+    queries = tuple([_query(f"query {number}", query) for number, query in enumerate(_list("it", given, "queries"), 1)])
     ids = {doc.id for doc in docs}
     if len(ids) != len(docs):
         raise ValueError("two docs have the same id")
     for query in queries:
         if not query.gold or not ids.issuperset(query.gold):
             raise ValueError(f"query {query.id!r} has no gold, or gold that is not among the docs")
-    return Case(str(given["name"]), docs, queries)
+    return Case(name, docs, queries)
 
 
-def _doc(given: dict[str, Any]) -> Doc:
-    id = str(given["id"])
-    return Doc(id, str(given["text"]), str(given.get("session") or id), given.get("speaker") or "", given.get("date") or "")
+def _doc(which: str, given: object) -> Doc:
+    id, text = str(_field(which, given, "id")), str(_field(which, given, "text"))
+    return Doc(id, text, _word(given, "session") or id, _word(given, "speaker"), _word(given, "date"))
 
 
-def _query(given: dict[str, Any]) -> Query:
-    gold = tuple(dict.fromkeys(str(id) for id in given["gold"]))
-    return Query(str(given["id"]), str(given["text"]), gold, given.get("kind") or "question", given.get("date") or "")
+def _query(which: str, given: object) -> Query:
+    id, text = str(_field(which, given, "id")), str(_field(which, given, "text"))
+    gold = tuple(dict.fromkeys(map(str, _list(which, given, "gold"))))
+    return Query(id, text, gold, _word(given, "kind") or "question", _word(given, "date"))
+
+
+def _field(which: str, given: object, name: str) -> Any:
+    """What a field says that must be there."""
+    if not isinstance(given, dict):
+        raise ValueError(f"{which} is no object with fields")
+    if name not in given:
+        raise ValueError(f"{which} has no field `{name}`")
+    return given[name]
+
+
+def _list(which: str, given: object, name: str) -> list[Any]:
+    found = _field(which, given, name)
+    if not isinstance(found, list):
+        raise ValueError(f"{which} has no list in its field `{name}`")
+    return found
+
+
+def _word(given: Any, name: str) -> str:
+    """What a field says that may be left out, or be null."""
+    return str(given.get(name) or "")

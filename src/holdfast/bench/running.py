@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _ALL = (signal.SIGINT, *_ENDS)
 _ONCE_SECONDS = 2.0
+_PARTING_SECONDS = 30.0  # for a process that is ended gently: a gateway takes 20 for the requests under way
 _heard = -_ONCE_SECONDS
 _noted: list[int] = []
 
@@ -43,14 +44,28 @@ def folder(name: str) -> Iterator[Path]:
 
 @contextmanager
 def started(command: list[str], gently: bool = False, **given: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A process that has ended by itself by the end, or is ended then; gently, if it has others to end."""
+    """A process that has ended by itself by the end, or is ended then; gently, if it has others to end. Whoever ends us
+    while it parts is heard when it is gone."""
     with _unbroken() as hear, subprocess.Popen(command, **given) as process:
         try:
             hear()
             yield process
         finally:
-            (process.terminate if gently else process.kill)()
-            process.wait()
+            try:
+                with _unbroken() as hear:
+                    _end(process, gently)
+                    hear()
+            finally:
+                process.kill()  # nothing, unless somebody was faster than we were deaf
+
+
+def _end(process: subprocess.Popen[Any], gently: bool) -> None:
+    if gently:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PARTING_SECONDS)
+    process.kill()
+    process.wait()
 
 
 @contextmanager
@@ -76,9 +91,11 @@ def _unbroken() -> Iterator[Callable[[], None]]:
         stack.enter_context(_answering(lambda sign, _: _noted.append(sign), _ALL))
 
         def hear() -> None:
+            global _heard
             stack.close()
             if _noted:
                 _noted.clear()
+                _heard = time.monotonic()
                 raise KeyboardInterrupt
 
         yield hear

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LEFT_OUT = "left_out"
 _ESCAPED = 6  # bytes that one byte of a text may take in JSON
 _BESIDE = 64 * 1024  # for all the other fields of a line
 _BOM = b"\xef\xbb\xbf"  # which some programs write before a text
@@ -44,6 +45,11 @@ def parsed(line: bytes, fix: str) -> dict[str, Any]:
     return row
 
 
+def tells_what_is_missing(row: dict[str, Any]) -> bool:
+    """Whether it is the last line of an export that is no note, but says which notes it has not."""
+    return row.keys() == {LEFT_OUT}
+
+
 def _why(error: Exception) -> str:
     """In words for who wrote the line: JSON's own count of lines would only mislead."""
     if isinstance(error, json.JSONDecodeError):
@@ -63,11 +69,11 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def origin_of(row: dict[str, Any], brings: str) -> str:
+def origin_of(row: dict[str, Any], brings: str) -> Any:
     """Of a note's line: what it says and what it was where it was exported, never trusted more than what brings it. What we do
     not know was trusted least there, and is refused by the gate where the line itself says it."""
-    said, source = row.get("origin") or brings, row.get("source")
+    said, source = brings if row.get("origin") is None else row["origin"], row.get("source")
     if said not in ORIGINS:
-        return str(said)
+        return said
     exported = [source.get("origin"), source.get("trust") or brings] if isinstance(source, dict) else []
     return lowest(brings, said, *[one if one in ORIGINS else "web" for one in exported])

@@ -34,7 +34,9 @@ def purge(
     if name and not places:
         if finishing.finish(desk, told_of):  # perhaps of this very note
             finishing.must_have_room(desk)
-        return _nothing(desk, name, *work.rendered_anew(desk, told_of))  # what was cut short may not have come to that
+        shown = work.rendered_anew(desk, told_of)  # what was cut short may not have come to that
+        told = finishing.told_of_note(desk, desk.places(scope), name, *shown)
+        return _receipt(told) if told else _nothing(desk, name, *shown)
     finishing.must_have_room(desk)
     finishing.finish(desk, told_of)
     with finishing.cut_short(desk), desk.sync.of_primary(), desk.shelf.alone(finishing.LOCK):

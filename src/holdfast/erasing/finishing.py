@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import contextmanager
 from functools import cache
 
@@ -31,6 +32,8 @@ _SHOWN = 20  # receipts that are named
 _AGAIN = "Put ledger.db back from a backup; where there is none, purge again what must not come back"
 _UNSIGNED = ", or delete the file ledger.purged if nothing is"
 _SECONDS = 1.0  # that somebody who only looks waits for a reader
+_UNMADE = "it could not be made anew"
+_CUT_SHORT = "it was cut short; `holdfast doctor` says what ends it"
 
 
 def must_have_room(desk: Desk) -> None:
@@ -70,40 +73,70 @@ def finish(desk: Desk, told_of: Callable[[str], str]) -> list[dict[str, Any]]:
         return []
     try:
         with desk.sync.of_primary():
-            return [told for told in desk.ledger.purges.unfinished() if not _finished(desk, told, told_of)]
+            carried = [_carried_on(desk, told, told_of) for told in desk.ledger.purges.unfinished()]
+            return [told for told in carried if told["state"] != "done"]
     finally:
         lock.release()
 
 
-def _finished(desk: Desk, told: dict[str, Any], told_of: Callable[[str], str]) -> bool:
-    """Whether this one is over by now. Its text is not known any more: rows are compared by digest. What was cut short before
-    every place was looked at can only be purged again."""
+def _carried_on(desk: Desk, told: dict[str, Any], told_of: Callable[[str], str]) -> dict[str, Any]:
+    """The receipt as it stands when all was done that can be done now. Its text is not known any more: rows are compared by
+    digest. What was cut short before every place was looked at can only be purged again."""
     says = cache(lambda text: desk.ledger.purges.is_of(told["id"], text))
     kind = told.get("kind")
     if told["state"] == "begun" and (kind != "note" or still_there(desk, told)):
-        return False
+        return told
     if not all(_is_gone(desk, told["id"], path) for path, _ in told.get("left", [("", "")])):
-        return False
+        return told
     try:
         desk.look(tuple(desk.shelf.scopes()))
         told = _unsaid(desk, told, desk.ledger.done.unsay(says))
         desk.ask(lambda: desk.index.scrub(_SECONDS, rewrite=True))
         desk.ledger.scrub(_SECONDS)
     except (Busy, DiskTrouble):
-        return False
+        return told
     if any(says(text) for text in desk.ask(lambda: list(erased.texts(desk.index, kind == "text")))):
-        return False
-    listed = [path[6:-9] for path, _ in told["left"] if _is_listing(path)]
-    folders = [*desk.shelf.scopes()] if told["state"] == "begun" else listed
-    made = [desk.sync.listing(Scope.of_folder(folder), now=True) for folder in folders]
-    if not all(made):
-        return False
-    written, failed = rendered_anew(desk, told_of)
+        return told
+    unmade = _unmade(desk, told)
+    return _kept(desk, told, unmade, *rendered_anew(desk, told_of))
+
+
+def _kept(desk: Desk, told: dict[str, Any], unmade: list[list[str]], written: list[str], failed: list[str]) -> dict[str, Any]:
+    """The receipt, complete, or with the lists that are left to be made."""
     how = f"finished {dates.now()}: the logs were emptied, and no row of the index says it (compared by digest)"
-    over = {"state": "done", "pending": [], "left": []}
-    over |= {"checks": [*told["checks"], *written, how], "beyond_reach": [*told["beyond_reach"], *failed]}
-    desk.ledger.purges.put(told["id"], {**told, **over})
-    return True
+    now = {"state": "pending" if unmade else "done", "pending": [f"{path}: {why}" for path, why in unmade], "left": unmade}
+    added = _added(told, written if unmade else [*written, how], failed)
+    kept = {name: value for name, value in {**told, **now, **added}.items() if unmade or name != "named"}
+    if kept != told:
+        desk.ledger.purges.put(told["id"], kept)
+    return kept
+
+
+def _added(told: dict[str, Any], checks: list[str], beyond: list[str]) -> dict[str, list[str]]:
+    """What a receipt says with these, each once."""
+    more = {"checks": checks, "beyond_reach": beyond}
+    return {name: list(dict.fromkeys([*told[name], *lines])) for name, lines in more.items()}
+
+
+def _unmade(desk: Desk, told: dict[str, Any]) -> list[list[str]]:
+    """The lists that may say it and could not be made anew, each with why: all that there are, where a purge was cut short
+    before it came to them."""
+    before = dict(told["left"])
+    every = [f"shelf/{folder}/index.md" for folder in desk.shelf.scopes()] if told["state"] == "begun" else list(before)
+    wanted = [path for path in every if _is_listing(path)]
+    unmade = [path for path in wanted if not desk.sync.listing(Scope.of_folder(path[6:-9]), now=True)]
+    return [[path, _in_the_way(desk, path) or before.get(path, _UNMADE)] for path in unmade]
+
+
+def _in_the_way(desk: Desk, path: str) -> str:
+    """What keeps a list from being made, as far as can be seen from outside."""
+    full = os.path.join(desk.config.home, path)
+    try:
+        if stat.S_ISDIR(os.lstat(full).st_mode):
+            return "a folder stands in its place"
+    except OSError:
+        pass  # nothing is there, or nobody may see it
+    return "" if os.access(os.path.dirname(full), os.W_OK | os.X_OK) else "its folder cannot be written to"
 
 
 def _unsaid(desk: Desk, told: dict[str, Any], rows: int) -> dict[str, Any]:
@@ -147,6 +180,24 @@ def still_there(desk: Desk, told: dict[str, Any]) -> list[tuple[Scope, str]]:
     return found
 
 
+def told_of_note(desk: Desk, places: list[Scope], key: str, written: list[str], failed: list[str]) -> dict[str, Any] | None:
+    """The receipt of a purge of this very note that is not over, with what was rendered anew by now: whoever asks for the
+    note to be purged hears of that, and not that there is nothing to purge."""
+    unfinished = desk.ledger.purges.unfinished()
+    named = {named_as(desk, place, key) for place in places} if unfinished else set()
+    for told in unfinished:
+        scope = Scope(**told["scope"]) if told.get("scope") else None
+        if named.intersection(told.get("named", ())) or (told.get("key") == key and scope in places):
+            now = {"key": key, "state": "pending", "pending": told["pending"] or [_CUT_SHORT]}
+            return {**told, **now, **_added(told, written, failed)}
+    return None
+
+
+def named_as(desk: Desk, place: Scope, key: str) -> str:
+    """What stands for a note in the receipt of its purge until that is over: its key may be made of what is purged."""
+    return desk.ledger.purges.mark(f"{place.folder}/notes/{key}")
+
+
 def problems(desk: Desk, told_of: Callable[[str], str]) -> list[Problem]:
     """Purges that are not over, each with what to do."""
     if not desk.config.enabled or not desk.shelf.there():
@@ -177,11 +228,17 @@ def _problem(desk: Desk, mending: Mending, told: dict[str, Any]) -> Problem:
     retry = mending.holdfast(told["retry"]) if told.get("retry") else "Purge it again"
     if room := mending.room():  # nothing can be ended before
         return Problem("purge", f"the purge of {told['what']} is not complete (receipt {told['id']}): the disk is full", room)
+    close = f"Close what holds it, then {mending.holdfast('doctor')}"
     if told["state"] == "begun":
         there = still_there(desk, told) if told.get("kind") in ("note", "turns") else []
+        if told.get("kind") == "note" and not there:  # nothing of it can be purged again
+            return Problem("purge", f"the purge of {told['what']} was cut short and is not over (receipt {told['id']})", close)
         if there:
             retry = mending.holdfast(mending.purge(*there[0]) + (" --transcripts" if told["kind"] == "turns" else ""))
         return Problem("purge", f"the purge of {told['what']} was cut short; purge it again (receipt {told['id']})", retry)
     what = f"the purge of {told['what']} is not complete (receipt {told['id']}): {'; '.join(told['pending'])}"
-    waits = all(path and reading.kind_of(path) in ("ours", "temp") for path, _ in told.get("left", [("", "")]))
-    return Problem("purge", what, f"Close what holds it, then {mending.holdfast('doctor')}" if waits else retry)
+    paths = [path for path, _ in told.get("left", [("", "")])]
+    if any(_is_listing(path) and _in_the_way(desk, path) for path in paths):
+        close = f"Clear the way for index.md, then {mending.holdfast('doctor')}"
+    waits = all(path and reading.kind_of(path) in ("ours", "temp") for path in paths)
+    return Problem("purge", what, close if waits else retry)

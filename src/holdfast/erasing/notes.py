@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.desk import nameless_id
 from holdfast.erasing import said
+from holdfast.erasing.finishing import named_as
 from holdfast.erasing.work import Work, long_lines
 from holdfast.errors import Busy, DiskTrouble
 from holdfast.index import erased
@@ -27,6 +28,7 @@ _ATTEMPTS = 1000
 def purge(desk: Desk, places: list[Scope], key: str, transcripts: bool, told_of: Callable[[str], str]) -> Receipt:
     """Nobody can write it any more; then it is taken off the shelf, then out of what was derived; then everything is read."""
     work = Work(desk, "turns" if transcripts else "note", f"the note {key} in {places[0]}", key, places[0])
+    work.named = [named_as(desk, place, key) for place in places]
     desk.look(tuple([place.folder for place in places]))
     _read(work, _sheets(desk.shelf, places, key))
     if transcripts:  # cut short, it is ended by a purge of the same note or text

@@ -35,6 +35,7 @@ class Work:
         self.kind = kind  # note, turns (a note with what sessions said of it), session, text
         self.retry = retry  # the words that purge it again, where that can be said without it
         self.marks: list[str] = []  # digests that tell one purge of a thing from the next
+        self.named: list[str] = []  # what stands for the note until this is over: its key may not be kept
         self._earlier: set[str] = set()  # receipts of purges of the same thing
         self.id = new_id(int(dates.clock() * 1000))
         self.texts: dict[str, None] = {}  # what must be gone
@@ -229,7 +230,8 @@ class Work:
         paths = [*[path.partition(" (")[0] for path in self.removed], *self.also, *[path for path, _ in self.pending if path]]
         mask = masking.Mask(self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread], self._told_to)
         left = [(path if mask.path(path) == path else "", mask.line(why)) for path, why in dict.fromkeys(self.pending)]
-        return {**mask.receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry}
+        named = {"named": self.named} if self.named and receipt.state != "done" else {}
+        return {**mask.receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **named}
 
 
 def rendered_anew(desk: Desk, told_of: Callable[[str], str]) -> tuple[list[str], list[str]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AWAY_SECONDS = 9.0  # how long a server that went away is waited for: then whoever asks is told, and may come again
 _STRANGER_SECONDS = 5.0  # the same for one that never answered
 SILENCE_SECONDS = 3.0  # without a byte of an answer, before somebody looks whether the server still answers anybody
-_LOOK_SECONDS = 3  # that it may take to let one more in
+_LOOK_SECONDS = 3  # that one which was met may take to let one more in: longer, and it counts as away
 _LEAST_SECONDS = 2  # for a connection; the client library takes less for this
 _AGAIN_SECONDS = 1.0  # between two who look whether one that is away is back
 _FRESH_SECONDS = 2.0  # for which what was seen is taken for true
@@ -39,7 +39,8 @@ class Contact:
         self._met = False  # whether it ever answered,
         self._found = 0.0  # and when it did last
         self._since = 0.0  # when it went away, if it has
-        self._next = 0.0  # when somebody may look again
+        self._next = 0.0  # when somebody may look again,
+        self._looks = _LOOK_SECONDS  # and how long that may take at most
         self._seen: dict[Address, tuple[float, bool]] = {}
 
     def found(self) -> None:
@@ -47,7 +48,7 @@ class Contact:
         self._found = time.monotonic()
         if self._since or not self._met:
             with self._guard:
-                self._met, self._since = True, 0.0
+                self._met, self._since, self._looks = True, 0.0, _LOOK_SECONDS
 
     def lost(self, since: float) -> None:
         """It has not, to somebody who began to wait then; whoever was answered later knows better."""
@@ -63,13 +64,16 @@ class Contact:
     def seconds_to_connect(self, end: float, hosts: int) -> int:
         """How long a new connection may take to each of so many hosts; to one that was never met, as long as its address
         says. Of those who come when it has been away for too long one looks whether it is back, and the others are told at
-        once."""
+        once: so whoever looks first does not take long."""
         with self._guard:
             now = time.monotonic()
             if self._since and now >= self._since + AWAY_SECONDS:
                 if now < self._next:
                     raise Again("the database is not there", "Try again in a moment")
                 seconds = self._given or _LEAST_SECONDS
+                if self._met:
+                    seconds = max(min(seconds, self._looks), _LEAST_SECONDS)
+                    self._looks *= 2  # it may be there, and slow
                 self._next = now + hosts * seconds + _AGAIN_SECONDS  # if nobody learns anything sooner
                 return seconds
             if self._given and not self._met:

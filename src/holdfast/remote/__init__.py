@@ -15,6 +15,7 @@ from holdfast.browsing import Piece, Snippet
 from holdfast.checkup import Status
 from holdfast.desk import typed_errors
 from holdfast.errors import Disabled, NotFound, Unauthenticated, UsageError
+from holdfast.exporting import Export, LeftOut
 from holdfast.graph import Edge, Graph
 from holdfast.memory import Memory
 from holdfast.note import (
@@ -323,9 +324,13 @@ class RemoteMemory(Keeping):
         query = {"of": of, "before": before, "after": after, "session": session}
         return many(Turn, self._ask("GET", "/v1/history", query=query), "turns")
 
-    def export(self, *, scope: str | None = None) -> Generator[dict[str, Any], None, None]:
+    def export(self, *, scope: str | None = None) -> Export:
+        return Export(lambda left_out: self._exported(scope, left_out))
+
+    def _exported(self, scope: str | None, left_out: LeftOut) -> Generator[dict[str, Any], None, None]:
         if self.config.enabled:
-            yield from bulk.exported(self._wire, self._whose(), {"scope": self._named(scope)}, self._desk.progress)
+            query = {"scope": self._named(scope)}
+            yield from bulk.exported(self._wire, self._whose(), query, self._desk.progress, left_out)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
         then = dates.as_of(as_of, "as_of") if as_of is not None else None

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from holdfast import guard, history, storing
 from holdfast.desk import Desk
 from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
+from holdfast.exporting import LeftOut
 from holdfast.leaf import Draft
 from holdfast.note import Interrupted, Logged, Note, Progress, Record, Stored
 from holdfast.remote import spelling
@@ -65,14 +66,19 @@ def kept(wire: Wire, whose: dict[str, str], rows: list[Row], noted: Noted, liste
         raise Interrupted(done) from error
 
 
-def exported(wire: Wire, whose: dict[str, str], query: dict[str, Any], progress: Progress) -> Iterator[dict[str, Any]]:
+def exported(
+    wire: Wire, whose: dict[str, str], query: dict[str, Any], progress: Progress, left_out: LeftOut
+) -> Iterator[dict[str, Any]]:
     """Every note as it comes; the connection is let go when nobody wants more."""
     progress.start("exporting", 0)
     try:
         with wire.lines("GET", "/v1/export", query=query, whose=whose) as lines:
             for line in lines:
-                progress.step()
-                yield {"redacted": [], **line}
+                if "left_out" in line:
+                    left_out.count, left_out.notes = line["left_out"]["count"], line["left_out"]["notes"]
+                else:
+                    progress.step()
+                    yield {"redacted": [], **line}
     finally:
         progress.end()
 

@@ -131,7 +131,7 @@ class Call:
         given: str = self[name]
         if given != "-" or not self.memory.config.enabled:  # switched off, it is refused without waiting for a pipe
             return given
-        text = stdin().read(most + 6)  # no more than tells that it is too much
+        text = _read(most + 6)  # no more than tells that it is too much
         if not whole:
             text = text.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\r\n" if text.endswith(b"\r\n") else b"\n")
         if len(text) > most:
@@ -226,9 +226,16 @@ def _run(typed: list[str], screen: Screen) -> int:
         must_be_offered(words.command, given=True)
     call = Call(words, screen)
     try:
-        return _function(words.command.target)(call)
-    finally:
-        call.close()
+        try:
+            code = _function(words.command.target)(call)
+        finally:
+            call.close()
+        _hand_over()
+    except KeyboardInterrupt as error:
+        from holdfast.doors.cli.stopping import stopped
+
+        raise stopped(words.command.name, error, screen.answered) from None
+    return code
 
 
 def _function(target: str) -> Callable[[Call], int]:
@@ -258,6 +265,7 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
             screen.document(error.as_dict())
             sys.stdout.flush()
         else:
+            _flush_quietly()
             _complain(screen, error.message, error.fix)
     except OSError:
         _unheard()
@@ -265,7 +273,6 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
 
 
 def _complain(screen: Screen, message: str, fix: str) -> None:
-    _flush_quietly()
     sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(message)}\n")
     if fix:
         sys.stderr.write("".join([f"  {line}\n" for line in visible(fix).split("\n")]))
@@ -273,18 +280,18 @@ def _complain(screen: Screen, message: str, fix: str) -> None:
 
 
 def _interrupted(screen: Screen, error: KeyboardInterrupt) -> int:
-    """Ctrl-C. A program that reads JSON is told so, unless the answer is on its way already; a person only where there is
-    more to know than that."""
+    """Ctrl-C. A program that reads JSON is told on stdout; where its answer is on the way already, which may be stuck half-way,
+    on stderr. A person is told where there is more to know than that."""
+    from holdfast.doors.cli.stopping import Stopped
     from holdfast.note import Interrupted
 
-    told = {"error": "interrupted", "message": "interrupted", "fix": "", "exit_code": 130}
-    if isinstance(error, Interrupted):
-        told |= {"message": error.message, "fix": error.fix, "stored": error.stored}
+    known = error if isinstance(error, Interrupted | Stopped) else Stopped()
+    told = {"error": "interrupted", "message": known.message, "fix": known.fix, "exit_code": 130}
     try:
         if screen.json and not screen.answered:
-            screen.document(told)
-        elif not screen.json and told["fix"]:
-            _complain(screen, str(told["message"]), str(told["fix"]))
+            screen.document({**told, "stored": known.stored} if isinstance(known, Interrupted) else told)
+        elif screen.json or not isinstance(known, Stopped) or known.changes:
+            _complain(screen, known.message, known.fix)
     except OSError:
         pass
     _flush_quietly()
@@ -335,8 +342,27 @@ def confirm(call: Call, question: str) -> None:
         raise Refused(f"not without being sure: {question}", "Say --yes")
     sys.stderr.write(f"{visible(question)} [y/N] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if _answered().strip().lower() not in ("y", "yes"):
         raise Refused("nothing was done", "Answer y, or say --yes")
+
+
+def _answered() -> str:
+    try:
+        return sys.stdin.readline()
+    except KeyboardInterrupt:
+        from holdfast.doors.cli.stopping import nothing_done
+
+        raise nothing_done() from None
+
+
+def _read(most: int) -> bytes:
+    """What is piped in, before anything is done with it."""
+    try:
+        return stdin().read(most)
+    except KeyboardInterrupt:
+        from holdfast.doors.cli.stopping import nothing_done
+
+        raise nothing_done() from None
 
 
 def stdin() -> BinaryIO:

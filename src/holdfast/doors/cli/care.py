@@ -19,10 +19,10 @@ def status(call: Call) -> int:
 
 
 def doctor(call: Call) -> int:
-    from holdfast import exposure
+    from holdfast import checkup, exposure
     from holdfast.config import without_password
 
-    problems = [*call.memory.check(), *_of_clients(call), *_of_gateway(call)]
+    problems = checkup.beside([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
     disabled = not call.memory.config.enabled
     held = _held(call)
     store = call.memory.config.store

@@ -64,7 +64,8 @@ def _rows(call: Call) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError |
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
         for row in objects(call["file"], _VERSIONS * lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"):
-            rows.append(row)
+            if not lines.tells_what_is_missing(row[1]):
+                rows.append(row)
     except HoldfastError as error:
         if error.counted != "line":
             raise
@@ -137,7 +138,7 @@ def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
     said = lines.origin_of(note, origin)
     if path == "-":
         return {**note, "origin": said}
-    made = note.get("made_from") or []
+    made = [] if note.get("made_from") is None else note["made_from"]
     if not isinstance(made, str | list):
         return {**note, "origin": said}  # which is refused
     made = [made] if isinstance(made, str) else made

@@ -18,7 +18,7 @@ def speed(call: Call) -> int:
     from holdfast.bench import speed
 
     usual = speed.QUICK if call["quick"] else speed.USUAL
-    sizes, passages = _read(call, "sizes", _numbers) or usual, _read(call, "passages", _numbers)
+    sizes, passages = _read(call, "sizes", _numbers) or usual, _read(call, "passages", _numbers_or_none)
     seed = 1 if call["seed"] is None else call["seed"]
     return speed.run(sizes, usual if passages is None else passages, seed, call.screen.json)
 
@@ -56,7 +56,15 @@ def _read(call: Call, name: str, read: Callable[[str], T]) -> T | None:
 
 def _numbers(text: str) -> tuple[int, ...]:
     """Whole numbers with commas between, smallest first."""
-    return tuple(sorted({_number(one) for one in text.split(",") if one}))
+    numbers = {_number(one) for one in text.split(",") if one}
+    if not numbers:
+        raise ValueError
+    return tuple(sorted(numbers))
+
+
+def _numbers_or_none(text: str) -> tuple[int, ...]:
+    """The same; a comma alone stands for none."""
+    return () if text == "," else _numbers(text)
 
 
 def _number(text: str) -> int:

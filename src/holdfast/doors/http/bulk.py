@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
+from holdfast import advice
 from holdfast.doors import lines
 from holdfast.doors.http import problem
 from holdfast.doors.http.notes import CONTENT, EXPECTED, KEY, REDACT
@@ -36,8 +37,14 @@ def export(asked: Asked) -> Reply:
 
 
 def _exported(asked: Asked) -> Iterator[dict[str, Any]]:
-    """Lines as `holdfast export` writes them: with every version, and of secrets only the rules."""
-    yield from asked.memory.export(**asked.only("scope"))
+    """Lines as `holdfast export` writes them: with every version, and of secrets only the rules. Where notes are left out, the
+    last line is none and says which; an import goes over it."""
+    rows = asked.memory.export(**asked.only("scope"))
+    yield from rows
+    if rows.left_out.count:
+        told = rows.left_out.as_dict()
+        why = [{**one, "why": problem.plain(one["why"], asked.gateway.home)} for one in told["notes"]]
+        yield {lines.LEFT_OUT: {**told, "notes": why}}
 
 
 def must_be_lines(kind: str) -> None:
@@ -90,6 +97,7 @@ class _Importing:
         self._asked = asked
         self._own = bool(asked.given.get("own"))
         self._reached: set[str] = set()
+        self._numbers: list[int] = []  # of the lines of a batch that are notes
         self.counts = {"line": 0, "created": 0, "updated": 0, "unchanged": 0}
         self.most_bytes = _VERSIONS * lines.line_bytes(asked.gateway.config().note_bytes)
 
@@ -98,13 +106,15 @@ class _Importing:
         shut out since."""
         self._asked.must_still_be_let_in()
         self._reached.clear()
+        self._numbers.clear()
         try:
             stored = self._asked.memory.store_many(self._notes(batch), **self._asked.only("redact", "scope"))
         except _Unfit as error:
             raise problem.Problem(error.what, error.message, error.fix, line=error.number) from None
         except HoldfastError as error:
             if error.counted == "note":
-                error.about("line", batch[error.number - 1][0])
+                error.about("line", self._numbers[error.number - 1])
+            error.fix = advice.as_query(error.fix)
             raise
         for one in stored:
             self.counts[one.action] += 1
@@ -119,10 +129,13 @@ class _Importing:
                 if isinstance(line, HoldfastError):
                     raise line
                 row = parsed(line, most)
+                if row is None:
+                    continue
                 self._must_reach(row.get("scope"))
             except HoldfastError as error:
                 error.about("line", number)
                 raise
+            self._numbers.append(number)
             yield row
 
     def _must_reach(self, own: object) -> None:
@@ -133,8 +146,9 @@ class _Importing:
             self._reached.add(scope)
 
 
-def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any]:
-    """A line as a note. It may say that it is worth less than what brings it, never that it is worth more."""
+def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any] | None:
+    """A line as a note; None for the one that says what an export left out. It may say that it is worth less than what brings
+    it, never that it is worth more."""
     try:
         must_be_small(line)
         row = lines.parsed(line, _FIX)
@@ -142,7 +156,9 @@ def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any]:
         raise _Unfit("invalid_request", error.message, error.fix) from None
     except problem.Problem as error:
         raise _Unfit(error.code, error.detail, error.fix) from None
-    given = row.get("origin") or most
+    if lines.tells_what_is_missing(row):
+        return None
+    given = most if row.get("origin") is None else row["origin"]
     if given not in EVERY_ORIGIN or (given == "user" and most != "user"):
         raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(ORIGINS)}")
     row["origin"] = lines.origin_of(row, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checkup import Reindexed
+from holdfast.checkup import Reindexed, beside
 from holdfast.doors.http.once import ALL, Again
 from holdfast.doors.http.route import NOWHERE, Asked, Route
 from holdfast.doors.http.schema import answer, fields, flag, ref, rows, text
@@ -28,7 +28,7 @@ def check(asked: Asked) -> dict[str, Any]:
     whole = settings == asked.gateway.config()
     role = asked.porter.role(asked.caller.role)
     gateway = health.found(asked.porter, whole, lambda action: not why_not(role, action, None))
-    found = [one.as_dict() for one in (*asked.memory.check(), *gateway)]
+    found = [one.as_dict() for one in beside(asked.memory.check(), gateway)]
     return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
 
 

@@ -90,7 +90,7 @@ def parsed(data: bytes) -> Any:
     """The JSON of a body. In a thread: it may be long."""
     must_be_small(data)
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")  # some programs write a byte order mark before it
         return _DECODER.decode(text)
     except lines.FieldTwice as error:
         raise _twice("body", error.field) from None
