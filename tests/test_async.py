@@ -179,6 +179,18 @@ def test_an_export_is_iterated_without_holding_the_loop(home):
     assert run(life, home) == (["k-0", "k-1", "k-2"], "k-0", "agent")
 
 
+def test_an_export_says_what_it_left_out(home, note_file):
+    async def told():
+        async with AsyncMemory(home, project="demo") as memory:
+            await memory.store("one", key="one")
+            note_file("empty").write_bytes(b"")
+            rows = memory.export()
+            return [row["key"] async for row in rows], rows.left_out.as_dict()
+
+    keys, left_out = asyncio.run(told())
+    assert keys == ["one"] and [one["name"] for one in left_out["notes"]] == ["empty.md"]
+
+
 def test_an_export_works_in_another_thread(home, monkeypatch):
     import threading
 

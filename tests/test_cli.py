@@ -1384,6 +1384,13 @@ def test_whatever_ctrl_c_ends_says_what_to_do(monkeypatch, holdfast, command):
     assert said.code == 130 and (said.err == "") == (command not in stopping._CHANGING)
 
 
+@pytest.mark.parametrize("command", ["agent add", "agent rotate"])
+def test_a_token_that_an_answer_cut_short_may_have_lost_is_not_said_to_be_given(command):
+    said = stopping.stopped(command, KeyboardInterrupt(), answered=True)
+    assert "nobody saw" in said.message and "agent rotate" in said.fix
+    assert stopping.stopped("store", KeyboardInterrupt(), answered=True).fix == "Nothing need be done again"
+
+
 def test_every_command_that_is_said_to_change_something_is_one():
     assert stopping._CHANGING.keys() <= COMMANDS.keys()
 

@@ -9,10 +9,11 @@ import subprocess
 import apsw
 import pytest
 
-from holdfast import Busy, DiskTrouble, Memory
+from holdfast import Busy, DiskTrouble, Memory, checkup
 from holdfast.doors.cli import main
 from holdfast.erasing.work import Work
 from holdfast.errors import no_space
+from holdfast.note import Problem
 from holdfast.sql import ours
 
 ADVICE = "Free some space on the disk of {home}, then run"
@@ -85,6 +86,17 @@ def test_a_ledger_that_a_full_disk_keeps_shut_is_told_once_with_what_helps(disk,
     [told] = [problem for problem in problems if problem["path"] == "ledger.db"]
     fix = f"{ADVICE.format(home=disk.home)} `holdfast --home {disk.home} doctor` again"
     assert (told["code"], told["fix"]) == ("ledger", fix)
+
+
+def test_the_gateways_part_of_doctor_does_not_tell_of_a_full_disk_again(disk):
+    disk.fill()
+    with disk.open() as memory:
+        found = memory.check()
+    again = Problem("gateway", "ledger.db: disk I/O error", "Run it again", "ledger.db")
+    assert "disk" in {problem.code for problem in found} and checkup.beside(found, [again]) == found
+    disk.free()
+    elsewhere = Problem("gateway", "a token", "Another", "tokens")
+    assert checkup.beside([], [again, elsewhere]) == [again, elsewhere]
 
 
 @pytest.mark.parametrize("left", [0, 64 * 1024, 700 * 1024])

@@ -401,6 +401,13 @@ def test_another_projects_words_do_not_change_the_order_of_mine(memory, open_mem
     assert [(hit.key, hit.score) for hit in memory.recall("the broken machine in Paris")] == before
 
 
+def test_a_compound_is_found_by_its_part_whatever_longer_words_others_wrote(memory, open_memory):
+    memory.store("Die Datenbankverbindung fällt aus", key="long")
+    others = [f"{chr(97 + one)}{chr(97 + two)}leitungsverbindung" for one in range(13) for two in range(2)]
+    open_memory(project="other").store_many([{"text": " ".join(others), "key": key} for key in "ab"])
+    assert keys(memory.recall("Verbindung", mode="keyword")) == ["long"]
+
+
 _AS_IT_STANDS = pytest.mark.xfail(strict=True, reason="a word that somebody wrote here is looked for only as it stands")
 
 
@@ -525,6 +532,16 @@ def test_how_common_a_word_is_is_counted_again_when_something_was_written(memory
     assert counted() == {"heron": 2, "otter": 1}
     memory.forget("one")
     assert counted() == {"heron": 1, "otter": 1}
+
+
+def test_the_last_notes_may_go_while_words_are_counted(memory, open_memory, monkeypatch):
+    memory.store("a heron", key="one")
+    open_memory(project="other").store("a heron", key="two")
+    index = memory._desk.index
+    one = index._one
+    monkeypatch.setattr(index, "_within", lambda _: "place : (nowhere) AND ")
+    monkeypatch.setattr(index, "_one", lambda name, **values: (0,) if name == "current" else one(name, **values))
+    assert index.frequencies(["heron"], Asked(("projects/demo",))) == {}
 
 
 @pytest.mark.parametrize("most", [5_000, 3], ids=["counted", "too many to count"])

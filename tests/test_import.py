@@ -161,6 +161,19 @@ def test_what_no_import_takes_is_left_out_of_an_export_and_named(typed, home, tm
     assert there.json["created"] == 1
 
 
+def test_what_stands_among_notes_and_is_never_read_is_named_by_an_export(typed, home):
+    hand_made(home, "projects/demo", {"good.md": b"good"})
+    notes = home / "shelf" / "projects" / "demo" / "notes"
+    (notes / "link.md").symlink_to("good.md")
+    with open(os.fsencode(notes) + b"/caf\xe9.md", "wb") as file:
+        file.write(b"never found")
+    told = typed("--home", str(home), "export", "--output", os.devnull, "--json").json
+    assert told["notes"] == 1
+    assert {(one["name"], one["why"]) for one in told["left_out"]["notes"]} == {
+        ("link.md", "a link or special file; never followed"), ("caf\\udce9.md", "its name is not UTF-8"),
+    }  # fmt: skip
+
+
 def test_what_is_left_out_very_often_is_counted_and_some_of_it_named(typed, home):
     hand_made(home, "projects/demo", {f"empty{number:03}.md": b"" for number in range(70)})
     said = typed("--home", str(home), "export").err.splitlines()

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from holdfast.config import Config
 from holdfast.errors import Trouble
+from holdfast.exporting import Export, LeftOut
 from holdfast.files import Files
 from holdfast.memory import Memory
 
@@ -40,6 +41,23 @@ def _awaitable(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Sk
 
     functools.update_wrapper(run, verb)
     return run
+
+
+class AsyncExport(_Skin[Export], AsyncIterator[dict[str, Any]]):
+    """The records, one by one; at their end `left_out` tells of the notes that are not among them."""
+
+    async def __anext__(self) -> dict[str, Any]:
+        row = await asyncio.to_thread(next, self._inside, None)
+        if row is None:
+            raise StopAsyncIteration
+        return row
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._inside.close)
+
+    @property
+    def left_out(self) -> LeftOut:
+        return self._inside.left_out
 
 
 class AsyncFiles(_Skin[Files]):
@@ -99,14 +117,9 @@ class AsyncMemory(_Skin[Memory]):
     mark = _awaitable(Memory.mark)
     close = _awaitable(Memory.close)
 
-    async def export(self, *, scope: str | None = None) -> AsyncIterator[dict[str, Any]]:
+    def export(self, *, scope: str | None = None) -> AsyncExport:
         """Every note this caller may see, with all its versions, as plain data: `async for row in memory.export()`."""
-        rows = self._inside.export(scope=scope)
-        try:
-            while (row := await asyncio.to_thread(next, rows, None)) is not None:
-                yield row
-        finally:
-            await asyncio.to_thread(rows.close)
+        return AsyncExport(self._inside.export(scope=scope))
 
     @property
     def files(self) -> AsyncFiles:

@@ -12,8 +12,8 @@ from holdfast.embedding import by_role
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
+from holdfast.mending import lacks_room, quoted, told
 from holdfast.mending import mending as mending_of
-from holdfast.mending import quoted, told
 from holdfast.note import Problem, Record, Scope
 from holdfast.sync import CAME_BACK
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.desk import Desk
     from holdfast.mending import Mending
 
-_LEDGER, _READ_ONLY = "ledger.db", "read_only"
+_LEDGER, _READ_ONLY, _DISK = "ledger.db", "read_only", "disk"
 _LOW_DISK = 64 * 1024 * 1024
 _HOOK_SECONDS = 7 * 86400
 _SHOWN = 50  # problems of one kind that are listed one by one
@@ -218,7 +218,8 @@ def check(desk: Desk) -> list[Problem]:
 
 def beside(problems: list[Problem], more: list[Problem]) -> list[Problem]:
     """Those, and what another look found, without what that says of the ledger once more, or of one that nobody can write."""
-    told = any(one.path == _LEDGER or one.code == _READ_ONLY for one in problems)
+    full = any(one.code == _DISK and lacks_room(one.path) for one in problems)
+    told = full or any(one.path == _LEDGER or one.code == _READ_ONLY for one in problems)
     return [*problems, *[one for one in more if not told or one.path != _LEDGER]]
 
 
@@ -267,7 +268,7 @@ def _disk(desk: Desk, mending: Mending) -> list[Problem]:
     free = room.f_bavail * room.f_frsize
     if free < _LOW_DISK:
         what = f"only {free // 1024} KiB are free on the home's disk"
-        return [Problem("disk", what, mending.more_room(), desk.config.home)]
+        return [Problem(_DISK, what, mending.more_room(), desk.config.home)]
     return []
 
 

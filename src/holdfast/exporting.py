@@ -66,7 +66,7 @@ def export(desk: Desk, scope: str | None) -> Export:
 
 def _rows(desk: Desk, scope: str | None, left_out: LeftOut) -> Rows:
     places = desk.places(scope) if desk.config.enabled else []
-    names = [(place, name) for place in places for name in _names(desk, place)]
+    names = [(place, name) for place in places for name in _names(desk, place, left_out)]
     keys = _new_keys(names)
     desk.progress.start("exporting", len(names))
     try:
@@ -85,8 +85,16 @@ def _rows(desk: Desk, scope: str | None, left_out: LeftOut) -> Rows:
         desk.progress.end()
 
 
-def _names(desk: Desk, place: Scope) -> list[str]:
-    return sorted([one.name for one in desk.shelf.census(place.folder, "notes") if one.regular and one.name.endswith(".md")])
+def _names(desk: Desk, place: Scope, left_out: LeftOut) -> list[str]:
+    """The files that are notes; what stands among them and is never read is left out."""
+    entries = list(desk.shelf.census(place.folder, "notes"))
+    for one in [one for one in entries if not one.regular]:
+        left_out.add(place, one.name, "a link or special file; never followed")
+    for path in desk.shelf.misnamed(place.folder):
+        where, _, name = path.rpartition("/")
+        if where.endswith(f"/shelf/{place.folder}/notes"):
+            left_out.add(place, ascii(name)[1:-1], "its name is not UTF-8")
+    return sorted([one.name for one in entries if one.regular and one.name.endswith(".md")])
 
 
 def _new_keys(names: list[Name]) -> dict[Name, str]:

@@ -234,8 +234,8 @@ class Seeker:
         """The people named in a question who speak in sessions: one word or two."""
         found = [token for token in words.tokens(query) if token[0].isupper()]
         pairs = [f"{first} {second}" for first, second in pairwise(found)]
-        every = list(dict.fromkeys([*found, *pairs]))
-        return [name for name in self._index.who_of(every, asked) if name.casefold() not in pieces.NAMELESS] if every else []
+        every = [name for name in dict.fromkeys([*found, *pairs]) if name.casefold() not in pieces.NAMELESS]
+        return self._index.who_of(every, asked) if every else []
 
 
 def _first_person(query: str, names: list[str]) -> str:

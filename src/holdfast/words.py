@@ -61,6 +61,7 @@ POSTINGS = 6_000  # how many mentions of words one search looks through: the rar
 _RAREST = 2  # and so many whatever it costs
 _MOST_SEEN = 50_000
 _FEW = 8  # words
+_LONGER = 20  # words that are looked for in the place of one that nobody wrote exactly so
 _stemmers: dict[str, Any] = {}
 
 
@@ -104,10 +105,24 @@ def looked_for(
     for term, word in list(terms.items()):
         if term not in common:
             for start in wider(term, word):
-                more = [one for one in beginning(start) if one not in terms]
+                more = _longer(beginning(start), terms, frequencies)
                 terms.update(dict.fromkeys(more, word))
-                common.update(frequencies(more))
+                common.update(more)
     return terms, common
+
+
+def _longer(
+    every: list[str], known: Mapping[str, str], frequencies: Callable[[list[str]], dict[str, int]]
+) -> dict[str, int]:
+    """Of words, the commonest first, so many that are written where one looks, each with how common it is there."""
+    found: dict[str, int] = {}
+    for first in range(0, len(every), _LONGER):
+        some = [one for one in every[first : first + _LONGER] if one not in known]
+        here = frequencies(some)
+        found.update(list(here.items())[: _LONGER - len(found)])
+        if len(here) == len(some) or len(found) == _LONGER:
+            break  # else others wrote them
+    return found
 
 
 def rarest(terms: Mapping[str, str], common: Mapping[str, int], least: int = _RAREST) -> list[str]:

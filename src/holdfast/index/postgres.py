@@ -246,7 +246,7 @@ class Index(sqlite.Index):
         if len(self._counted) > _MOST_COUNTED:
             self._counted.clear()
         just: dict[Any, Any] = self._catalogue.seen or {}  # by this very question
-        known = {term: self._counted.get((folders, term), (0, 0, 0.0)) for term in terms}
+        known = {term: just.get((_JUST, folders, term), self._counted.get((folders, term), (0, 0, 0.0))) for term in terms}
         fresh = [term for term in terms if known[term][2] < now and (_JUST, folders, term) not in just]
         if fresh:
             words = [number_of(term) for term in fresh]
@@ -255,7 +255,7 @@ class Index(sqlite.Index):
                 here, all_ = counts.get(number_of(term), (0, 0))
                 known[term] = self._counted[folders, term] = here, all_, now + _REST if all_ >= _COMMON else now
         if self._catalogue.seen is not None:
-            self._catalogue.seen.update(dict.fromkeys([(_JUST, folders, term) for term in fresh]))
+            self._catalogue.seen.update({(_JUST, folders, term): known[term] for term in fresh})
         return {term: (here, all_) for term, (here, all_, _) in known.items()}
 
     def _folders(self, asked: Asked) -> tuple[int, ...]:

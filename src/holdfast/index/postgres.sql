@@ -434,7 +434,7 @@ SELECT w.term, c.uses FROM word w CROSS JOIN LATERAL (
     SELECT 1 FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = w.now LIMIT 1000
   ) AS few
 ) AS c
-WHERE w.term >= :first::text AND w.term < :last::text AND c.uses > 0 ORDER BY 2 DESC, 1 LIMIT 20;
+WHERE w.term >= :first::text AND w.term < :last::text AND c.uses > 0 ORDER BY 2 DESC, 1 LIMIT 200;
 
 -- name: lingering
 SELECT * FROM unsaid(:terms::text[]);

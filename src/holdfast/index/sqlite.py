@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 9  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 10  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -186,7 +186,7 @@ class Index(Catalogued):
         if within and counts:
             here, all_ = sum([folder[1] for folder in self.folders_of(asked)]), self._one("current")[0]
             few = [term for term in counts if min(counts[term], here) <= _COUNTED]
-            counts = {term: max(count * here // all_, 1) for term, count in counts.items()}
+            counts = {term: max(count * here // max(all_, 1), 1) for term, count in counts.items()}
             found = self._all("frequency_within", queries=listed([within + _any_of([term]) for term in few]))
             counts.update({term: count for term, (count,) in zip(few, found, strict=True)})
         return counts

@@ -75,7 +75,7 @@ CREATE TABLE passage (
   offset     INTEGER                       -- and where its line begins
 );
 CREATE INDEX passage_turn ON passage (turn) WHERE turn IS NOT NULL;
-CREATE INDEX passage_speaker ON passage (speaker COLLATE NOCASE) WHERE speaker IS NOT NULL;
+CREATE INDEX passage_speaker ON passage (speaker COLLATE NOCASE, doc) WHERE speaker IS NOT NULL;
 CREATE UNIQUE INDEX passage_doc ON passage (doc, seq);
 CREATE TABLE made (                        -- what versions of notes were made from
   what    TEXT NOT NULL,
@@ -550,7 +550,7 @@ SELECT term, doc FROM now_word WHERE term IN (SELECT value FROM json_each(:terms
 SELECT (SELECT count(*) FROM now WHERE now MATCH q.value) FROM json_each(:queries) q ORDER BY q.key;
 
 -- name: beginning
-SELECT term, doc FROM now_word WHERE term >= :first AND term < :last ORDER BY doc DESC LIMIT 20;
+SELECT term, doc FROM now_word WHERE term >= :first AND term < :last ORDER BY doc DESC LIMIT 200;
 
 -- name: models
 SELECT id, name, dim, done, role, setting, asked FROM model ORDER BY id;
@@ -635,10 +635,10 @@ SELECT s.speaker FROM (
   SELECT DISTINCT speaker FROM passage
   WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_each(:names))
 ) s
-WHERE :folders IS NULL OR EXISTS (
-  SELECT 1 FROM passage p CROSS JOIN doc d ON d.id = p.doc
-  WHERE p.speaker IS NOT NULL AND p.speaker COLLATE NOCASE = s.speaker AND p.speaker = s.speaker
-    AND d.folder IN (SELECT value FROM json_each(:folders))
+WHERE :folders IS NULL OR EXISTS (            -- from one's own sessions, never from all that somebody said
+  SELECT 1 FROM json_each(:folders) f CROSS JOIN doc d ON d.folder = f.value
+    CROSS JOIN passage p ON p.speaker COLLATE NOCASE = s.speaker AND p.doc = d.id
+  WHERE d.kind = 'session' AND p.speaker IS NOT NULL AND p.speaker = s.speaker
 );
 
 -- name: years

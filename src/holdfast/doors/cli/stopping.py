@@ -45,7 +45,7 @@ def stopped(command: str, error: KeyboardInterrupt, answered: bool) -> KeyboardI
     """What to say of it, unless that is known already; of what was `answered`, that the answer may be cut short."""
     if isinstance(error, Interrupted | Stopped):
         return error
-    if not answered:
+    if not answered or _CHANGING.get(command) is _TOKEN:  # of which an answer cut short may have lost the token
         return Stopped(*_CHANGING.get(command, ()))
     cut = "the answer may be cut short"
     if command in _CHANGING:
