@@ -55,8 +55,7 @@ class Sync:
         self, shelf: Shelf, index: Index, progress: Progress, lock_seconds: float,
         purged_as: PurgedAs = lambda _path, _texts: "", purged_turns: PurgedTurns | None = None,
     ) -> None:  # fmt: skip
-        self._purged_as = purged_as  # the receipt of what was purged and stands on the shelf again
-        self._purged_turns = purged_turns
+        self._purged_as, self._purged_turns = purged_as, purged_turns  # of what was purged and stands on the shelf again
         self._shelf, self._index = shelf, index
         self._progress, self._lock_seconds = progress, lock_seconds
         self._watch: Watch | None = None
@@ -410,7 +409,9 @@ class Sync:
                 self._clean.discard((scope, part))
             elif (scope, part) in self._clean:
                 self._heard(scope, part, [below + name for name in names])
-        self._clean = {place for place in self._clean if self._watch.watched(self._path(*place))}
+        for scope, part in list(self._clean):  # which other threads may empty
+            if not self._watch.watched(self._path(scope, part)):
+                self._clean.discard((scope, part))
 
     def _heard(self, scope: str, part: str, names: list[str]) -> None:
         """Look at these files only; one whose name is no text is nobody's note."""
