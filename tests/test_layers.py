@@ -1,4 +1,4 @@
-"""The shape of the house: floors, who may touch what, and how large a thing may be. Written down once, in the code itself.
+"""Architecture tests: import layers, and which files may open files, sockets or the environment.
 
 `python tests/test_layers.py --write` puts the table of floors into docs/architecture.md anew.
 """
@@ -20,9 +20,6 @@ PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
 BEGIN = "<!-- floors: made by `python tests/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
 END = "<!-- /floors -->\n"
-
-MOST_LINES = 500
-MOST_LINES_OF_A_FUNCTION = 60
 
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
     "hooklog.py": "the log of what failed in hooks",
@@ -337,25 +334,6 @@ def families(tree):
 def test_the_process_that_stays_listens_on_a_unix_socket_only():
     made = {name: found for name, tree in trees().items() if (found := families(tree))}
     assert made == {"resident.py": {"AF_UNIX"}}
-
-
-# --- how large a thing may be -------------------------------------------------------------------------------------------
-
-
-def test_no_file_is_longer_than_one_sitting():
-    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in rooms().items()}
-    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
-
-
-def test_no_function_is_longer_than_one_screen():
-    long = [
-        f"{name}:{node.lineno} {node.name}"
-        for name, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.end_lineno - node.lineno >= MOST_LINES_OF_A_FUNCTION
-    ]
-    assert long == []
 
 
 if __name__ == "__main__":
