@@ -37,7 +37,8 @@ def judged(memory, mode):
     """Precision and recall over the prompts of tests/data/prompts.toml."""
     hits = wrong = missed = 0
     for case in CASES["prompts"]:
-        found = {note.key for note in relevance.fitting(memory._desk, case["text"], mode)}
+        matches = relevance.matches(memory._desk, case["text"], mode)
+        found = {match.name.removesuffix(".md") for match in matches if match.kind == "note"}
         wanted = set(case["keys"])
         hits += len(found & wanted)
         wrong += len(found - wanted - set(case.get("maybe", ())))

@@ -52,10 +52,10 @@ class Config(Record):
     project_days: int = 90
     session_days: int = 14
     trash_days: int = 30
-    brief_entries: int = 10
-    brief_scope_chars: int = 1000
-    brief_total_chars: int = 3000
-    prompt_chars: int = 1500
+    brief_entries: int = 0
+    brief_scope_chars: int = 0
+    brief_total_chars: int = 6000
+    prompt_chars: int = 1350
     reminder: int = 15
     capture: bool = False
     scaffolds: str | None = None
@@ -105,10 +105,13 @@ SETTINGS = (
     Setting("retention.project_days", "project_days", int, "archive project notes not updated for so long; 0 never"),
     Setting("retention.session_days", "session_days", int, "archive session notes not updated for so long; 0 never"),
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
-    Setting("brief.entries", "brief_entries", int, "most entries of one scope in a briefing", "", 1, 100),
-    Setting("brief.scope_chars", "brief_scope_chars", int, "most characters of one scope in a briefing", "", 100, 9000),
-    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a whole briefing", "", 750, 9000),
-    Setting("hooks.prompt_chars", "prompt_chars", int, "most characters told with a prompt; 0 tells nothing", "", 0, 9000),
+    Setting("brief.entries", "brief_entries", int, "most whole notes of a scope in a start briefing; 0: no limit", "", 0, 100),
+    Setting(
+        "brief.scope_chars", "brief_scope_chars", int, "most characters of one scope's whole notes in a start briefing; 0: no "
+        "limit", "", 0, 9000,
+    ),
+    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a start briefing", "", 750, 9000),
+    Setting("hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", "", 0, 9000),
     Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
     Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
     Setting(

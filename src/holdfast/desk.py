@@ -62,6 +62,11 @@ class Desk:
         self.sync = kept_true(self.shelf, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
         self._sign = "" if config.store else os.path.join(config.home, "ledger.")  # and what there is to ask it for
 
+    @property
+    def folder(self) -> str:
+        """The folder that the caller works in."""
+        return self._cwd or "."
+
     # --- whose memory it is --------------------------------------------------------------------------------------
 
     def project_ids(self) -> tuple[str, ...]:
@@ -393,6 +398,21 @@ class Desk:
                 counted.append(usage_id(found))
         self._count(counted)
         return hits
+
+    def with_weak_marked(self, hits: list[Hit], query: str, asked: Asked, threshold: float | None) -> list[Hit]:
+        """Return the hits, those marked that probably do not answer: they score less than the threshold, or without one
+        they share too little of the question's wording."""
+        if not hits:
+            return hits
+        if threshold is not None:
+            return [hit.replace(weak=True) if hit.score < threshold else hit for hit in hits]
+        from holdfast import abstention
+
+        wording = abstention.Wording(query)
+        terms, common, passages = self.ask(lambda: (*self.index.looked_for(query, asked), self.index.passage_count(asked)))
+        weights = abstention.word_weights(terms, common, passages)
+        shared = [abstention.shared_weight(terms, weights, f"{hit.key} {' '.join(hit.tags)} {hit.text}") for hit in hits]
+        return [hit if wording.is_strong(weight) else hit.replace(weak=True) for hit, weight in zip(hits, shared, strict=True)]
 
     def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
         try:

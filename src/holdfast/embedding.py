@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from _thread import allocate_lock
 
-from holdfast import embed, pieces, words
+from holdfast import abstention, embed, pieces, words
 from holdfast.errors import Busy, ConfigError, DiskTrouble, Trouble
 from holdfast.index.vectors import PIECES, Model, Waiting
 from holdfast.note import Progress
@@ -97,6 +97,13 @@ class Embedding:
                 vectors[role] = asked
         self.older = tuple(dict.fromkeys(older))
         return vectors
+
+    def general_requests(self) -> NDArray[Any]:
+        """Return the multilingual model's vectors of the examples of general requests, computed once in a process."""
+        embedder = self.by_role["multi"]
+        if embedder.name not in _general_requests:
+            _general_requests[embedder.name] = embedder.questions(abstention.general_requests())
+        return _general_requests[embedder.name]
 
     def _asked(self, role: str, text: str) -> tuple[Model, NDArray[Any]] | None:
         """From the model that is set; the static one answers even while it lacks some vectors."""
@@ -292,6 +299,9 @@ class Embedding:
                     tokens = tokens_of(row.names, piece, row.speaker, number)
                     kept.append({"passage": row.passage, "number": number, "marks": piece.marks, "tokens": tokens})
         return units, owners, kept
+
+
+_general_requests: dict[str, NDArray[Any]] = {}  # by the name of the model
 
 
 def tokens_of(names: str, piece: pieces.Piece, speaker: str | None, number: int) -> str:

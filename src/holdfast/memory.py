@@ -235,8 +235,8 @@ class Memory(Provenance):
     ) -> Answer:
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
         (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. A question that names a
-        time ("last week") means it as of `now`. The answer says which mode really ran, and why if it is less than was asked
-        for; with `explain` each hit says why it is where it is."""
+        time ("last week") means it as of `now`. A hit that probably does not answer is marked `weak`. The answer says which
+        mode really ran, and why if it is less than was asked for; with `explain` each hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
@@ -244,15 +244,19 @@ class Memory(Provenance):
         present = dates.moment(now, "now") if now is not None else None
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
+        threshold: float | None = None
         reason, why = desk.look(asked.scopes), {}
         if ran == "recent":
             found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
         else:
             sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
             found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
+            threshold = sought.threshold
         usage = desk.usage(found) if sort == "usage" else {}
         ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
         hits = desk.hits(ranked, limit, why)
+        if ran != "recent":
+            hits = desk.with_weak_marked(hits, query, asked, threshold)
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:

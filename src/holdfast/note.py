@@ -311,6 +311,7 @@ class Hit(Written):
     speaker: str | None = None
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
+    weak: bool = False  # it shares something with the question, but probably does not answer it
 
 
 class Answer(Record):

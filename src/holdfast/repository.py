@@ -86,6 +86,18 @@ def _pointed(file: str, base: str, prefix: str = "") -> str | None:
     return folder if os.path.isdir(folder) else None
 
 
+def branch_of(folder: str) -> str:
+    """Return the branch that is checked out in a folder; empty outside a repository and on a detached HEAD."""
+    for parent in upwards(os.path.abspath(folder)):
+        if repository := repository_of(parent):
+            git = f"{repository.common}/worktrees/{repository.worktree}" if repository.worktree else repository.common
+            data = read_plain(f"{git}/HEAD", _POINTER_BYTES) if repository.common else None
+            reference = os.fsdecode(data).strip() if data else ""
+            start = "ref: refs/heads/"
+            return reference.removeprefix(start) if reference.startswith(start) else ""
+    return ""
+
+
 def first_line(common: str) -> bytes | None:
     """How this checkout began, as git noted it: empty when that has faded, None when it never was noted."""
     data = read_plain(f"{common}/logs/HEAD", _LINE_BYTES)

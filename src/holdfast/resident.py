@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.memory import Memory
+    from holdfast.relevance import Match
 
     Open = Callable[..., Memory]
 
@@ -38,6 +39,20 @@ def is_there(home: str) -> bool:
 
 def ask(home: str, who: dict[str, str | None], asked: dict[str, Any], seconds: float = _SECONDS) -> Answer | None:
     """What the process that stays answers; None if there is none, or if it cannot say."""
+    said = _exchange(home, {"who": who, "asked": asked}, seconds)
+    return answer_of(said["answer"]) if "answer" in said else None
+
+
+def matches(home: str, who: dict[str, str | None], prompt: str, seconds: float = _SECONDS) -> list[Match] | None:
+    """What bears on a prompt, as the process that stays finds it; None if there is none, or if it cannot say."""
+    from holdfast.relevance import Match
+
+    said = _exchange(home, {"who": who, "prompt": prompt}, seconds)
+    return [Match(**match) for match in said["matches"]] if "matches" in said else None
+
+
+def _exchange(home: str, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Send a request and return the answer; empty if there is none."""
     import _socket  # the bare module: what `socket` adds costs more than asking does
     import json
 
@@ -47,13 +62,13 @@ def ask(home: str, who: dict[str, str | None], asked: dict[str, Any], seconds: f
             try:
                 connection.settimeout(seconds)
                 connection.connect(place)
-                connection.sendall(json.dumps({"who": who, "asked": asked}).encode() + b"\n")
+                connection.sendall(json.dumps(request).encode() + b"\n")
                 said = json.loads(_line(connection, _ANSWER_BYTES))
             finally:
                 connection.close()
     except (OSError, ValueError):
-        return None
-    return answer_of(said["answer"]) if isinstance(said, dict) and "answer" in said else None
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def answer_of(fields: dict[str, Any]) -> Answer:
@@ -150,7 +165,7 @@ class Resident:
                 pass  # whoever asked has gone
 
     def _said(self, request: Any) -> dict[str, Any]:
-        who, asked = request["who"], request["asked"]
+        who, asked = request["who"], request.get("asked", {})
         if set(who) - set(_WHO) or set(asked) - set(_ASKED):
             raise UsageError("unknown field in the question", "Ask with the version that answers")
         whose = {name: who.get(name) for name in _WHO}
@@ -159,6 +174,11 @@ class Resident:
             self._settings = settings
             self._memories.let_go()  # those in use go by what they were opened with, to the end of their call
         with self._memories.lend((settings, *whose.values()), lambda: self._open(**whose)) as memory:
+            if "prompt" in request:
+                from holdfast import relevance
+
+                found = relevance.matches(memory._desk, request["prompt"], "hybrid") if memory.config.enabled else []
+                return {"matches": [match.as_dict() for match in found]}
             return {"answer": memory.recall(query, **asked).as_dict()}
 
 

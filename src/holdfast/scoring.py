@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 # words near in meaning (soft), also elsewhere in the session (soft_sm); nearness of the best piece (c_), of the whole (d_), of
 # the whole with its neighbours (g_) by the static, sentence and multilingual models; the person named (spk), the user (ru) or
 # the assistant (ra) who is meant; said in the first person (fp); of the time asked about (date) or close to it (near); a
-# fact that holds of what the question names (fact: set by hand, the public data have none).
+# fact that holds of what the question names (fact: set by hand, the public data have none); small talk (small: a turn of
+# one to three words).
 WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "people": {
         "all": {
@@ -45,11 +46,12 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
         "all": {
             "bmd": 0.2, "bms": 0.15, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.1, "ra": 0.2, "num": 0.05, "when": 0.15,
             "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.15, "c_static": 0.25, "d_static": 0.25,
-            "c_sentence": 0.35,
+            "c_sentence": 0.35, "small": -0.3,
         },
         "static": {
             "bmd": 0.15, "bms": 0.2, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.2, "ra": 0.1, "num": 0.1, "when": 0.15,
             "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.25, "c_static": 0.45, "d_static": 0.35,
+            "small": -0.3,
         },
     },
     "note": {
@@ -71,9 +73,10 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
 }  # fmt: skip
 # What a stranger scores and what a good answer scores, by hand: so that kinds can be compared with each other.
-_SCALE = {"people": (0.28, 1.6), "chat": (0.0, 1.2), "note": (0.25, 1.7), "long": (0.3, 1.5)}
-_FLOOR = {"people": 0.06, "chat": 0.06, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
+_SCALE = {"people": (0.28, 1.6), "chat": (0.2, 1.2), "note": (0.25, 1.7), "long": (0.3, 1.5)}
+_FLOOR = {"people": 0.06, "chat": -0.13, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
 LATER = 0.15  # what is taken off where something was said, or became true, only well after the day on which it is asked:
+_SMALL_TALK = 3  # words
 _WELL_AFTER = 14  # days, since clocks and dates are often some days off
 K1, B = 0.9, 0.4
 _FAR = 0.3  # words that are no nearer to each other have nothing in common
@@ -147,6 +150,7 @@ def signals(
         found["soft_sm"] = _max_by(found["soft"], pool.session, pool.sessions)[pool.session]
     found["loglen"] = np.log1p(np.minimum(pool.length, 3000))
     found["first"] = pool.first
+    found["small"] = (pool.length <= _SMALL_TALK).astype(np.float64)
     _of_words(pool, asked, counts, average, found)
     _of_speakers(pool, asked, found)
     _of_time(pool, asked, found)

@@ -10,7 +10,7 @@ from _thread import RLock
 from _weakref import ref
 from itertools import pairwise
 
-from holdfast import dates, pieces, words
+from holdfast import abstention, dates, pieces, words
 from holdfast.embedding import Embedding, tokens_of
 from holdfast.index.rows import ID, RECORDED, SPEAKER, TURN, Sought
 from holdfast.index.sqlite import by_words, found_of
@@ -100,13 +100,19 @@ class Seeker:
         has_words = (found["bmd"] > 0) | (found["bmw"] > 0) | (found["fact"] > 0)
         kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
         if mode != "semantic":
-            score -= scoring.LATER * found["later"]  # moved down, and not hidden
+            score -= scoring.LATER * found["later"]  # ranked lower, not removed
         order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _BEST)].tolist()
         places = {rows[place][ID]: place for place in order}
         whole = {row[0]: row for row in self._index.rows(places, asked)}
         best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
         why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
-        return Sought(best, mode, reason, why)
+        return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(vectors))
+
+    def _threshold(self, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> float | None:
+        """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
+        if "multi" not in vectors or "multi" not in self.embedding.by_role:
+            return None
+        return abstention.threshold(float((self.embedding.general_requests() @ vectors["multi"][1]).max()))
 
     def _by_words(
         self, terms: dict[str, str], common: dict[str, int], asked: Asked, folders: list[tuple[int, int, int]], most: int

@@ -1,5 +1,8 @@
-"""What an agent is told, and what it was told already: at the start the newest notes of each scope and the overview of its
-files; with a prompt only notes that bear on it and that this session has not seen (B1, B2, B4)."""
+"""What an agent is shown, and what a session was shown already (B1, B2, B4).
+
+At the start: standing notes, current facts, the overviews of its files, and its most useful notes. With a prompt: the notes
+and turns that bear on it and that the session has not been shown whole.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,35 @@ from holdfast.index.sqlite import note_of_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.briefing import Brief, Part, Told, Why
+    from holdfast.briefing import Brief, Composed, Part, Told, Why
     from holdfast.desk import Desk
-    from holdfast.note import Answer, Note, Scope
+    from holdfast.note import Fact, Note, Scope
+    from holdfast.relevance import Match
 
-    _Made = tuple[Brief, list[tuple[Told, bool]]]
-
-MOST_TOLD = 5  # notes that one prompt brings along
+STANDING = ("user", "feedback")  # types of notes that are shown first and whole
+_NEWEST = 200  # notes of a scope that a start briefing chooses from
+_MOST_STANDING = 100
+_FACTS = 200  # facts that a start briefing chooses from
 _OVERVIEW = 64 * 1024  # characters of an overview: no briefing shows more
 _TRUSTED = 0  # only those that are not in quarantine
+_USE, _BRANCH = 3, 30  # places by which a note moves up for each doubling of its uses and revisions, and for a word of the branch
+_MOST_DOUBLINGS = 4
+_EXCERPT = 600  # characters of the turns around one that answers
+_AROUND = 1, 3  # turns before and after it
+_STATEMENTS = 8  # facts of one subject that a prompt brings
 
 
 def brief(
     desk: Desk, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
-    mode: str = "keyword", found: Answer | None = None, remember: bool = True, first: bool = False,
+    mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
 ) -> Brief:  # fmt: skip
-    """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was told nothing. Of a session's `first`
+    """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was shown nothing. Of a session's `first`
     context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again."""
     remember = remember and not explain
     if not desk.config.enabled:
         return briefing.Brief("", disabled=True)
     if prompt is not None:
-        return _at_prompt(desk, prompt, again, cap, explain, mode, found, remember)
+        return _at_prompt(desk, prompt, again, cap, explain, mode, matches, remember)
     return _at_start(desk, cap, explain, remember, first)
 
 
@@ -39,12 +49,12 @@ def _most(cap: int | None) -> int:
     return briefing.MOST_CHARS if cap is None else min(cap, briefing.MOST_CHARS)
 
 
-def _capped(made: _Made, cap: int | None) -> _Made:
+def _capped(made: Composed, cap: int | None) -> Composed:
     """A client cuts or drops what is beyond its cap: where not even the least fits, nothing is said, nor counted as shown."""
-    brief, told = made
-    if cap is None or len(brief.text) <= cap:
+    if cap is None or len(made.brief.text) <= cap:
         return made
-    return briefing.Brief("", left_out=brief.left_out + len(told)), []
+    count = made.brief.left_out + len(made.whole) + len(made.titles)
+    return briefing.Composed(briefing.Brief("", left_out=count))
 
 
 # --- at the start -----------------------------------------------------------------------------------------------------
@@ -55,24 +65,111 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
     config, now = desk.config, dates.now()
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
-    overviews = [_overview(desk, place) for place in places]
-    known = desk.ask(lambda: _newest(desk, places, config.brief_entries, now))  # all in one: others may count notes meanwhile
-    parts = [
-        briefing.Part(place.kind, tuple(_safely(notes, unsafe, now)), count, text, path)
-        for place, (path, text), (notes, count, unsafe) in zip(places, overviews, known, strict=True)
-    ]
-    total = min(config.brief_total_chars, _most(cap))
-    budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, total)
-    made, told = _capped(briefing.composed(parts, budget), cap)
+    overviews = [_overviews(desk, place) for place in places]
+    known, stated = desk.ask(lambda: (_notes_of(desk, places, now), _facts_of(desk, places, now)))
+    branch = _branch_words(desk)
+    facts_only: list[Told] = []
+    parts = []
+    for place, pages, (notes, count, unsafe) in zip(places, overviews, known, strict=True):
+        useful = _by_use(desk, notes, branch)
+        told = _safely(useful, unsafe, now)
+        only = [one for note, one in zip(useful, told, strict=True) if _is_facts_only(note, stated)]
+        facts_only += only
+        left = tuple([one for one in told if one not in only])
+        parts.append(briefing.Part(place.kind, left, count - len(only), tuple(pages)))
+    facts = briefing.Facts(tuple([_statement(fact) for fact in stated]), len(stated))
+    budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _most(cap)))
+    made = _capped(briefing.at_start(parts, facts, budget), cap)
     if remember:
-        claimed = _remember(desk, [one for one, _ in told], anew=True, first=first)
-        if others := {one.id for one, _ in told} - claimed:
-            made, told = _capped(briefing.composed([_without(part, others) for part in parts], budget), cap)
-            _remember(desk, [one for one, _ in told if one.id not in claimed])  # there was room for more
+        claimed = _remember(desk, _shown(made, facts_only, stated), anew=True, first=first)
+        if others := {one.id for one in made.whole} - claimed:
+            made = _capped(briefing.at_start([_without(part, others) for part in parts], facts, budget), cap)
+            _remember(desk, [one for one in made.whole if one.id not in claimed])  # there was room for more
     if explain:
         notes = [note for place in places for note in _notes(desk, place)]
-        made = made.replace(why=_why_at_start(notes, told, config.brief_entries, now))
-    return made
+        return made.brief.replace(why=_why_at_start(notes, made, facts_only, now))
+    return made.brief
+
+
+def _notes_of(desk: Desk, places: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
+    """Of each place its standing notes and its newest, how many it has, and the paths of those that seem to hold a secret."""
+    found = []
+    for place in places:
+        folder = (place.folder,)
+        newest = [note_of_row(row) for row in desk.index.notes(folder, most=_NEWEST, now=now, only=_TRUSTED)]
+        count = len(newest)
+        if count == _NEWEST:
+            count = desk.index.count(folder, now, _TRUSTED)
+            for type in STANDING:
+                rows = desk.index.notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
+                newest += [note_of_row(row) for row in rows]
+            newest = list({note.path: note for note in newest}.values())
+        found.append((newest, count, desk.index.exposed(folder) if newest else frozenset()))
+    return found
+
+
+def _by_use(desk: Desk, notes: list[Note], branch: set[str]) -> list[Note]:
+    """The notes, most useful first: newer ones, those that are recalled or revised often, those that name the branch."""
+    if len(notes) < 2:
+        return notes
+    try:
+        uses = desk.ledger.usage([_id(note) for note in notes])
+    except HoldfastError:
+        uses = {}
+
+    def place(numbered: tuple[int, Note]) -> int:
+        number, note = numbered
+        used = uses.get(_id(note), 0) + note.versions - 1
+        doublings = min(used.bit_length(), _MOST_DOUBLINGS)  # coarse: one more use seldom changes the order
+        named = branch and not branch.isdisjoint([*note.key.split("-"), *[tag.casefold() for tag in note.tags]])
+        return number - _USE * doublings - _BRANCH * bool(named)
+
+    return [note for _, note in sorted(enumerate(notes), key=place)]
+
+
+def _branch_words(desk: Desk) -> set[str]:
+    """The words of the branch that is checked out where the caller works; long ones only."""
+    from holdfast.repository import branch_of
+
+    name = branch_of(desk.folder).lower()
+    for mark in "/_.":
+        name = name.replace(mark, "-")
+    return {word for word in name.split("-") if len(word) > 3 and word not in ("main", "master", "feature", "bugfix", "hotfix")}
+
+
+def _facts_of(desk: Desk, places: list[Scope], now: str) -> list[Fact]:
+    """The facts that hold now, newest first; of several places that state the same thing, the newest."""
+    from holdfast.facts import fold
+
+    newest: dict[tuple[str, str], Fact] = {}
+    kept = []
+    for fact in desk.index.newest_facts(tuple([place.folder for place in places]), now, _FACTS):
+        known = newest.setdefault((fold(fact.subject), fold(fact.label)), fact)
+        if known.path == fact.path:  # one note may state several values on purpose
+            kept.append(fact)
+    return kept
+
+
+def _statement(fact: Fact) -> str:
+    from holdfast.facts import statement
+
+    return guard.cleaned(statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
+
+
+def _is_facts_only(note: Note, stated: list[Fact]) -> bool:
+    """Whether a note says nothing but facts, all of which are stated on their own."""
+    lines = {fact.line - note.lines[0] for fact in stated if fact.path == note.path}
+    if not lines:
+        return False
+    rows = note.text.split("\n")
+    dated = [number for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")]
+    return all(number in lines or "~~[" in rows[number] for number in dated)
+
+
+def _shown(made: Composed, facts_only: list[Told], stated: list[Fact]) -> list[Told]:
+    """The notes that count as shown: those that are whole, and those whose facts are all stated."""
+    missing = {fact.path for fact in stated if _statement(fact) not in made.statements}
+    return [*made.whole, *[one for one in facts_only if one.path not in missing]]
 
 
 def _without(part: Part, others: set[str]) -> Part:
@@ -82,31 +179,18 @@ def _without(part: Part, others: set[str]) -> Part:
 
 
 def _safely(notes: list[Note], unsafe: frozenset[str], now: str) -> list[Told]:
-    """Their lines, without a secret that somebody pasted in or keeps on purpose: a model is not told one (S2). The catalogue,
-    which has their texts, knows which ones to look through."""
+    """The notes as they are shown, without a secret that somebody pasted in or keeps on purpose (S2). The index, which has
+    their texts, knows which ones to look through."""
     safe = [note.replace(text=guard.cleaned(note.text)) if note.path in unsafe else note for note in notes]
-    return [_told(note, now) for note in safe]  # cut only then: half a secret is not recognised
+    return [_told(note, now) for note in safe]
 
 
-def _newest(desk: Desk, places: list[Scope], entries: int, now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
-    """Of each place its first notes, how many it has, and the paths of those that seem to hold a secret."""
-    found = []
-    for place in places:
-        folder = (place.folder,)
-        notes = [note_of_row(row) for row in desk.index.notes(folder, most=entries, now=now, only=_TRUSTED)]
-        count = desk.index.count(folder, now, _TRUSTED) if len(notes) == entries else len(notes)
-        found.append((notes, count, desk.index.exposed(folder) if notes else frozenset()))
-    return found
+def _overviews(desk: Desk, place: Scope) -> list[tuple[str, str]]:
+    """The pages that stand for a place's files: their paths and texts; none that brings back what was purged."""
+    from holdfast.browsing import overviews
 
-
-def _overview(desk: Desk, place: Scope) -> tuple[str, str]:
-    """The page that stands for a place's files: its path and text; none that brings back what was purged."""
-    from holdfast.browsing import overview
-
-    path, text = overview(desk.shelf, place)
-    if not text or _may_be_purged(desk, text):
-        return "", ""
-    return path, guard.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]
+    pages = [page for page in overviews(desk.shelf, place) if not _may_be_purged(desk, page.text)]
+    return [(page.path, guard.cleaned(page.text[:_OVERVIEW]) + page.text[_OVERVIEW:]) for page in pages]
 
 
 def _may_be_purged(desk: Desk, text: str) -> bool:
@@ -122,13 +206,25 @@ def _notes(desk: Desk, place: Scope) -> list[Note]:
 
 
 def _told(note: Note, now: str) -> Told:
-    """A note's line; one that is only going to be true says from when."""
+    """A note as it is shown: facts that ended are left out, and one that is only going to be true says from when."""
     date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
-    id = note.id or nameless_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
-    text = note.text[: briefing.MOST_CHARS]
     source = note.source
     said = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
-    return briefing.Told(note.scope.kind, _key(note), date, said, text, id, note.version)
+    standing = note.type in STANDING or note.pinned
+    text = _current(note.text, now)
+    return briefing.Told(note.scope.kind, _key(note), date, said, text, _id(note), note.version, standing, path=note.path)
+
+
+def _current(text: str, now: str) -> str:
+    if "~~" not in text:
+        return text  # most have no such lines: a hook has no time to load regular expressions
+    from holdfast.facts import current_text
+
+    return current_text(text, now)
+
+
+def _id(note: Note) -> str:
+    return note.id or nameless_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
 
 
 def _key(note: Note) -> str:
@@ -138,25 +234,26 @@ def _key(note: Note) -> str:
     return note.key if ours else guard.withheld(note.key)[0]
 
 
-def _why_at_start(notes: list[Note], told: list[tuple[Told, bool]], entries: int, now: str) -> tuple[Why, ...]:
+def _why_at_start(notes: list[Note], made: Composed, facts_only: list[Told], now: str) -> tuple[Why, ...]:
     """For every note of the places, also for those that are over."""
-    whole = {one.id: whole for one, whole in told}
-    seen: dict[str, int] = {}
+    whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
+    stated = {one.id for one in facts_only}
     reasons: list[Why] = []
     for note in notes:
+        id, shown = _id(note), False
         if note.valid_to and note.valid_to <= now:
-            reasons.append(briefing.Why(f"{note.scope.kind}/{_key(note)}", False, f"over since {note.valid_to[:10]}"))
-            continue
-        if note.quarantined:
-            reasons.append(briefing.Why(f"{note.scope.kind}/{_key(note)}", False, _held(note)))
-            continue
-        place = seen[note.scope.kind] = seen.get(note.scope.kind, 0) + 1
-        one = _told(note, now)
-        if one.id in whole:
-            reasons.append(briefing.Why(briefing.name_of(one), True, _told_because(note, place, whole[one.id], now)))
+            why = f"over since {note.valid_to[:10]}"
+        elif note.quarantined:
+            why = _held(note)
+        elif id in whole:
+            shown, why = True, _whole_because(note, now)
+        elif id in stated:
+            shown, why = True, "its facts are shown as statements"
+        elif id in titles:
+            why = "listed by title: no room for the whole note; a prompt about it brings it"
         else:
-            why = f"beyond the {entries} entries of its scope" if place > entries else "no room in the characters of its scope"
-            reasons.append(briefing.Why(briefing.name_of(one), False, f"number {place} of its scope: {why}"))
+            why = "no room: neither shown nor listed; a prompt about it brings it"
+        reasons.append(briefing.Why(f"{note.scope.kind}/{_key(note)}", shown, why))
     return tuple(reasons)
 
 
@@ -164,59 +261,106 @@ def _held(note: Note) -> str:
     return f"in quarantine: it came from {note.source.trusted}, and nobody approved it yet (`holdfast review`)"
 
 
-def _told_because(note: Note, place: int, whole: bool, now: str) -> str:
-    said = [f"number {place} of its scope" + (", pinned" if note.pinned else f", updated {note.updated[:10]}")]
-    if note.valid_from > now:
-        said.append(f"not true before {note.valid_from[:10]}, and says so")
-    return "; ".join(said if whole else [*said, "shortened to its share"])
+def _whole_because(note: Note, now: str) -> str:
+    why = "pinned" if note.pinned else f"a {note.type} note" if note.type in STANDING else "among the most useful notes"
+    later = f"; not true before {note.valid_from[:10]}, and says so" if note.valid_from > now else ""
+    return f"shown whole: {why}, updated {note.updated[:10]}{later}"
 
 
 # --- with a prompt ----------------------------------------------------------------------------------------------------
 
 
 def _at_prompt(
-    desk: Desk, prompt: str, again: bool, cap: int | None, explain: bool, mode: str, found: Answer | None, remember: bool
+    desk: Desk, prompt: str, again: bool, cap: int | None, explain: bool, mode: str, matches: list[Match] | None, remember: bool
 ) -> Brief:
     from holdfast import relevance
 
     most = min(desk.config.prompt_chars, _most(cap))
     if not prompt.strip() or most <= 0:
         return briefing.Brief("")
-    fitting = relevance.of_answer(desk, found) if found else relevance.fitting(desk, prompt, mode)
+    if matches is None:
+        matches = relevance.matches(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
-    unsafe = desk.ask(lambda: desk.index.exposed(desk.folders(None))) if fitting else frozenset()
-    fresh = [one for one in _safely(fitting, unsafe, now) if known.get(one.id) != one.version]
-    made, told = _capped(_composed(fresh, most), cap)
-    claimed = _remember(desk, [one for one, _ in told]) if remember else {one.id for one, _ in told}
-    if not again and len(claimed) < len(told):  # another hook of this session was told of the same prompt
-        made, told = _capped(_composed([one for one in fresh if one.id in claimed], most), cap)
+    found = [one for match in matches if (one := _of_match(desk, match, prompt, now))]
+    fresh = [one for one in found if known.get(one.id) != one.version]
+    made = _capped(briefing.with_prompt(fresh, 0, most), cap)
+    shown = [one for one in made.whole if not one.partial]
+    claimed = _remember(desk, shown) if remember else {one.id for one in shown}
+    if not again and len(claimed) < len(shown):  # another hook of this session heard of the same prompt
+        made = _capped(briefing.with_prompt([one for one in fresh if one.id in claimed], 0, most), cap)
     if explain:
-        made = made.replace(why=_why_at_prompt(desk, fitting, fresh, told, now))
-    return made
+        return made.brief.replace(why=_why_at_prompt(desk, found, fresh, made, now))
+    return made.brief
 
 
-def _composed(fresh: list[Told], most: int) -> tuple[Brief, list[tuple[Told, bool]]]:
-    """The first few of them; the others are counted as left out."""
-    parts: list[Part] = []
-    for kind in dict.fromkeys([one.scope for one in fresh[:MOST_TOLD]]):
-        mine = tuple([one for one in fresh[:MOST_TOLD] if one.scope == kind])
-        parts.append(briefing.Part(kind, mine, len(mine) + (0 if parts else len(fresh[MOST_TOLD:]))))
-    return briefing.composed(parts, briefing.Budget(MOST_TOLD, most, most))
+def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
+    """A match as it is shown; None if it is gone or may not be shown."""
+    from holdfast import relevance
+
+    if match.kind == "turn":
+        return _excerpt(desk, match)
+    note = relevance.note_at(desk, match)
+    if note is None:
+        return None
+    unsafe = desk.ask(lambda: desk.index.exposed((match.scope,)))
+    told = _safely([note], unsafe, now)[0]
+    return _with_statements(note, told, prompt, now) if "] " in note.text else told
 
 
-def _why_at_prompt(
-    desk: Desk, fitting: list[Note], fresh: list[Told], told: list[tuple[Told, bool]], now: str
-) -> tuple[Why, ...]:
-    fits = {_told(note, now).id for note in fitting}
-    new, shown = {one.id for one in fresh}, {one.id: whole for one, whole in told}
+def _with_statements(note: Note, told: Told, prompt: str, now: str) -> Told:
+    """A note of nothing but facts as its current statements: those first that share words with the prompt."""
+    from holdfast import facts, words
+    from holdfast.note import title_of
+
+    every = facts.facts_of(note.text, title_of(note.text, note.key), note.scope, note.path, note.lines[0])
+    held = [fact for fact in every if fact.valid_from <= now and (fact.valid_to is None or fact.valid_to > now)]
+    if not held or not _is_facts_only(note, held):
+        return told
+    asked = set(words.asked(prompt))
+    held.sort(key=lambda fact: -len(asked.intersection(words.kept(f"{fact.label} {fact.value}"))))
+    text = "\n".join([_statement(fact) for fact in held[:_STATEMENTS]])
+    return told.replace(text=text, partial=len(held) > _STATEMENTS)
+
+
+def _excerpt(desk: Desk, match: Match) -> Told | None:
+    """The turns around one that answers, each whole: the one that matched, then those after and before it while they fit."""
+    from holdfast.history import expand
+
+    try:
+        turns = expand(desk, match.citation, *_AROUND, None)
+    except HoldfastError:
+        return None
+    at = next((place for place, turn in enumerate(turns) if turn.citation == match.citation), None)
+    if at is None:
+        return None
+    room, taken = _EXCERPT, {}
+    for place in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
+        text = guard.cleaned(turns[place].text).strip()
+        small_talk = len(text.split()) < 4 and place != at
+        if not small_talk and len(text) <= room:
+            taken[place] = f"{turns[place].speaker or turns[place].role}: {text}"
+            room -= len(text)
+    if at not in taken:
+        return None
+    turn = turns[at]
+    text = "\n".join([taken[place] for place in sorted(taken)])
+    kind = match.scope.partition("/")[0].removesuffix("s")
+    return briefing.Told(kind, f"session {turn.session}"[:60], (turn.time or "")[:10], "said", text, turn.id or match.citation)
+
+
+def _why_at_prompt(desk: Desk, found: list[Told], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
+    matched, new = {one.id for one in found}, {one.id for one in fresh}
+    whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
     reasons = []
     for note in [note for place in desk.places(None) for note in _notes(desk, place)]:
-        one = _told(note, now)
-        if one.id in shown:
-            why = "bears on the prompt" if shown[one.id] else "bears on the prompt; shortened to its share"
-        elif one.id in new:
+        id = _id(note)
+        if id in whole:
+            why = "bears on the prompt"
+        elif id in titles:
+            why = "bears on the prompt; too long to be shown whole, so listed by title"
+        elif id in new:
             why = "bears on the prompt, but there is no room: it may come with a later one"
-        elif one.id in fits:
+        elif id in matched:
             why = "shown to this session already"
         elif note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
@@ -224,7 +368,7 @@ def _why_at_prompt(
             why = _held(note)
         else:
             why = "does not bear on the prompt"
-        reasons.append(briefing.Why(briefing.name_of(one), one.id in shown, why))
+        reasons.append(briefing.Why(f"{note.scope.kind}/{_key(note)}", id in whole, why))
     return tuple(reasons)
 
 
@@ -237,7 +381,7 @@ def _told_before(desk: Desk) -> dict[str, str]:
 
 def _remember(desk: Desk, told: list[Told], anew: bool = False, first: bool = False) -> set[str]:
     """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
-    told twice than never."""
+    shown twice than never."""
     every = {one.id for one in told}
     if not desk.session or not desk.shelf.there():
         return every

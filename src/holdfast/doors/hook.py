@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.clients.shape import Client, Heard
     from holdfast.config import Config
     from holdfast.desk import Desk
-    from holdfast.note import Answer
+    from holdfast.relevance import Match
 
 _USAGE = """usage: holdfast hook CLIENT EVENT
 
@@ -158,7 +158,7 @@ def _prompt(desk: Desk, client: Client, heard: Heard) -> str:
     word = _reminder(desk, count)
     cap = client.cap - len(word)
     said = _briefed(desk, client, cap) if count == 1 and "start" not in client.injects else ""
-    said += telling.brief(desk, prompt=prompt, cap=cap - len(said), found=_of_resident(desk, prompt)).text
+    said += telling.brief(desk, prompt=prompt, cap=cap - len(said), matches=_of_resident(desk, prompt)).text
     return said + word
 
 
@@ -187,16 +187,14 @@ def _capture(desk: Desk, client: Client, heard: Heard) -> str:
 _STEPS = {"start": _start, "begin": _begin, "prompt": _prompt, "capture": _capture}
 
 
-def _of_resident(desk: Desk, prompt: str) -> Answer | None:
-    """What a process that stays and has the models finds; None where there is none, or it has no models either."""
+def _of_resident(desk: Desk, prompt: str) -> list[Match] | None:
+    """What a process that stays and has the models finds; None where there is none."""
     if desk.config.store or not _somebody_stays(desk.config.home):  # who stays has a home, and no store
         return None
     from holdfast import resident
 
     who = {"project": desk.project_ids()[0], "session": desk.session, "agent": desk.agent}
-    asked = {"query": prompt[:8000], "mode": "hybrid", "kind": "note", "limit": 20}
-    answer = resident.ask(desk.config.home, who, asked, _ASK_SECONDS)
-    return answer if answer is not None and answer.mode == "hybrid" and not answer.degraded else None
+    return resident.matches(desk.config.home, who, prompt[:8000], _ASK_SECONDS)
 
 
 def _somebody_stays(home: str) -> bool:

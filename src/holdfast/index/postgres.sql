@@ -321,6 +321,15 @@ WHERE f.scope = ANY(:scopes::text[])
       > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
 
+-- name: newest_facts
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[])
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope = ANY(:scopes::text[])
+  AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
+  AND NOT d.trust = ANY(:held::text[])
+ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
+
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about::text ORDER BY d.key LIMIT 1;

@@ -35,12 +35,14 @@ class Found(Record):
 
 
 class Sought(Record):
-    """What a search found, best first; which legs it stood on, and why it may be less than was asked for."""
+    """What a search found, best first; which legs it stood on, and why it may be less than was asked for. A hit that scores
+    less than `threshold` is weak; where it is None, the words of the question decide."""
 
     found: list[Found]
     mode: str
     reason: str = ""
     why: dict[int, dict[str, list[float]]] = {}
+    threshold: float | None = None
 
 
 OUTLINE = (0, 1, 8, 9, 11, 16, 19, 20, 22)  # the columns of a row that an order is made of,

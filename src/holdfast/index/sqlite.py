@@ -149,6 +149,10 @@ class Index(Catalogued):
         """The folders a question is about: id, how many passages, how many words in them."""
         return self._all("folders_of", scopes=listed(asked.scopes), part=asked.part)
 
+    def passage_count(self, asked: Asked) -> int:
+        """Return how many passages the folders of a question have."""
+        return sum([folder[1] for folder in self.folders_of(asked)])
+
     def pieces(self, ids: list[int]) -> list[tuple[int, int, str]]:
         """The pieces of these passages: passage, marks, tokens."""
         return self._all("pieces", ids=_numbers(ids))
@@ -262,13 +266,14 @@ class Index(Catalogued):
         else:
             known = sorted(names)
             rows = self._all("facts_about", names=listed(known), keys=listed([note_key(name) for name in known]), **page)
-        return [
-            Fact(
-                subject, label_, value, start, end, retired, tuple(links.split("\n")) if links else (),
-                Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held),
-            )
-            for subject, label_, value, start, end, retired, links, line, scope, part, name, held in rows
-        ]  # fmt: skip
+        return [_fact_of_row(row) for row in rows]
+
+    def newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
+        """Return the facts that hold now, newest first; none of a note in quarantine."""
+        if not self.has_facts():
+            return []
+        rows = self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)
+        return [_fact_of_row(row) for row in rows]
 
     def stating(self, scope: str, subject: str) -> str | None:
         """The key of a note that states facts about a subject."""
@@ -442,6 +447,14 @@ def note_of_row(row: tuple[Any, ...]) -> Note:
     return Note(
         Scope.of_folder(scope), key, id, text, type, tags_from(tags), created, updated, source_from(source), start, end,
         bool(pinned), f"{scope}/notes/{name}", (first, last), version, versions, bool(held),
+    )  # fmt: skip
+
+
+def _fact_of_row(row: tuple[Any, ...]) -> Fact:
+    subject, label, value, start, end, retired, links, line, scope, part, name, held = row
+    return Fact(
+        subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (),
+        Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held),
     )  # fmt: skip
 
 

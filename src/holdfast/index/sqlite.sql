@@ -406,6 +406,15 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
       > (:about, :label, :start, :line, :last))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT :most;
 
+-- name: newest_facts
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held))
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+  AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
+  AND d.trust NOT IN (SELECT value FROM json_each(:held))
+ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
+
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about ORDER BY d.key LIMIT 1;
