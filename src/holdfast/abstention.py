@@ -10,34 +10,37 @@ from __future__ import annotations
 
 from math import log
 
-from holdfast import words
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 LEAST = 0.02  # hybrid score below which a hit is weak, whatever was asked
 _SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likeness to a general request
 
 # By words alone: a match counts by the weight of the words it shares with the prompt, against the form of the prompt.
 _WORD = 0.35
-_GENERAL, _OURS, _REFERENCE = -5.0, 4.0, 1.5
+_GENERAL, _MAYBE_GENERAL, _OURS, _REFERENCE = -5.5, -4.5, 4.0, 1.5
 _MOST_REFERENCES = 3
-_OPENINGS = (
-    "what is ", "what's ", "whats ", "what are ", "what does ", "what do ", "who is ", "who was ", "who wrote ",
-    "who invented ", "who created ", "who made ", "explain ", "define ", "describe ", "tell me ", "name ", "convert ",
-    "translate ", "write a ", "write an ", "write me ", "write some ", "give me ", "generate ", "regex ", "difference between ",
-    "how do ", "how does ", "how can i ", "how can you ", "how to ", "how many ", "how much ", "is a ", "is an ", "which ",
-    "show me ", "recommend ", "suggest ", "sing ", "summarize ", "calculate ", "hello ", "hi ", "hey ", "thank",
-    "good morning ", "good night ", "good evening ", "bye ",
+_MOST_TERMS = 16
+_LEAST_PASSAGES = 100  # in a small home every word is rare or everywhere: it counts as if it had so many passages
+_GENERAL_OPENINGS = (
+    "what is ", "what's ", "whats ", "what are ", "what does ", "who is ", "who was ", "who wrote ", "who invented ",
+    "who created ", "who made ", "explain ", "define ", "describe ", "tell me ", "name ", "convert ", "translate ", "write a ",
+    "write an ", "write me ", "write some ", "give me ", "generate ", "regex ", "difference between ", "how does ", "how to ",
+    "is a ", "is an ", "show me ", "recommend ", "suggest ", "sing ", "summarize ", "calculate ", "hello ", "hi ", "hey ",
+    "thank", "good morning ", "good night ", "good evening ", "bye ",
 )  # fmt: skip
-_SMALL_TALK = frozenset(
-    ["a", "again", "ahead", "all", "and", "bye", "continue", "cool", "day", "do", "done", "evening", "fine", "go", "good", "great", "haha", "hello", "hey", "hi", "it", "lot", "lol", "morning", "much", "next", "nice", "night", "no", "nope", "now", "ok", "okay", "on", "perfect", "please", "right", "so", "stop", "sure", "thank", "thanks", "that", "that's", "there", "very", "well", "yeah", "yep", "yes", "you"]
-)
+_MAYBE_GENERAL_OPENINGS = ("how do ", "how can i ", "how can you ", "how many ", "how much ", "which ", "what do ")
+_SMALL_TALK = (
+    "a", "again", "ahead", "all", "and", "bye", "continue", "cool", "day", "do", "done", "evening", "fine", "go", "good",
+    "great", "haha", "hello", "hey", "hi", "it", "lot", "lol", "morning", "much", "next", "nice", "night", "no", "nope",
+    "now", "ok", "okay", "on", "perfect", "please", "right", "so", "stop", "sure", "thank", "thanks", "that", "that's",
+    "there", "very", "well", "yeah", "yep", "yes", "you",
+)  # fmt: skip
 _OUR_WORDS = ("let's", "our", "ours", "us", "we", "we'll", "we're", "we've")
 _REFERENCES = (
-    "he", "her", "here", "him", "his", "it", "its", "my", "she", "that", "the", "their", "them", "these", "they", "this", "those",
-    "your",
+    "he", "her", "here", "him", "his", "it", "its", "my", "she", "that", "the", "their", "them", "these", "they", "this",
+    "those", "your",
 )  # fmt: skip
 _AROUND = ".,;:!?\"'()[]{}`"
 
@@ -61,9 +64,11 @@ class Wording:
         text = prompt.strip().lower().replace("’", "'")
         said = [word for piece in text.split() if (word := piece.strip(_AROUND))]
         self.small_talk = all(word in _SMALL_TALK for word in said)
-        self.general = f"{text} ".startswith(_OPENINGS)
+        surely, maybe = f"{text} ".startswith(_GENERAL_OPENINGS), f"{text} ".startswith(_MAYBE_GENERAL_OPENINGS)
+        self.general = surely or maybe
         references = min(len([word for word in said if word in _REFERENCES]), _MOST_REFERENCES)
-        self._form = _GENERAL * self.general + _OURS * any(word in _OUR_WORDS for word in said) + _REFERENCE * references
+        ours = any(word in _OUR_WORDS for word in said)
+        self._form = _GENERAL * surely + _MAYBE_GENERAL * maybe + _OURS * ours + _REFERENCE * references
 
     def is_strong(self, weight: float) -> bool:
         """Tell whether a passage that shares words of this weight with the prompt counts as an answer."""
@@ -72,14 +77,22 @@ class Wording:
 
 def word_weights(terms: Iterable[str], frequencies: Mapping[str, int], passages: int) -> dict[str, float]:
     """Return how much each term tells: the rarer it is among the passages, the more."""
-    return {term: log(1 + passages / max(frequencies.get(term, 0), 0.5)) for term in terms}
+    every = max(passages, _LEAST_PASSAGES)
+    return {term: log(1 + every / max(frequencies.get(term, 0), 0.5)) for term in terms}
 
 
-def shared_weight(terms: Mapping[str, str], weights: Mapping[str, float], text: str) -> float:
-    """Return the weight of the prompt's words that stand in a text; `terms` maps index terms to the word as typed."""
-    there = set(words.kept(text))
-    best: dict[str, float] = {}
-    for term, word in terms.items():
-        if term in there:
-            best[word] = max(best.get(word, 0.0), weights[term])
-    return sum(best.values())
+def shared_weights(
+    terms: Mapping[str, str], weights: Mapping[str, float], having: Callable[[list[str]], list[str]]
+) -> dict[int, float]:
+    """Return, by passage, the weight of the prompt's words that stand in it.
+
+    `terms` maps index terms to the word as typed; `having` returns, for each term, the ids of the passages that have it, with
+    commas between. Only the most telling terms are looked up.
+    """
+    telling = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
+    best: dict[int, dict[str, float]] = {}
+    for term, ids in zip(telling, having(telling), strict=True):
+        for id in map(int, ids.split(",") if ids else ()):
+            words_of = best.setdefault(id, {})
+            words_of[terms[term]] = max(words_of.get(terms[term], 0.0), weights[term])
+    return {id: sum(words_of.values()) for id, words_of in best.items()}

@@ -14,6 +14,7 @@ from holdfast.note import SCOPES, Hit, Note, Progress, Scope, Source, Stored, di
 from holdfast.note import stamp as utc
 from holdfast.shelf.folder import Changed, Shelf
 from holdfast.sync import Sync
+from holdfast.words import POSTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -384,7 +385,9 @@ class Desk:
             self._seeker = Seeker(self.index, embed.for_search(self.config.embedder, self.config.embed_key))
         return self._seeker
 
-    def hits(self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]]) -> list[Hit]:
+    def hits(
+        self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]], weak: set[int]
+    ) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
@@ -394,25 +397,31 @@ class Desk:
                 break
             hit = self._hit(found, sheets.get(read_at(found)))
             if hit is not None:
+                hit = hit.replace(weak=True) if found.passage in weak else hit
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
         self._count(counted)
         return hits
 
-    def with_weak_marked(self, hits: list[Hit], query: str, asked: Asked, threshold: float | None) -> list[Hit]:
-        """Return the hits, those marked that probably do not answer: they score less than the threshold, or without one
-        they share too little of the question's wording."""
-        if not hits:
-            return hits
-        if threshold is not None:
-            return [hit.replace(weak=True) if hit.score < threshold else hit for hit in hits]
+    def weak(self, found: list[Found], query: str, asked: Asked, threshold: float | None) -> set[int]:
+        """Return which of these passages probably do not answer: they score less than the threshold, or without one they
+        share too little of the question's wording."""
+        if threshold is not None or not found:
+            return {one.passage for one in found if one.score < (threshold or 0.0)}
         from holdfast import abstention
 
         wording = abstention.Wording(query)
-        terms, common, passages = self.ask(lambda: (*self.index.looked_for(query, asked), self.index.passage_count(asked)))
-        weights = abstention.word_weights(terms, common, passages)
-        shared = [abstention.shared_weight(terms, weights, f"{hit.key} {' '.join(hit.tags)} {hit.text}") for hit in hits]
-        return [hit if wording.is_strong(weight) else hit.replace(weak=True) for hit, weight in zip(hits, shared, strict=True)]
+        shared = self.shared_weights(query, asked)
+        return {one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0))}
+
+    def shared_weights(self, query: str, asked: Asked) -> dict[int, float]:
+        """Return, by passage, the weight of the question's words that stand in it."""
+        from holdfast import abstention
+
+        terms, common = self.index.looked_for(query, asked)
+        known = {term: word for term, word in terms.items() if term in common}
+        weights = abstention.word_weights(known, common, self.index.passage_count(asked))
+        return abstention.shared_weights(known, weights, lambda some: self.index.having(some, asked, POSTINGS))
 
     def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
         try:

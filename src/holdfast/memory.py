@@ -254,9 +254,8 @@ class Memory(Provenance):
             threshold = sought.threshold
         usage = desk.usage(found) if sort == "usage" else {}
         ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
-        hits = desk.hits(ranked, limit, why)
-        if ran != "recent":
-            hits = desk.with_weak_marked(hits, query, asked, threshold)
+        weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(ranked[: 2 * limit], query, asked, threshold))
+        hits = desk.hits(ranked, limit, why, weak)
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:

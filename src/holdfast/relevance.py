@@ -18,12 +18,12 @@ NOTES = 6  # notes that one prompt brings at most,
 _NOTES_OF_GENERAL = 2  # and one that looks like a general request
 _GENERAL = 0.3  # threshold from which a prompt looks like one
 _PROMPT_CHARS = 8000
-_CANDIDATES = 12  # notes that a keyword search looks at: a hook has no time for more
+_CANDIDATES = 60  # passages that a keyword search looks at
 _SOUGHT = 40  # passages that a hybrid search looks at
-_SHARE = 0.25  # of the best note's score that a further note must reach,
-_SURE, _RISE = 0.3, 0.5  # and how that share rises where the best note scores more than this
-_SHARE_BY_WORDS = 0.35  # the same without a model
-_TURN_MARGIN = 0.1  # a turn may score this much less than the best note and still be shown
+_SHARE = 0.45  # of the best note's score that a further note must reach,
+_SURE, _RISE = 0.3, 0.3  # and how that share rises where the best note scores more than this
+_SHARE_BY_WORDS = 0.4  # the same without a model
+_TURN_MARGIN = 0.15  # a turn may score this much less than the best note and still be shown
 _SMALL_TALK = 3  # words: a turn of so few answers nothing
 
 
@@ -77,53 +77,26 @@ def _by_words(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> li
     wording = abstention.Wording(prompt)
     if wording.small_talk:
         return []
-    asked = Asked(folders, "notes", now=now)
-    terms, common = desk.index.looked_for(prompt, asked)
-    weights = abstention.word_weights(terms, common, desk.index.passage_count(asked))
-    notes = []
-    for note, rank, shared in _notes_with(desk, asked, terms, common, weights):
-        if wording.is_strong(shared) and not note.quarantined and not (note.valid_to and note.valid_to <= now):
-            notes.append((-rank, shared, note))
-    notes = notes[:_NOTES_OF_GENERAL] if wording.general else notes
-    best = max([shared for _, shared, _ in notes], default=0.0)
-    found = [Match("note", note.scope.folder, note.path.rpartition("/")[2], rank) for rank, _, note in notes]
-    return _chosen(desk, found, _turns_with(desk, prompt, folders, now, wording, best), _SHARE_BY_WORDS)
+    notes, shared = _with_words(desk, prompt, Asked(folders, "notes", now=now), wording)
+    usable = [one for one in notes if not one.quarantined][: _NOTES_OF_GENERAL if wording.general else NOTES]
+    best = max([shared[one.passage] for one in usable], default=0.0)
+    turns, shared = _with_words(desk, prompt, Asked(folders, "transcripts", now=now), wording)
+    better = [one.replace(score=inf) for one in turns if shared[one.passage] > best]  # comes before the notes
+    return _chosen(desk, [Match("note", one.scope, one.name, one.score) for one in usable], better, _SHARE_BY_WORDS)
 
 
-def _notes_with(
-    desk: Desk, asked: Asked, terms: dict[str, str], common: dict[str, int], weights: dict[str, float]
-) -> list[tuple[Note, float, float]]:
-    """The notes that have the words, each with its rank (lowest first) and the weight of the words it shares."""
-    most = _CANDIDATES
-    while True:
-        ranks = desk.index.matches(words.rarest(terms, common), asked, most)
-        rows = desk.index.notes_of(list(ranks)) if ranks else []
-        found = [(note_of_row(row[:-2]), ranks[row[-2]], f"{row[-1]} {row[-3]}") for row in rows]
-        if most == _CANDIDATES and any(note.quarantined for note, _, _ in found):
-            most *= 16  # notes in quarantine must not crowd out the others
-            continue
-        found.sort(key=lambda one: (one[1], one[0].key))
-        return [(note, rank, abstention.shared_weight(terms, weights, text)) for note, rank, text in found]
-
-
-def _turns_with(
-    desk: Desk, prompt: str, folders: tuple[str, ...], now: str, wording: abstention.Wording, best: float
-) -> list[Found]:
-    """The turns that share more of a prompt's words than the best note does; they come before it."""
-    asked = Asked(folders, "transcripts", now=now)
+def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wording) -> tuple[list[Found], dict[int, float]]:
+    """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
     if not desk.index.passage_count(asked):
-        return []
-    terms, common = desk.index.looked_for(prompt, asked)
-    ranks = desk.index.matches(words.rarest(terms, common), asked, _CANDIDATES)
-    weights = abstention.word_weights(terms, common, desk.index.passage_count(asked))
-    texts = {row[0]: row[2] for row in desk.index.texts(list(ranks))} if ranks else {}
-    shared = {id: abstention.shared_weight(terms, weights, text) for id, text in texts.items()}
-    better = {id: rank for id, rank in ranks.items() if shared.get(id, 0.0) > best and wording.is_strong(shared[id])}
-    return [turn.replace(score=inf) for turn in desk.index.passages(better, asked)] if better else []
+        return [], {}
+    shared = desk.shared_weights(prompt, asked)
+    ranks = desk.index.matches(words.rarest(*desk.index.looked_for(prompt, asked)), asked, _CANDIDATES)
+    found = desk.index.passages({id: rank for id, rank in ranks.items() if wording.is_strong(shared.get(id, 0.0))}, asked)
+    return found, shared
 
 
 def _chosen(desk: Desk, notes: list[Match], turns: list[Found], share: float) -> list[Match]:
-    """The notes that reach this share of the best one's score, and the best turn if it scores about as well: it comes first or second."""
+    """The notes that reach this share of the best one's score, and the best turn if it scores about as well."""
     top = notes[0].score if notes else 0.0
     kept = [one for one in notes if one.score >= share * top][:NOTES]
     for turn in turns:

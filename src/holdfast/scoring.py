@@ -73,8 +73,8 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
 }  # fmt: skip
 # What a stranger scores and what a good answer scores, by hand: so that kinds can be compared with each other.
-_SCALE = {"people": (0.28, 1.6), "chat": (0.2, 1.2), "note": (0.25, 1.7), "long": (0.3, 1.5)}
-_FLOOR = {"people": 0.06, "chat": -0.13, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
+_SCALE = {"people": (0.28, 1.6), "chat": (0.2, 1.4), "note": (0.25, 1.7), "long": (0.3, 1.5)}
+_FLOOR = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
 LATER = 0.15  # what is taken off where something was said, or became true, only well after the day on which it is asked:
 _SMALL_TALK = 3  # words
 _WELL_AFTER = 14  # days, since clocks and dates are often some days off

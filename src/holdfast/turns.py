@@ -37,8 +37,9 @@ _NAMED = r'holdfast-memory id=(?:\\*"|&quot;)([0-9a-f]{12})(?:\\*"|&quot;)(?:>|&
 _OPEN = pattern(r"(?:<|&lt;)" + _NAMED)
 _CLOSE = pattern(r"(?:<|&lt;)/" + _NAMED)
 _BRIEFED = pattern(  # the lines of a block whose end was cut off
-    r"(?:(?:Notes (?:kept )?from earlier work|each line shows its scope|Standing notes:|Current facts:|(?:Session|Project|Agent|Global) notes, from agents|"
-    r"Other (?:session|project|agent|global) notes, by key:|- |  |Search with memory_recall|[\d,]+ (?:more|notes?|facts?) |"
+    r"(?:(?:Notes (?:kept )?from earlier work|each line shows its scope|Standing notes:|Current facts:|"
+    r"(?:Session|Project|Agent|Global) notes, from agents|Other (?:session|project|agent|global) notes, by key:|- |  |"
+    r"Search with memory_recall|More: memory_recall|[\d,]+ (?:more|notes?|facts?) |"
     r"Nothing was left out)[^\n]*(?:\n|\Z))*"
 )
 _RENDERED = ("<!-- holdfast:begin -->", "<!-- holdfast:end -->")
