@@ -49,6 +49,7 @@ class Desk:
         self.origin = guard.origin(origin)
         self.override = guard.name(project, "project id") if project else None
         self._project: tuple[str, ...] | None = None
+        self._recorded = self.override is not None  # whether the ledger knows the folder of this project
         self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
         self._seeker: Seeker | None = None
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
@@ -73,7 +74,18 @@ class Desk:
             remember = self.config.enabled and self.shelf.there()
             project = identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
+            self._recorded = self._recorded or (remember and self.shelf.has(f"projects/{project.id}"))
         return self._project
+
+    def record_project(self) -> None:
+        """After a write: let the ledger know the folder of a project that has just got its first notes."""
+        if self._recorded or self._project is None or not self.shelf.has(f"projects/{self._project[0]}"):
+            return
+        from holdfast import identity
+
+        self._recorded = True
+        seen = identity.look(self._cwd or ".", None, self.config.isolate_worktrees)
+        identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
@@ -314,6 +326,7 @@ class Desk:
 
     def catalogue(self, change: Callable[[], object]) -> None:
         """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
+        self.record_project()
         try:
             change()
         except (Lost, Busy, DiskTrouble):
