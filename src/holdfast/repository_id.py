@@ -20,7 +20,7 @@ def read_id(common: str) -> str | None:
     """Return the id in a git folder; None if there is none, or if the file does not hold one."""
     data = read_plain(f"{common}/{ID_FILE}", _LENGTH + 2, os.O_NOFOLLOW)
     text = data.decode("ascii", "replace").removesuffix("\n") if data is not None else ""
-    return text if len(text) == _LENGTH and all([letter in "0123456789abcdef" for letter in text]) else None
+    return text if len(text) == _LENGTH and all(letter in "0123456789abcdef" for letter in text) else None
 
 
 def write_id(common: str, instead: str | None = None) -> str | None:
