@@ -140,17 +140,49 @@ def ignored_marker(seen: Candidates, registry: Registry) -> str:
     return f"{seen.root}/{MARKER_FOLDER}/{MARKER_FILE}"
 
 
+class _AskedOnce:
+    """What the ledger says, asked once of each id until something is written: a cold recall settles its project too."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._links: dict[str, str | None] = {}
+        self._places: dict[str, tuple[str, str] | None] = {}
+
+    def canonical(self, alias: str) -> str | None:
+        if alias not in self._links:
+            self._links[alias] = self._registry.canonical(alias)
+        return self._links[alias]
+
+    def place(self, id: str) -> tuple[str, str] | None:
+        if id not in self._places:
+            self._places[id] = self._registry.place(id)
+        return self._places[id]
+
+    def link(self, alias: str, project: str, instead: str | None = None) -> None:
+        self._links.clear()
+        self._registry.link(alias, project, instead)
+
+    def put_place(self, id: str, nonce: str, path: str) -> None:
+        self._places.clear()
+        self._registry.put_place(id, nonce, path)
+
+    def adopted(self, project: str) -> list[str]:
+        return self._registry.adopted(project)
+
+
 class _Evidence:
     """What a folder says, beside what the ledger remembers of it."""
 
     def __init__(self, candidates: Candidates, registry: Registry, has_notes: Callable[[str], bool]) -> None:
-        self.candidates, self.registry = candidates, registry
+        self.candidates = candidates
+        self.registry = registry = _AskedOnce(registry)
         self._has_notes, self._noted = has_notes, dict[str, bool]()
         marker = candidates.marker
         self.marker = marker if marker is not None and honoured(marker, registry) else None
         self._knows_git_id = candidates.git_id is not None and registry.place(candidates.git_id) is not None
         self.git_id = self._own(candidates.git_id, lambda place: _same_id(candidates.git_id, read_id(place)))
-        self.checkout = self._own(candidates.checkout, lambda place: _same_start(candidates.checkout, first_line(place)))
+        known = None if self._knows_git_id else candidates.checkout
+        self.checkout = self._own(known, lambda place: _same_start(known, first_line(place)))
         if candidates.remote is not None:
             self.how, self.primary = "remote", candidates.remote
         elif self.marker is not None:
@@ -220,7 +252,7 @@ class _Evidence:
     def _led_by_reflog(self) -> str | None:
         """The project with notes that the reflog leads to. It is the weaker evidence, since git shortens it and a copy has
         the same: it counts until this home knows the repository by its id."""
-        followed = self._canonical(self.checkout) if not self._knows_git_id else None
+        followed = self._canonical(self.checkout)
         return followed if followed is not None and self.has_notes(followed) else None
 
     def _path_is_ours(self) -> bool:
