@@ -1220,7 +1220,8 @@ ONE_OF_EACH = [
     ["render", "AGENTS.md"],
     ["agent add", "reviewer", "--role", "secretary"], ["agent list"], ["agent rotate", "reviewer"],
     ["agent revoke", "reviewer"], ["role list"], ["role check"], ["audit list"], ["audit verify"], ["audit export"],
-    ["status"], ["doctor"], ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
+    ["status"], ["doctor"], ["project list"], ["project adopt", "demo", "newer"],
+    ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
     ["help", "store"], ["demo"], ["copy", "home", "copied"],
 ]  # fmt: skip
 

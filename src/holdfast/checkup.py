@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import dates, exposure, hooklog, premises
+from holdfast import dates, exposure, hooklog, premises, projects
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
@@ -210,7 +210,7 @@ def check(desk: Desk) -> list[Problem]:
         looks = [
             lambda: _index(desk, mending, scopes), lambda: _marker(desk, mending), *looks,
             lambda: _files(desk, mending, scopes), lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
-            lambda: _embedder(desk, mending), lambda: exposure.problems(desk),
+            lambda: _embedder(desk, mending), lambda: exposure.problems(desk), lambda: _projects(desk, mending),
         ]  # fmt: skip
     found = [problem for look in looks for problem in _seen(look)]
     return problems + [one for one in found if not sealed or one.code not in _FOR_WANT_OF_WRITING]
@@ -289,6 +289,20 @@ def _marker(desk: Desk, mending: Mending) -> list[Problem]:
     marked_anew = f"(cd {quoted(os.path.dirname(os.path.dirname(ignored)))} && {mending.holdfast('init --marker')})"
     what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
     return [Problem("marker", what, f"{mending.beside(ignored)} && {marked_anew}", ignored)]
+
+
+def _projects(desk: Desk, mending: Mending) -> list[Problem]:
+    """Projects that no folder leads to any more: their notes are found from nowhere. In a store nobody can tell, since the
+    folders may be those of other machines."""
+    return [
+        Problem(
+            "project_gone", f"the folder of the project {one.id} is gone: {', '.join([told(path) for path in one.folders])}",
+            f"In its new folder run `{mending.holdfast(f'project adopt {one.id}')}`; to forget its notes run "
+            f"`{mending.holdfast(f'clear --scope project --project {one.id} --yes')}`",
+            f"projects/{one.id}",
+        )
+        for one in projects.gone(desk)[:_SHOWN]
+    ]  # fmt: skip
 
 
 def _hooks(desk: Desk) -> list[Problem]:

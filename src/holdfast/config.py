@@ -159,6 +159,7 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         elif setting.name in table:
             values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
         table.pop(setting.name, None)
+    values["project"] = values.get("project") or None  # an empty one in config.toml means that none is set
     return Config(home=root, unknown=tuple(sorted(table)), **values)
 
 

@@ -48,8 +48,9 @@ class Desk:
         self.agent = guard.name(agent, "agent name") if agent else None
         self.client = guard.one_line(client, "client's name", 100) if client else None
         self.origin = guard.origin(origin)
-        self.override = guard.name(project, "project id") if project else None
+        self.override = guard.name(project, "project id") if project is not None else None
         self._project: tuple[str, ...] | None = None
+        self._recorded = self.override is not None  # whether the ledger knows the folder of this project
         self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
         self._seeker: Seeker | None = None
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
@@ -79,7 +80,18 @@ class Desk:
             remember = self.config.enabled and self.shelf.there()
             project = identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
+            self._recorded = self._recorded or (remember and self.shelf.has(f"projects/{project.id}"))
         return self._project
+
+    def record_project(self) -> None:
+        """After a write: let the ledger know the folder of a project that has just got its first notes."""
+        if self._recorded or self._project is None or not self.shelf.has(f"projects/{self._project[0]}"):
+            return
+        from holdfast import identity
+
+        self._recorded = True
+        seen = identity.look(self._cwd or ".", None, self.config.isolate_worktrees)
+        identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
@@ -87,11 +99,15 @@ class Desk:
 
         return "" if self.override else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
 
+    def forget_project(self) -> None:
+        """Find out the project again with the next call: what the ledger says of it has changed."""
+        self._project = None
+
     def mark(self) -> str:
         """Write a marker into this folder: an id that moves with it."""
         from holdfast.marker import write_marker
 
-        self._project = None
+        self.forget_project()
         return write_marker(self._cwd or ".", self.ledger, utc(dates.clock()))
 
     def scope(self, kind: str) -> Scope:
@@ -121,6 +137,18 @@ class Desk:
     def folders(self, kind: str | None) -> tuple[str, ...]:
         """The same, as folders of the shelf."""
         return tuple([place.folder for place in self.places(kind)])
+
+    def everywhere(self) -> tuple[str, ...]:
+        """The folders of every scope of the home. Only a person may look there."""
+        self.must_be_person("search every project", "`holdfast recall --scope all`")
+        kinds = {folder: Scope.of_folder(folder).kind for folder in self.shelf.scopes()}
+        return tuple([folder for folder, kind in kinds.items() if kind in self.config.sees])
+
+    def must_be_person(self, what: str, command: str) -> None:
+        """Raise `Denied` for an agent: it has no part in the memory of other projects."""
+        if self.origin != "user":
+            fix = f'A person does it: {command} in a terminal of their own, or Memory(origin="user")'
+            raise errors.Denied(f"only a person may {what}", fix)
 
     def place_of(self, scope: Scope, key: str) -> Scope:
         """Where a key of this scope lives: a project's older id may have it already."""
@@ -320,6 +348,7 @@ class Desk:
 
     def catalogue(self, change: Callable[[], object]) -> None:
         """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
+        self.record_project()
         try:
             change()
         except (Lost, Busy, DiskTrouble):

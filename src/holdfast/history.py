@@ -224,7 +224,8 @@ class _Keeper:
 
     def __init__(self, desk: Desk, scope: str, client: str, where: str = "", kept: str = "") -> None:
         self._desk, self._kept = desk, kept
-        self._places = _places(of_folder(desk, where) if where and scope == "project" else desk, scope)
+        self._whose = of_folder(desk, where) if where and scope == "project" else desk
+        self._places = _places(self._whose, scope)
         self._client = client
         self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
         self._paths: dict[str, str] = {}
@@ -248,6 +249,7 @@ class _Keeper:
         self._waiting = self._chars = 0
         for one in self._open.values():
             one.flush()
+        self._whose.record_project()
 
     def done(self, session: str, broken: int = 0) -> Logged:
         """What happened to one session."""

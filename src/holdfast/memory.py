@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
     from holdfast.note import Binned, Fact, FactSet, Forgotten, Logged, Problem, Receipt, Stored, Turn, Version
+    from holdfast.projects import Adopted, KnownProject
     from holdfast.rendering import Rendered
     from holdfast.scaffold import Scaffolded
     from holdfast.scaffold.boot import Boot
@@ -52,8 +53,9 @@ class Memory(Provenance):
         config: configuration.Config | None = None,
     ) -> None:
         self.config = config or configuration.load(home)
+        whose = self.config.project if project is None else project  # an empty one is an error, not none
         self._desk = Desk(
-            self.config, project or self.config.project, session or self.config.session, agent or self.config.agent,
+            self.config, whose, session or self.config.session, agent or self.config.agent,
             client or self.config.client, origin, os.fspath(cwd) if cwd is not None else None, progress or Progress(),
         )  # fmt: skip
 
@@ -234,9 +236,10 @@ class Memory(Provenance):
         explain: bool = False,
     ) -> Answer:
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
-        (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. A question that names a
-        time ("last week") means it as of `now`. A hit that probably does not answer is marked `weak`. The answer says which
-        mode really ran, and why if it is less than was asked for; with `explain` each hit says why it is where it is."""
+        (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. The scope `all` is every
+        scope of the home, which only a person may search: `Memory(origin="user")`. A question that names a time ("last
+        week") means it as of `now`. A hit that probably does not answer is marked `weak`. The answer says which mode really
+        ran, and why if it is less than was asked for; with `explain` each hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
@@ -253,7 +256,8 @@ class Memory(Provenance):
             found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
             threshold = sought.threshold
         usage = desk.usage(found) if sort == "usage" else {}
-        ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
+        near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others
+        ranked = rank.order(found, near, "recency" if ran == "recent" else sort, usage, usage_id)
         weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(ranked[: 2 * limit], query, asked, threshold))
         hits = desk.hits(ranked, limit, why, weak)
         return Answer(tuple(hits), ran, bool(reason), reason)
@@ -423,6 +427,20 @@ class Memory(Provenance):
         self._desk.must_be_enabled()
         return checkup.reindex(self._desk)
 
+    def projects(self) -> List[KnownProject]:
+        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone."""
+        from holdfast import projects
+
+        return projects.every(self._desk)
+
+    def adopt(self, old: str, new: str | None = None) -> Adopted:
+        """Let the memory of the project `old` be found from `new`, or from this caller's own project. Only a person may:
+        `Memory(origin="user")`. The notes stay where they are."""
+        from holdfast import projects
+
+        self._desk.must_be_enabled()
+        return projects.adopt(self._desk, old, new)
+
     def mark(self) -> str:
         """Give this folder a marker, so that its memory moves with it; the project's id."""
         self._desk.must_be_enabled()
@@ -485,7 +503,8 @@ class Memory(Provenance):
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         wanted = _one_of(type, TYPES, "type") if type else None
-        folders = self._desk.folders(scope) if self.config.enabled else ()
+        look = self._desk.everywhere if scope == "all" else lambda: self._desk.folders(scope)
+        folders = look() if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
         part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or None
         return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode

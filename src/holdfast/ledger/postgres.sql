@@ -11,6 +11,19 @@ ON CONFLICT (tenant, alias) DO UPDATE SET project = excluded.project WHERE links
 -- name: lead_on
 UPDATE links SET project = (SELECT l.project FROM links l WHERE l.alias = :alias) WHERE project = :alias;
 
+-- name: relink
+INSERT INTO links (alias, project) VALUES (:alias, :project)
+ON CONFLICT (tenant, alias) DO UPDATE SET project = excluded.project;
+
+-- name: adopted
+SELECT alias FROM links WHERE project = :project AND alias >= 'adopted:' AND alias < 'adopted;' ORDER BY alias;
+
+-- name: links
+SELECT alias, project FROM links ORDER BY alias;
+
+-- name: places
+SELECT id, nonce, path FROM places ORDER BY id;
+
 -- name: place
 SELECT nonce, path FROM places WHERE id = :id;
 

@@ -165,6 +165,19 @@ ON CONFLICT (alias) DO UPDATE SET project = excluded.project WHERE project = :in
 -- name: lead_on
 UPDATE links SET project = (SELECT project FROM links WHERE alias = :alias) WHERE project = :alias;
 
+-- name: relink
+INSERT INTO links (alias, project) VALUES (:alias, :project)
+ON CONFLICT (alias) DO UPDATE SET project = excluded.project;
+
+-- name: adopted
+SELECT alias FROM links WHERE project = :project AND alias >= 'adopted:' AND alias < 'adopted;' ORDER BY alias;
+
+-- name: links
+SELECT alias, project FROM links ORDER BY alias;
+
+-- name: places
+SELECT id, nonce, path FROM places ORDER BY id;
+
 -- name: place
 SELECT nonce, path FROM places WHERE id = :id;
 

@@ -32,6 +32,7 @@ class Call:
         self.screen = screen
         self._memory: Memory | None = None
         self.is_remote = False  # whether it is a gateway's
+        self._notice = ""  # what is said beside the answer
 
     def __getitem__(self, name: str) -> Any:
         """What was given for that option or argument; None if nothing was."""
@@ -58,7 +59,18 @@ class Call:
                 client=self["client"], origin=self._origin(), progress=None if self.screen.json else Bar(),
             )  # fmt: skip
             self.screen.disabled = not self._memory.config.enabled
+            self._say_if_unknown(self._memory)
         return self._memory
+
+    def _say_if_unknown(self, memory: Memory) -> None:
+        """Say on stderr that a read names a project which this home does not have: a typing error looks like no notes."""
+        command, config = self.words.command, memory.config
+        if command and command.reads_project and config.enabled and (self["project"] or config.project):
+            from holdfast import projects
+
+            self._notice = projects.unknown(memory._desk)
+            if self._notice:
+                sys.stderr.write(visible(self._notice) + "\n")
 
     def settings(self) -> Config:
         """The settings, and over them what the command line says of the store."""
@@ -142,7 +154,8 @@ class Call:
         """Give the answer, as JSON or as `tell` tells it to people."""
         try:
             if self.screen.json:
-                self.screen.document(plain(what))
+                said = plain(what)
+                self.screen.document({**said, "notice": self._notice} if self._notice and isinstance(said, dict) else said)
                 if self.screen.disabled and not _says_so(what):
                     sys.stderr.write("memory is disabled\n")
             else:

@@ -32,12 +32,15 @@ def recall(call: Call) -> int:
     answer = _from_resident(call, asked)
     if answer is None:
         answer = call.memory.recall(call["query"] or "", mode=_mode(call), **asked)
-    return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, bool(call["explain"])))
+    explain, everywhere = bool(call["explain"]), call["scope"] == "all"
+    return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, explain, everywhere))
 
 
 def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
     memory, mode = call.memory, call["mode"] or "hybrid"
+    if asked.get("scope") == "all":  # a process that answers for others does not know that a person asks
+        return None
     if mode not in ("hybrid", "semantic") or not memory.config.enabled or call.is_remote or memory.config.store:
         return None
     from holdfast import resident
@@ -101,14 +104,14 @@ def _secret_mark(screen: Screen, text: str) -> list[str]:
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
-def tell_answer(screen: Screen, answer: Answer, explain: bool = False) -> None:
+def tell_answer(screen: Screen, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
     for place, hits in enumerate(_grouped(answer)):
         if place:
             screen.say()
         if hits[0].session is None:
-            _tell_hit(screen, hits[0], explain)
+            _tell_hit(screen, hits[0], explain, everywhere)
         else:
-            _tell_session(screen, hits, explain)
+            _tell_session(screen, hits, explain, everywhere)
     if answer.degraded:
         screen.aside(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
@@ -140,24 +143,29 @@ def _gist(note: Note) -> str:
     return f"{'* ' if note.pinned else ''}{held}{hidden}{note.text[:400]}"
 
 
-def _tell_session(screen: Screen, hits: list[Hit], explain: bool) -> None:
+def _tell_session(screen: Screen, hits: list[Hit], explain: bool, everywhere: bool = False) -> None:
     from holdfast.doors.cli.screen import hidden_mark, one_line
 
     name = screen.paint(one_line(f"session {hits[0].session}"), "bold")
-    screen.say(f"{name}  {screen.paint(hits[0].scope.kind, 'dim')}")
+    screen.say(f"{name}  {screen.paint(_where(hits[0], everywhere), 'dim')}")
     for hit in hits:
         who, when = one_line(hit.speaker or "somebody"), one_line(hit.updated)
         screen.say(f"  {who}  {screen.paint('  '.join([when, *hidden_mark(hit.hidden)]), 'dim')}".rstrip())
         _tell_text(screen, hit, explain)
 
 
-def _tell_hit(screen: Screen, hit: Hit, explain: bool) -> None:
+def _where(hit: Hit, everywhere: bool) -> str:
+    """The kind of a hit's scope; with its name where hits may come from other projects."""
+    return str(hit.scope) if everywhere else hit.scope.kind
+
+
+def _tell_hit(screen: Screen, hit: Hit, explain: bool, everywhere: bool = False) -> None:
     from holdfast.doors.cli.screen import hidden_mark, one_line
 
     name = screen.paint(one_line(hit.key), "bold")
     until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
     since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
-    said = [hit.scope.kind, hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
+    said = [_where(hit, everywhere), hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
     said += [*hidden_mark(hit.hidden), *_secret_mark(screen, hit.text)]
     screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
     _tell_text(screen, hit, explain)

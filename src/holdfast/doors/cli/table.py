@@ -10,6 +10,10 @@ from holdfast.doors.cli.command import Arg, Command, Option
 
 _SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
 _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
+_SCOPED_OR_ALL = Option(
+    "--scope", "SCOPE", "only there, not everywhere you may see; all: every project, agent and session of the home",
+    choices=("session", "project", "agent", "global", "all"),
+)
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
 _WITH_TAG = Option("--tag", "TAG", "only with this tag; give it again, or a comma list, for several", many=True)
 _ORIGIN = Option("--origin", "ORIGIN", "who it came from, if not from you", choices="ORIGINS")
@@ -50,7 +54,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "recall", "notes:recall", "find what is known about something",
             args=(Arg("QUERY", "what to look for; may be left out with --mode recent", needed=False, words=True),),
             options=(
-                _SCOPED, _OF_TYPE, _WITH_TAG,
+                _SCOPED_OR_ALL, _OF_TYPE, _WITH_TAG,
                 Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
                 _AS_OF, _KNOWN_AT,
                 Option(
@@ -393,6 +397,18 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             options=(_SCOPED,), example="holdfast trace testing",
         ),
         Command(
+            "project list", "projects:list_", "the projects of this home, and where each was last seen",
+            example="holdfast project list",
+        ),
+        Command(
+            "project adopt", "projects:adopt", "let the memory of one project be found from another",
+            args=(
+                Arg("OLD", "the project whose memory is meant", offers="projects"),
+                Arg("NEW", "the project that should find it; otherwise that of this folder", needed=False, offers="projects"),
+            ),
+            example="holdfast project adopt app-1a2b3c4d5e6f",
+        ),
+        Command(
             "doctor", "care:doctor", "what is wrong, each with the command that mends it; exit 1 on a problem",
             example="holdfast doctor",
         ),
@@ -490,6 +506,7 @@ FAMILIES = {
     "agent": "who may come in by the gateway",
     "role": "what they may do",
     "audit": "what was decided",
+    "project": "the projects of this home",
     "bench": "measure",
 }  # of commands of two words
 

@@ -7,9 +7,9 @@ from typing import Any
 from holdfast.briefing import Brief
 from holdfast.browsing import SEARCHED, Piece, Snippet, snippet
 from holdfast.doors.http.notes import AS_OF, KNOWN_AT, TAGS
-from holdfast.doors.http.route import EVERYWHERE, READ, SCOPED, Asked, Route
+from holdfast.doors.http.route import EVERYWHERE, READ, Asked, Route
 from holdfast.doors.http.schema import Schema, answer, fields, flag, number, ref, rows, text
-from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer
+from holdfast.note import MODES, PARTS, SCOPES, SORTS, TYPES, Answer
 
 _LIMIT = number("At most so many; otherwise 10.", 1, 100)
 _AMOUNTS = ("passages", "facts", "sessions", "turns", "quarantined", "waiting", "index_bytes", "ledger_bytes")
@@ -46,7 +46,9 @@ ROUTES = (
         "POST", "/v1/recall", READ, recall, "find what is known about something", EVERYWHERE,
         takes=fields({
             "query": text("What you want to know, in plain words. May be empty with mode recent.", maxLength=10_000),
-            "scope": SCOPED, "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
+            "scope": text("Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.",
+                          *SCOPES, "all"),
+            "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
             "known_at": KNOWN_AT, "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *MODES),
             "sort": text("What comes first. Otherwise relevance.", *SORTS),
             "kind": text("Only notes, files, or turns of earlier sessions.", *PARTS),
