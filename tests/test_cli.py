@@ -772,10 +772,19 @@ def test_the_six_verbs_of_the_file_tree(holdfast):
     assert holdfast("file", "view", "b.md").code == 1
 
 
-def test_a_file_from_stdin_ends_in_a_newline(holdfast, home):
-    holdfast("file", "create", "a.md", "-", stdin=b"# Plan\n")
-    assert (home / "shelf/projects/demo/files/a.md").read_bytes() == b"# Plan\n"
+@pytest.mark.parametrize(
+    "given", [b"# Plan\n", b"no end", b"two\n\n", b"a\r\nb", b"\r\n", b"  \n\t", b"", b"\xef\xbb\xbfmark\n"]
+)
+def test_a_file_from_stdin_is_kept_byte_for_byte(holdfast, home, given):
+    assert holdfast("file", "create", "a.md", "-", stdin=given).code == 0
+    assert (home / "shelf/projects/demo/files/a.md").read_bytes() == given
     assert holdfast("file", "create", "b.md", "-", stdin=b"\xff").code == 3
+
+
+def test_a_file_that_was_there_is_updated(holdfast):
+    assert holdfast("file", "create", "a.md", "one").out == "created a.md\n"
+    assert holdfast("file", "create", "a.md", "two").out == "updated a.md\n"
+    assert holdfast("file", "create", "a.md", "two", "--json").json == {"action": "updated", "path": "a.md"}
 
 
 @pytest.mark.promise("F3")
@@ -1107,6 +1116,12 @@ def test_path_prints_where_things_are(holdfast, home):
     ("words", "hint"),
     [
         (["stroe", "x"], "Did you mean `holdfast store`?"),
+        (["remember", "x"], "Did you mean `holdfast store`?"),
+        (["add", "x"], "Did you mean `holdfast store`?"),
+        (["show", "k"], "Did you mean `holdfast get`?"),
+        (["rm", "k"], "Did you mean `holdfast forget`?"),
+        (["delete", "k"], "Did you mean `holdfast forget`?"),
+        (["find", "x"], "Did you mean `holdfast recall`?"),
         (["file", "veiw", "x"], "Did you mean `holdfast file view`?"),
         (["file", "xyz"], "One of: view, create"),
         (["file"], "needs one of: view, create"),
@@ -1126,7 +1141,10 @@ def test_path_prints_where_things_are(holdfast, home):
         (["recall", "x", "--mode", "--no-color"], "--mode needs a value"),
         (["recall", "x", "--json=yes"], "Write --json alone"),
         (["recall", "x", "--mode", "psychic"], "One of: hybrid, keyword"),
-        (["recall", "x", "--limit", "0"], "limit must be 1 to 100"),
+        (["recall", "x", "--limit", "0"], "--limit must be 1 to 100"),
+        (["recall", "x", "--now", "soon"], "--now: 'soon' is not a date"),
+        (["store", "x", "--valid-to", "2026-01-01", "--valid-from", "2026-02-01"], "say --valid-from too"),
+        (["store", "x", "--allow-secret", ""], 'Such as --allow-secret "a test account"'),
         (["recall"], "an empty query"),
         (["recall", "x", "--as-of", "soon"], "Write a day"),
         (["store", "x", "--scope", "moon"], "One of: session, project"),
@@ -1142,6 +1160,32 @@ def test_wrong_usage_is_exit_2_with_what_to_type_instead(holdfast, words, hint):
     answer = holdfast("--json", *words)
     assert (answer.code, answer.json["error"], answer.err) == (2, "usage", "")
     assert set(answer.json) == {"error", "message", "fix", "exit_code"}
+
+
+def test_a_message_names_every_option_as_it_is_typed(holdfast, tmp_path):
+    """Each option of two words that takes a value, with values that cannot be right."""
+    holdfast("store", "x", "--key", "k")
+    words = {"SUBJECT": "a", "LABEL": "b", "FILE": str(tmp_path / "none"), "ENTITY": "a"}
+    tried = 0
+    for name, command in COMMANDS.items():
+        if command.raw or name.startswith("bench") or name in ("serve", "mcp", "prove", "install", "uninstall", "copy"):
+            continue
+        for option in [one for one in command.options if one.value and "_" in one.field]:
+            for bad in ("", "soon", "2026-99-99"):
+                given = [words.get(arg.name, "k") for arg in command.args if arg.needed]
+                said = holdfast(*name.split(), *given, f"{option.name}={bad}")
+                if said.code:
+                    tried += 1
+                    assert option.field not in said.err, said.err
+                    assert option.name in said.err or not said.err.startswith(f"holdfast: {option.field}")
+    assert tried >= 20
+
+
+def test_what_the_user_wrote_is_not_taken_for_an_option(holdfast):
+    assert "'valid_from'" in holdfast("store", "x", "--key", "valid_from").err
+    assert "named valid_from" in holdfast("recall", "x", "--as-of", "named valid_from").err
+    said = holdfast("import", "-", stdin=b'{"text": "x", "valid_from": "soon"}')
+    assert "valid_from: 'soon'" in said.err and "--valid-from" not in said.err  # there it is a field and no option
 
 
 def test_options_stand_before_or_after_the_command_and_take_an_equals_sign(home, capsys):
@@ -1398,7 +1442,7 @@ def test_every_command_that_is_said_to_change_something_is_one():
 
 @pytest.mark.parametrize("words", [("store", "-"), ("purge", "--text", "-", "--yes")])
 def test_ctrl_c_while_it_waits_for_a_pipe_has_done_nothing(holdfast, monkeypatch, words):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=_interrupt)))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=_interrupt), isatty=lambda: False))
     said = holdfast(*words)
     assert (said.code, said.out, said.err) == (130, "", "holdfast: interrupted; nothing was done\n  Run it again\n")
 

@@ -15,6 +15,10 @@ def test_a_file_is_created_read_and_found_when_the_call_returns(any_memory, open
     assert (hit.kind, hit.citation.rpartition(":")[0]) == ("file", "projects/demo/files/deep/plan.md")
 
 
+def test_whether_a_file_was_there_is_told(any_memory):
+    assert [any_memory.files.create("deep/a.md", text) for text in ("one", "two")] == ["created", "updated"]
+
+
 def test_a_folder_shows_its_names_and_a_file_its_lines(any_memory):
     for path in ("b.md", "a.md", "deep/c.md", "deep/er/d.md"):
         any_memory.files.create(path, "one\ntwo\nthree\n")

@@ -273,13 +273,16 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
         import traceback
 
         sys.stderr.write(visible("".join(traceback.format_exception(error))))
+    from holdfast.doors.cli.flags import as_typed
+
+    message, fix = as_typed(error, typed)
     try:
         if screen.json:
-            screen.document(error.as_dict())
+            screen.document({**error.as_dict(), "message": message, "fix": fix})
             sys.stdout.flush()
         else:
             _flush_quietly()
-            _complain(screen, error.message, error.fix)
+            _complain(screen, message, fix)
     except OSError:
         _unheard()
     return error.exit_code
@@ -353,10 +356,15 @@ def confirm(call: Call, question: str) -> None:
 
     if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(f"not without being sure: {question}", "Say --yes")
+    if not agreed(question):
+        raise Refused("nothing was done", "Answer y, or say --yes")
+
+
+def agreed(question: str) -> bool:
+    """Ask a person at a terminal; whether they said yes."""
     sys.stderr.write(f"{visible(question)} [y/N] ")
     sys.stderr.flush()
-    if _answered().strip().lower() not in ("y", "yes"):
-        raise Refused("nothing was done", "Answer y, or say --yes")
+    return _answered().strip().lower() in ("y", "yes")
 
 
 def _answered() -> str:
@@ -379,9 +387,12 @@ def _read(most: int) -> bytes:
 
 
 def stdin() -> BinaryIO:
-    """What is piped in."""
+    """What is piped in; a person at a terminal is told how to end it."""
     if sys.stdin is None:
         raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write("Type or paste the text. Press Ctrl-D on an empty line to end it, Ctrl-C to cancel.\n")
+        sys.stderr.flush()
     return sys.stdin.buffer
 
 

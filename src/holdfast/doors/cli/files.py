@@ -28,8 +28,8 @@ def view(call: Call) -> int:
 
 
 def create(call: Call) -> int:
-    call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
-    return _done(call, "created", call["path"])
+    action = call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
+    return _done(call, action, call["path"])
 
 
 def str_replace(call: Call) -> int:
@@ -63,14 +63,10 @@ def _done(call: Call, action: str, path: str) -> int:
 
 
 def _text(call: Call) -> str:
-    """A file's text; what is read from stdin ends as files end."""
-    text = call.text("text", FILE_BYTES, "a file", whole=True)
-    if isinstance(text, str):
-        return text
-    from holdfast.guard import text as passed
+    """A file's text; what is read from stdin is kept byte for byte."""
+    from holdfast.guard import decoded
 
-    ended = text if text.endswith(b"\n") else text + b"\n"
-    return passed(ended, len(ended), "a file") if text.strip() else ""
+    return decoded(call.text("text", FILE_BYTES, "a file", whole=True))
 
 
 def _span(lines: str | None) -> tuple[int, int] | None:

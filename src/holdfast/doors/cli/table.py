@@ -23,6 +23,7 @@ _AS_OF = Option("--as-of", "DATE", "what was true then")
 _KNOWN_AT = Option("--known-at", "DATE", "what was recorded by then")
 _TREE = Option("--scope", "SCOPE", "whose tree, if not the agent's or, without one, the project's", choices="SCOPES")
 _YES = Option("--yes", "", "do not ask")
+_DIFF = Option("--diff", "", "show every file in full, also those that are new")
 _REDACT = Option("--redact", "", "keep it with [REDACTED:rule] in place of a secret; otherwise it is refused")
 _ALLOW_SECRET = Option("--allow-secret", "WHY", "keep a secret as it is; that you did and why is recorded")
 _KEY = Arg("KEY", "the note's key", offers="keys")
@@ -267,9 +268,10 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "install", "installing:install", "let a coding agent use this memory; shows the changes first, and asks",
             args=(Arg("CLIENT", "which one; without it, those found on this machine", needed=False, offers="clients"),),
             options=(
-                _YES, Option("--dry-run", "", "only show what would be changed"),
+                _YES, Option("--dry-run", "", "only show what would be changed"), _DIFF,
                 Option("--print", "", "show what to paste, and where"),
                 Option("--auto-memory", "", "also keep what the client's model writes by itself on this project's shelf"),
+                Option("--gateway", "", "also install the skill update-memory, if no gateway or store is configured"),
             ),
             example="holdfast install --dry-run",
         ),
@@ -277,7 +279,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "uninstall", "installing:uninstall", "take out what install put in; every file is again as it was",
             args=(Arg("CLIENT", "which one; without it, all that are installed", needed=False, offers="clients"),),
             options=(
-                _YES, Option("--dry-run", "", "only show what would be changed"),
+                _YES, Option("--dry-run", "", "only show what would be changed"), _DIFF,
                 Option("--all", "", "in every project, where the install is in the project's own files"),
             ),
             example="holdfast uninstall --dry-run",
