@@ -29,13 +29,13 @@ def store(call: Call) -> int:
 def recall(call: Call) -> int:
     asked = {"tags": call["tag"], "explain": bool(call["explain"])}
     asked |= call.given("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
-    answer = _from_resident(call, asked)
+    answer = from_resident(call, asked)
     if answer is None:
-        answer = call.memory.recall(call["query"] or "", mode=_mode(call), **asked)
+        answer = call.memory.recall(call["query"] or "", mode=mode_of(call), **asked)
     return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, bool(call["explain"])))
 
 
-def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
+def from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
     memory, mode = call.memory, call["mode"] or "hybrid"
     if mode not in ("hybrid", "semantic") or not memory.config.enabled or call.is_remote or memory.config.store:
@@ -48,7 +48,7 @@ def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     return resident.ask(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
 
 
-def _mode(call: Call) -> str:
+def mode_of(call: Call) -> str:
     """As asked; else by words, for this process lives too short to load models that were not asked for."""
     if call["mode"] is not None:
         mode: str = call["mode"]
