@@ -796,12 +796,27 @@ def test_a_path_that_leaves_the_tree_is_refused(holdfast, path):
 @pytest.mark.promise("F2")
 def test_search_shows_where_and_read_reads_it(holdfast):
     holdfast("store", "Use pytest", "--key", "testing")
-    found = holdfast("search", "pytest", "--json").json[0]
+    answer = holdfast("search", "pytest", "--json").json
+    assert {name: answer[name] for name in answer if name != "results"} == {
+        "mode": "keyword", "degraded": False, "reason": "", "disabled": False,
+    }  # fmt: skip
+    (found,) = answer["results"]
     cited = f"{found['path']}:{found['lines'][0]}-{found['lines'][1]}"
     assert holdfast("search", "pytest").out.splitlines() == [cited, "    Use pytest"]
     assert holdfast("read", cited).out == "Use pytest\n"
     assert "Use pytest" in holdfast("read", found["path"]).out
     assert holdfast("search", "nowhere").err == "nothing found\n"
+    assert "no embedder is set" in holdfast("search", "pytest", "--mode", "hybrid").err
+
+
+@pytest.mark.promise("F2")
+def test_search_looks_by_words_unless_more_is_wanted(holdfast, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    holdfast("store", "The harbour opens at six", "--key", "k")
+    for words, mode, count in (((), "keyword", 0), (("--mode", "hybrid"), "hybrid", 1)):
+        answer = holdfast("search", "port entrance", *words, "--json").json
+        assert (answer["mode"], answer["degraded"], len(answer["results"])) == (mode, False, count)
+    assert "recent" in holdfast("search", "harbour", "--mode", "recent", "--json").json["message"]
 
 
 @pytest.mark.promise("F2")

@@ -158,6 +158,21 @@ def test_search_gives_path_lines_score_and_snippet_of_notes_and_files(memory):
 
 
 @pytest.mark.promise("F2")
+def test_search_is_a_list_that_says_how_it_looked(memory, open_memory, monkeypatch):
+    memory.store("The harbour opens at six", key="k")
+    found = memory.search("harbour")
+    assert isinstance(found, list) and len(found) == 1 and found[0].snippet == "The harbour opens at six"
+    assert (found.mode, found.degraded, found.disabled) == ("keyword", True, False) and "no embedder" in found.reason
+    words = memory.search("harbour", mode="keyword")
+    assert (words.mode, words.degraded, words.reason) == ("keyword", False, "") and words == found
+    with pytest.raises(UsageError):
+        memory.search("harbour", mode="recent")
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    meant = open_memory().search("port entrance")
+    assert [one.path for one in meant] == ["projects/demo/notes/k.md"] and (meant.mode, meant.degraded) == ("hybrid", False)
+
+
+@pytest.mark.promise("F2")
 def test_the_piece_that_search_names_can_be_read(memory):
     memory.files.create("page.md", "\n".join(f"line {n}" for n in range(1, 101)))
     memory.store("line of a note\nwith two lines", key="k")

@@ -11,10 +11,11 @@ from holdfast.page import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from holdfast.index.rows import Found
+    from holdfast.note import Answer
     from holdfast.shelf.disk import Sheet
     from holdfast.shelf.folder import Shelf
 
@@ -38,6 +39,22 @@ class Snippet(Written):
     score: float
     snippet: str
     quarantined: bool = False
+
+
+class Snippets(list[Snippet]):
+    """What a search found: a list that also says which mode ran and whether that is less than was asked for."""
+
+    def __init__(
+        self, results: Iterable[Snippet] = (), mode: str = "hybrid", degraded: bool = False, reason: str = "",
+        disabled: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(results)
+        self.mode, self.degraded, self.reason, self.disabled = mode, degraded, reason, disabled
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, as `--json` prints it and HTTP answers it."""
+        how = {"mode": self.mode, "degraded": self.degraded, "reason": self.reason, "disabled": self.disabled}
+        return {"results": [one.as_dict() for one in self], **how}
 
 
 class Piece(Written):
@@ -110,6 +127,11 @@ def turn_trust(shelf: Shelf, citation: str, visible: tuple[str, ...]) -> tuple[s
             said = turns.parse(line.data)
             return (f"turn:{citation}", "import" if imported else ROLES[said.role]) if said else None
     return None
+
+
+def snippets(answer: Answer) -> Snippets:
+    """The hits of a recall as `search` shows them."""
+    return Snippets([snippet(hit) for hit in answer.hits], answer.mode, answer.degraded, answer.reason, answer.disabled)
 
 
 def snippet(hit: Hit) -> Snippet:

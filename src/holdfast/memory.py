@@ -9,7 +9,7 @@ from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import UsageError
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SCOPES, SORTS, TYPES, Answer, Cleared, Note, Progress, stamp, tags_of
+from holdfast.note import MODES, PARTS, SCOPES, SEARCH_MODES, SORTS, TYPES, Answer, Cleared, Note, Progress, stamp, tags_of
 from holdfast.provenance import Provenance
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.briefing import Brief
-    from holdfast.browsing import Piece, Snippet
+    from holdfast.browsing import Piece, Snippets
     from holdfast.checkup import Reindexed, Status
     from holdfast.desk import Tags, When
     from holdfast.embedding import Left
@@ -377,11 +377,13 @@ class Memory(Provenance):
         desk.look(tuple(desk.shelf.scopes()))
         return desk.ask(lambda: desk.seeker().embedding.catch_up(desk.progress, everything=True))
 
-    def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
-        """Pieces of notes and files that match: path, lines, score, snippet."""
-        from holdfast.browsing import SEARCHED, snippet
+    def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
+        """Pieces of notes and files that match, by words and by meaning: path, lines, score, snippet. The list also says
+        which `mode` ran, and whether it is `degraded` and the `reason`."""
+        from holdfast.browsing import SEARCHED, snippets
 
-        return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword", kind=SEARCHED).hits]
+        how = _one_of(mode, SEARCH_MODES, "mode")
+        return snippets(self.recall(query, limit=limit, mode=how, kind=SEARCHED))
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`."""

@@ -27,6 +27,7 @@ SCOPES = ("session", "project", "agent", "global")  # in order of precedence
 TYPES = ("user", "feedback", "project", "reference")
 ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
+SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")
 PARTS = {"note": "notes", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")

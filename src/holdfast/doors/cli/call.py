@@ -176,12 +176,14 @@ def _says_so(what: Any) -> bool:
 
 def plain(what: Any) -> Any:
     """Records, and lists of them, as JSON can hold them."""
+    if hasattr(what, "as_dict"):
+        record: Record = what
+        return record.as_dict()
     if isinstance(what, list | tuple):
         return [plain(one) for one in what]
     if isinstance(what, dict):
         return {name: plain(one) for name, one in what.items()}
-    record: Record = what
-    return record.as_dict() if hasattr(what, "as_dict") else what
+    return what
 
 
 def run(typed: list[str]) -> int:

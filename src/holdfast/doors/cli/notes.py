@@ -29,14 +29,14 @@ def store(call: Call) -> int:
 def recall(call: Call) -> int:
     asked = {"tags": call["tag"], "explain": bool(call["explain"])}
     asked |= call.given("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
-    answer = _from_resident(call, asked)
+    answer = from_resident(call, asked)
     if answer is None:
-        answer = call.memory.recall(call["query"] or "", mode=_mode(call), **asked)
+        answer = call.memory.recall(call["query"] or "", mode=mode_of(call), **asked)
     explain, everywhere = bool(call["explain"]), call["scope"] == "all"
     return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, explain, everywhere))
 
 
-def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
+def from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
     memory, mode = call.memory, call["mode"] or "hybrid"
     if asked.get("scope") == "all":  # a process that answers for others does not know that a person asks
@@ -51,7 +51,7 @@ def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     return resident.ask(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
 
 
-def _mode(call: Call) -> str:
+def mode_of(call: Call) -> str:
     """As asked; else by words, for this process lives too short to load models that were not asked for."""
     if call["mode"] is not None:
         mode: str = call["mode"]

@@ -210,7 +210,14 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "search", "files:search", "find pieces of notes and files: path, lines, snippet",
             args=(Arg("QUERY", "what to look for", words=True),),
-            options=(Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),),
+            options=(
+                Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
+                Option(
+                    "--mode", "MODE",
+                    "how to look, if not keyword, which answers at once; hybrid and semantic load the models first",
+                    choices="SEARCH_MODES",
+                ),
+            ),
             example="holdfast search heartbeat",
         ),
         Command(
