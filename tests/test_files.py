@@ -7,6 +7,7 @@ import os
 import pytest
 
 from holdfast import Conflict, HoldfastError, InvalidPath, InvalidText, NotFound, TooLarge, UsageError
+from holdfast.browsing import overview, overviews
 from holdfast.shelf.tree import Tree
 
 REFUSED = [
@@ -473,7 +474,7 @@ def test_lines_that_end_as_on_windows_are_told_without_the_end_of_the_last_and_h
 
 
 @pytest.mark.promise("F4")
-@pytest.mark.parametrize("name", ["MEMORY.md", "index.md"])
+@pytest.mark.parametrize("name", ["MEMORY.md", "index.md", "memory/index.md"])
 def test_the_overview_of_the_tree_is_shown_in_a_briefing(memory, name):
     memory.files.create(name, "# My tree\n- harbour.md: about the harbour\n")
     text = memory.brief().text
@@ -502,6 +503,35 @@ def test_a_blank_overview_counts_as_absent(memory, blank):
     assert memory.brief().text == ""
     memory.files.create("index.md", "the second one")
     assert "the second one" in memory.brief().text
+
+
+@pytest.mark.promise("F4", "F6")
+def test_the_index_of_a_wiki_is_shown_once_something_is_written_in_it(memory):
+    memory.scaffold("wiki")
+    assert memory.brief().text == ""  # nobody wrote anything yet
+    page = memory.files.view("memory/index.md")
+    memory.files.create("memory/index.md", page + "- [Releases](memories/releases.md): when and how we release\n")
+    text = memory.brief().text
+    assert "files/memory/index.md" in text
+    assert "when and how we release" in text
+
+
+def test_an_untouched_index_of_an_earlier_template_is_not_shown(memory):
+    earlier = "# Index\n\n<!-- One line\na page. -->\n\n## Memories\n\n<!-- e.g. - [A](memories/a.md) -->\n\n## Data\n"
+    memory.files.create("memory/index.md", earlier)
+    assert memory.brief().text == ""
+
+
+def test_overview_pages_come_in_order_each_with_all_its_lines(memory):
+    shelf, place = memory._desk.shelf, memory._desk.scope("project")
+    memory.files.create("memory/index.md", "- [Harbour](memories/harbour.md)\n- two\n\n")
+    memory.files.create("index.md", "top\n")
+    assert [(one.path, one.lines) for one in overviews(shelf, place)] == [("files/index.md", 1), ("files/memory/index.md", 2)]
+    memory.files.create("MEMORY.md", "\n".join(f"line {n}" for n in range(250)))
+    assert [one.lines for one in overviews(shelf, place)] == [250, 1, 2]
+    assert overview(shelf, place)[0] == "files/MEMORY.md"
+    memory.files.create("MEMORY.md", " \n")
+    assert overview(shelf, place) == ("files/index.md", "top\n")
 
 
 # --- entry files (F5) -------------------------------------------------------------------------------------------------

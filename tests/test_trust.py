@@ -191,7 +191,7 @@ def test_which_origins_are_held_back_is_a_setting(home, open_memory):
             config.load(home)
 
 
-@pytest.mark.parametrize("path", ["MEMORY.md", "index.md", "HEARTBEAT.md", "memory/CORE_MEMORY.md"])
+@pytest.mark.parametrize("path", ["MEMORY.md", "index.md", "memory/index.md", "HEARTBEAT.md", "memory/CORE_MEMORY.md"])
 def test_who_is_in_quarantine_cannot_write_a_file_that_is_told(open_memory, path):
     web = open_memory(origin="web")
     web.files.create("notes.md", "words of a page")

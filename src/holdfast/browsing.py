@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast import guard, leaf
 from holdfast.errors import HoldfastError, NotFound, UsageError
-from holdfast.note import Hit, Scope, Written
+from holdfast.note import Hit, Record, Scope, Written
 from holdfast.page import clean
 
 TYPE_CHECKING = False
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from holdfast.shelf.disk import Sheet
     from holdfast.shelf.folder import Shelf
 
-_OVERVIEWS = ("MEMORY.md", "index.md")
+_WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
+_OVERVIEWS = ("MEMORY.md", "index.md", _WIKI_INDEX)
 TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
     *_OVERVIEWS, "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md",
     "memory/CORE_MEMORY.md", "memory/GOALS.md",
@@ -166,16 +169,56 @@ def missing(shelf: Shelf, places: list[Scope], key: str, notes: Callable[[], lis
     return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
 
 
+class Overview(Record):
+    """A page that lists what the tree of a scope holds: its path, its whole text, and how many lines that has."""
+
+    path: str
+    text: str
+    lines: int
+
+
 def overview(shelf: Shelf, place: Scope) -> tuple[str, str]:
-    """The page that stands for the tree in a briefing: its path and text. A blank one is none."""
+    """Return path and text of the first overview page of the tree, or two empty strings if there is none."""
+    pages = overviews(shelf, place, most=1)
+    return (pages[0].path, pages[0].text) if pages else ("", "")
+
+
+def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
+    """Return the overview pages of the tree in the order MEMORY.md, index.md, memory/index.md.
+
+    A page that is missing, blank, unreadable or an untouched template is left out.
+    """
     if not shelf.has(place.folder, "files"):
-        return "", ""
-    tree = shelf.tree(place.folder, 0)
+        return []
+    tree, found = shelf.tree(place.folder, 0), list[Overview]()
     for name in _OVERVIEWS:
         try:
-            sheet = tree.read((name,))
+            sheet = tree.read(tuple(name.split("/")))
         except HoldfastError:
             continue
-        if sheet is not None and sheet.data.strip():
-            return f"files/{name}", clean(sheet.data.decode("utf-8", "surrogateescape"))
-    return "", ""
+        text = clean(sheet.data.decode("utf-8", "surrogateescape")) if sheet is not None else ""
+        if text.strip() and not (name == _WIKI_INDEX and _is_template(text)):
+            found.append(Overview(f"files/{name}", text, text.rstrip("\r\n").count("\n") + 1))
+            if len(found) == most:
+                break
+    return found
+
+
+def _is_template(text: str) -> bool:
+    """Whether a wiki index has only headings, comments and lines of the shipped template."""
+    template, shipped = os.path.join(os.path.dirname(__file__), "scaffold/wiki", _WIKI_INDEX), set[str]()
+    try:
+        with open(template, encoding="utf-8") as file:
+            shipped = {line.strip() for line in file}
+    except OSError:
+        pass  # the page is then compared without the template's own lines
+    rows = [row.strip() for row in _without_comments(text).split("\n")]
+    return all(not row or row.startswith("#") or row in shipped for row in rows)
+
+
+def _without_comments(text: str) -> str:
+    """Return the text without HTML comments. Plain string search: the cold path does not load `re`."""
+    while (start := text.find("<!--")) >= 0:
+        end = text.find("-->", start)
+        text = text[:start] + (text[end + 3 :] if end >= 0 else "")
+    return text
