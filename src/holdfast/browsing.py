@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast import guard, leaf
 from holdfast.errors import HoldfastError, NotFound, UsageError
 from holdfast.note import Hit, Record, Scope, Written
@@ -19,6 +17,11 @@ if TYPE_CHECKING:
     from holdfast.shelf.folder import Shelf
 
 _WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
+WIKI_LINKS = (  # the lines of its template
+    "- [Memories](memories/): one page for each subject",
+    "- [Data](data/): tables, lists and samples",
+    "- [How this wiki is kept](system/definition.md): read it before you write here",
+)
 _OVERVIEWS = ("MEMORY.md", "index.md", _WIKI_INDEX)
 TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
     *_OVERVIEWS, "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md",
@@ -206,14 +209,8 @@ def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[O
 
 def _is_template(text: str) -> bool:
     """Whether a wiki index has only headings, comments and lines of the shipped template."""
-    template, shipped = os.path.join(os.path.dirname(__file__), "scaffold/wiki", _WIKI_INDEX), set[str]()
-    try:
-        with open(template, encoding="utf-8") as file:
-            shipped = {line.strip() for line in file}
-    except OSError:
-        pass  # the page is then compared without the template's own lines
     rows = [row.strip() for row in _without_comments(text).split("\n")]
-    return all(not row or row.startswith("#") or row in shipped for row in rows)
+    return all(not row or row.startswith("#") or row in WIKI_LINKS for row in rows)
 
 
 def _without_comments(text: str) -> str:
