@@ -294,7 +294,7 @@ class Receipt(Record):
 class Hit(Written):
     """A passage that answers, with where it stands and why it may be believed."""
 
-    _called = ("key", "tags", "session", "speaker")
+    _called = ("key", "tags", "session", "speaker", "name", "description")
     kind: str  # note, past, file, turn
     scope: Scope
     key: str
@@ -311,6 +311,8 @@ class Hit(Written):
     speaker: str | None = None
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
+    name: str | None = None  # of a file with frontmatter: its name and
+    description: str | None = None  # its description there
 
 
 class Answer(Record):
