@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from holdfast.shelf.disk import Sheet
     from holdfast.shelf.folder import Shelf
 
-_WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
-_OVERVIEWS = ("MEMORY.md", "index.md", _WIKI_INDEX)
+WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
+WIKI_LINKS = (  # the lines of its template
+    "- [Memories](memories/): one page for each subject",
+    "- [Data](data/): tables, lists and samples",
+    "- [How this wiki is kept](system/definition.md): read it before you write here",
+)
+_OVERVIEWS = ("MEMORY.md", "index.md", WIKI_INDEX)
 TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
     *_OVERVIEWS, "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md",
     "memory/CORE_MEMORY.md", "memory/GOALS.md",
@@ -76,11 +81,18 @@ def hit_of_file(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit |
     if sheet is None:
         return None
     first, last = found.lines
-    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
+    text = clean(sheet.data.decode("utf-8", "surrogateescape"))
+    entry, rows = leaf.entry_head(found.name, text), text.split("\n")
     return Hit(
-        "file", Scope.of_folder(found.scope), found.key, None, (), piece_of(rows, first, last),
+        "file", Scope.of_folder(found.scope), found.key, found.type, (), piece_of(rows, first, last),
         float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
+        name=_withheld(entry.name), description=_withheld(entry.description),
     )  # fmt: skip
+
+
+def _withheld(text: str) -> str | None:
+    """The words without a secret; None where there are none."""
+    return guard.withheld(text)[0] if text else None
 
 
 def piece_of(rows: list[str], first: int, last: int) -> str:
@@ -219,7 +231,7 @@ def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[O
         except HoldfastError:
             continue
         text = clean(sheet.data.decode("utf-8", "surrogateescape")) if sheet is not None else ""
-        if text.strip() and not (name == _WIKI_INDEX and _is_template(text)):
+        if text.strip() and not (name == WIKI_INDEX and _is_template(text)):
             found.append(Overview(f"files/{name}", text, text.rstrip("\r\n").count("\n") + 1))
             if len(found) == most:
                 break
@@ -228,14 +240,8 @@ def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[O
 
 def _is_template(text: str) -> bool:
     """Whether a wiki index has only headings, comments and lines of the shipped template."""
-    template, shipped = os.path.join(os.path.dirname(__file__), "scaffold/wiki", _WIKI_INDEX), set[str]()
-    try:
-        with open(template, encoding="utf-8") as file:
-            shipped = {line.strip() for line in file}
-    except OSError:
-        pass  # the page is then compared without the template's own lines
     rows = [row.strip() for row in _without_comments(text).split("\n")]
-    return all(not row or row.startswith("#") or row in shipped for row in rows)
+    return all(not row or row.startswith("#") or row in WIKI_LINKS for row in rows)
 
 
 def _without_comments(text: str) -> str:

@@ -6,12 +6,14 @@ import os
 import time
 
 from holdfast import dates, exposure, hooklog, premises, projects
+from holdfast.browsing import WIKI_INDEX, overviews
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
+from holdfast.leaf import entry_head
 from holdfast.mending import lacks_room, quoted, told
 from holdfast.mending import mending as mending_of
 from holdfast.note import Problem, Record, Scope
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.mending import Mending
 
 _LEDGER, _READ_ONLY, _DISK = "ledger.db", "read_only", "disk"
+_HEARTBEAT, _HEARTBEAT_LINES = "HEARTBEAT.md", 40
 _LOW_DISK = 64 * 1024 * 1024
 _HOOK_SECONDS = 7 * 86400
 _SHOWN = 50  # problems of one kind that are listed one by one
@@ -209,7 +212,8 @@ def check(desk: Desk) -> list[Problem]:
     if enabled:
         looks = [
             lambda: _index(desk, mending, scopes), lambda: _marker(desk, mending), *looks,
-            lambda: _files(desk, mending, scopes), lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
+            lambda: _files(desk, mending, scopes), lambda: _trees(desk, mending, scopes),
+            lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
             lambda: _embedder(desk, mending), lambda: exposure.problems(desk), lambda: _projects(desk, mending),
         ]  # fmt: skip
     found = [problem for look in looks for problem in _seen(look)]
@@ -242,6 +246,7 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
         scopes = tuple(desk.shelf.scopes())
         problems += hosted.problems(desk.config, desk.index)
         problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
+        problems += _trees(desk, mending, scopes)
         problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
         problems += exposure.problems(desk)
     except HoldfastError as error:  # away from the start, or since a moment
@@ -356,6 +361,44 @@ def _files(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Proble
     if len(rows) > _SHOWN:
         problems.append(Problem("file", f"and {len(rows) - _SHOWN} more files like these", mending.holdfast("doctor")))
     return problems
+
+
+def _trees(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
+    """Files of an agent's own tree that its briefings and start-ups cannot tell as they should."""
+    return [problem for scope in scopes for problem in (*_heartbeat(desk, mending, scope), *_unlisted(desk, mending, scope))]
+
+
+def _heartbeat(desk: Desk, mending: Mending, scope: str) -> list[Problem]:
+    """A heartbeat that grew too long to be read at every start."""
+    lines = len((_text_of(desk, scope, _HEARTBEAT) or "").splitlines())
+    if lines < _HEARTBEAT_LINES:
+        return []
+    path = f"{scope}/files/{_HEARTBEAT}"
+    what = f"{path} has {lines} lines; keep it under {_HEARTBEAT_LINES}. Move older news to another file"
+    return [Problem("heartbeat", what, mending.rewritten(scope, _HEARTBEAT), path)]
+
+
+def _unlisted(desk: Desk, mending: Mending, scope: str) -> list[Problem]:
+    """Entry files in a tree without an overview page: no briefing mentions them."""
+    tree = desk.shelf.tree(scope, 0)
+    names = [entry.name for entry in tree.census() if entry.regular and entry.name.endswith(".md")]
+    if not names or overviews(desk.shelf, Scope.of_folder(scope), most=1):
+        return []
+    first = next((name for name in names if entry_head(name, _text_of(desk, scope, name) or "").name), None)
+    if first is None:
+        return []
+    page = WIKI_INDEX if WIKI_INDEX in names else "MEMORY.md"
+    what = f"{scope}/files has entry files such as {told(first)}, but no page that a briefing shows. List them in {page}"
+    return [Problem("no_overview", what, mending.rewritten(scope, page), f"{scope}/files/{page}")]
+
+
+def _text_of(desk: Desk, scope: str, name: str) -> str | None:
+    """The text of a file, or None if it is missing or cannot be read."""
+    try:
+        sheet = desk.shelf.tree(scope, 0).read(tuple(name.split("/")))
+    except HoldfastError:
+        return None
+    return sheet.data.decode("utf-8", "replace") if sheet is not None else None
 
 
 # --- the databases ----------------------------------------------------------------------------------------------------

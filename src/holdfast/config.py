@@ -58,6 +58,7 @@ class Config(Record):
     prompt_chars: int = 1350
     reminder: int = 15
     capture: bool = False
+    tool_turns: bool = False
     scaffolds: str | None = None
     lock_seconds: int = 30
     embedder: str = "default"
@@ -114,6 +115,7 @@ SETTINGS = (
     Setting("hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", "", 0, 9000),
     Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
     Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
+    Setting("history.tools", "tool_turns", bool, "keep tool calls and their results when a transcript is imported or captured"),
     Setting(
         "trust.quarantine", "quarantine", tuple, "origins whose notes are not briefed before a person approved them: a list of "
         "agent, tool, import, web",

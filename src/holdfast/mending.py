@@ -53,6 +53,10 @@ class Mending:
         """Opens it for a person, who alone knows what it should say."""
         return self._command("${EDITOR:-vi}", path)
 
+    def rewritten(self, scope: str, name: str) -> str:
+        """Opens a file of a scope's tree, which may be a new one."""
+        return self.edited(os.path.join(self._home, "shelf", scope, "files", name))
+
     def opened(self, path: str, like: str = "") -> str:
         """Lets this user read and write it, and enter it if it is a folder; what is somebody else's, or holds something `like`
         that, is taken over first."""
@@ -80,8 +84,7 @@ class Mending:
 
     def purge(self, scope: Scope, key: str) -> str:
         """The words that purge a note of any scope."""
-        whose = f" --{scope.kind} {scope.id}" if scope.id else ""
-        return f"purge {key} --scope {scope.kind}{whose}"
+        return f"purge {key} {_whose(scope)}"
 
     def of_returned(self, scope: str, part: str, name: str) -> str:
         """Takes away again what was purged and came back; a file of the tree is a person's to change."""
@@ -154,6 +157,9 @@ class Asking(Mending):
             return self.holdfast("purge --text -")
         return self.holdfast("purge --text - --files") if "/files/" in path else super().edited(path)
 
+    def rewritten(self, scope: str, name: str) -> str:
+        return self.holdfast(f"file create {quoted(name)} - {_whose(Scope.of_folder(scope))}")
+
     def of_file(self, scope: str, part: str, name: str) -> str:
         if part != "notes" or not KEY.match(name[:-3]):
             return self.holdfast("doctor")
@@ -165,6 +171,11 @@ class Asking(Mending):
     def room(self) -> str:
         """What is full then is the server's disk, and it says so itself."""
         return ""
+
+
+def _whose(scope: Scope) -> str:
+    """The options that name a scope."""
+    return f"--scope {scope.kind}" + (f" --{scope.kind} {scope.id}" if scope.id else "")
 
 
 def lacks_room(home: str) -> bool:

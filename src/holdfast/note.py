@@ -295,7 +295,7 @@ class Receipt(Record):
 class Hit(Written):
     """A passage that answers, with where it stands and why it may be believed."""
 
-    _called = ("key", "tags", "session", "speaker")
+    _called = ("key", "tags", "session", "speaker", "name", "description")
     kind: str  # note, past, file, turn
     scope: Scope
     key: str
@@ -313,6 +313,8 @@ class Hit(Written):
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
     weak: bool = False  # it shares something with the question, but probably does not answer it
+    name: str | None = None  # of a file with frontmatter: its name and
+    description: str | None = None  # its description there
 
 
 class Answer(Record):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 10  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 12  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place

@@ -168,6 +168,8 @@ def _tell_hit(screen: Screen, hit: Hit, explain: bool, everywhere: bool = False)
     said = [_where(hit, everywhere), hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
     said += [*hidden_mark(hit.hidden), *_secret_mark(screen, hit.text)]
     screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
+    if hit.name:
+        screen.say(f"    {one_line(f'{hit.name}: {hit.description}' if hit.description else hit.name)}")
     _tell_text(screen, hit, explain)
 
 
