@@ -60,7 +60,7 @@ def forget(desk: Desk, places: list[Scope], key: str, expected: str | None) -> l
 def _trashed(desk: Desk, place: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
     """Move a note to the trash, and with it archived copies of its key: else recall would find those. They are moved first, so
     that `restore` brings back the note that stood."""
-    if desk.origin != "user" and desk.config.quarantine:
+    if desk.shelf.has(place.folder, "archive") and desk.origin != "user" and desk.config.quarantine:
         containing.must_not_forget(desk, place, [key])
     stood = seen is None or desk.shelf.stamp(place.folder, "notes", f"{key}.md") == seen[key]
     gone = archive.discard(desk, place, key) if stood else 0
