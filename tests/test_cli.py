@@ -748,7 +748,7 @@ def test_retain_shows_and_archives_what_expired(holdfast, clock):
     holdfast("store", "old", "--key", "k")
     clock.forward(days=91)
     dry = holdfast("retain", "--dry-run")
-    assert dry.out.splitlines()[-1] == "1 note would be archived"
+    assert dry.out.splitlines()[-1] == "1 note would be archived: not updated or used for 90 days (project)"
     assert holdfast("get", "k").code == 0
     assert holdfast("retain", "--json").json["archived"][0]["key"] == "k"
     assert holdfast("get", "k").code == 1
@@ -880,7 +880,7 @@ def test_doctor_is_content_with_a_good_home(holdfast, home):
     assert (said.code, said.out) == (0, f"all is well in {home}\n")
     assert holdfast("doctor", "--json").json == {
         "quarantined": 0, "ok": True, "home": str(home), "disabled": False, "problems": [],
-        "transcripts": {"bytes": 0, "looked_at": 0},
+        "transcripts": {"bytes": 0, "looked_at": 0}, "archived": [],
     }  # fmt: skip
 
 

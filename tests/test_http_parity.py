@@ -426,8 +426,8 @@ def test_what_expired_is_told_without_the_words_of_others(free):
     free.role("keeper", ["home.care"], ["agent"])
     (free.home / "config.toml").write_text("[serve]\nrate = 0\n[retention]\nproject_days = 1\n")
     with Memory(free.home, project="demo", agent="x") as memory:
-        memory.store("Harbour words.", key="old", tags="harbour")
-        note = free.home / "shelf" / memory.get("old").path
+        stored = memory.store("Harbour words.", key="old", tags="harbour")
+        note = free.home / "shelf" / stored.note.path  # not read: that would be a use
         note.write_text(re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2020-01-01T00:00:00Z", note.read_text()))
         memory.reindex()
     said = free.agent("k", "keeper").post("/v1/retain", {"dry_run": True})

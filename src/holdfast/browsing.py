@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast import guard, leaf
 from holdfast.errors import HoldfastError, NotFound, UsageError
 from holdfast.note import Hit, Record, Scope, Written
 from holdfast.page import clean
+from holdfast.shelf.folder import binned_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.index.rows import Found
-    from holdfast.note import Answer
+    from holdfast.note import Answer, Binned
     from holdfast.shelf.disk import Sheet
     from holdfast.shelf.folder import Shelf
 
@@ -44,6 +43,7 @@ class Snippet(Written):
     score: float
     snippet: str
     quarantined: bool = False
+    archived: bool = False
 
 
 class Snippets(list[Snippet]):
@@ -151,7 +151,7 @@ def snippet(hit: Hit) -> Snippet:
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
     text = guard.cut(hit.text[:_SNIPPET], *_beside(hit.text))
-    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined)
+    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived)
 
 
 def _beside(text: str) -> tuple[str, str]:
@@ -163,9 +163,11 @@ def _beside(text: str) -> tuple[str, str]:
 def read_piece(
     shelf: Shelf, path: str, start: int, lines: int | None, visible: tuple[str, ...],
     may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
+    used: Callable[[Scope, str, str, Binned | None], object] = lambda _place, _key, _id, _archived: None,
 ) -> Piece:  # fmt: skip
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
-    must not be told."""
+    must not be told, and `used` hears which note was read. A note that was archived, or came back, since it was cited is found
+    where it is now."""
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
         raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1", "Count lines from 1")
     parts, nothing = guard.path(path), Piece(path, start, "", exists=False)
@@ -173,23 +175,46 @@ def read_piece(
         return nothing
     depth = 1 if parts[:1] == ("global",) else 2
     scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
-    if scope not in visible or part not in (("notes",), ("files",)) or not below:
+    if scope not in visible or part not in (("notes",), ("archive",), ("files",)) or not below:
         if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
             return nothing
         scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
     tree = shelf.tree(scope, 0)
     if part == ("files",) and tree.is_folder(below):
         return nothing
-    sheet = tree.beside(part[0], below)
-    if sheet is None:
-        return nothing
-    if part == ("notes",):
-        there = leaf.opened(sheet.data, sheet.modified)
-        may(f"{scope}/notes/{below[-1].removesuffix('.md')}", [one.text for one in leaf.versions_of(there)])
-    else:
+    if part == ("files",):
+        sheet = tree.beside(part[0], below)
+        if sheet is None:
+            return nothing
         may("", [sheet.data.decode("utf-8", "replace")])
+    else:
+        place = Scope.of_folder(scope)
+        key, lies, sheet = _note_file(shelf, place, part[0], below)
+        if sheet is None:
+            return nothing
+        there = leaf.opened(sheet.data, sheet.modified)
+        may(f"{scope}/notes/{key}", [one.text for one in leaf.versions_of(there)])
+        used(place, key, there.head.id, lies)
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
+
+
+def _note_file(shelf: Shelf, place: Scope, part: str, below: tuple[str, ...]) -> tuple[str, Binned | None, Sheet | None]:
+    """The note that a path means: its key, which archived note it is if it is one that can come back, and its file."""
+    tree, name = shelf.tree(place.folder, 0), below[-1]
+    key = binned_key(name) if part == "archive" else name.removesuffix(".md")
+    if not key:
+        return "", None, None
+    last = shelf.archived(place, [key]).get(key) if len(below) == 1 else None
+    if part == "notes":
+        sheet = tree.beside(part, below)
+        if sheet is not None or last is None:
+            return key, None, sheet
+        return key, last, shelf.read_name(place.folder, last.part, last.name)
+    sheet = tree.beside(part, below)
+    if sheet is None:
+        return key, None, shelf.read(place, key)
+    return key, last if last and last.name == name else None, sheet
 
 
 def missing(shelf: Shelf, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import dates, exposure, hooklog, premises, projects
+from holdfast import archive, dates, exposure, hooklog, premises, projects
 from holdfast.browsing import WIKI_INDEX, overviews
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
@@ -45,7 +45,7 @@ class ScopeStatus(Record):
     bytes: int
     last_write: str
     sessions: int = 0
-    archived: int = 0  # hidden since they were not touched for their scope's time; `restore` brings one back
+    archived: int = 0  # not updated or used for their scope's time: left out of briefings, still found by recall
 
 
 class Status(Record):
@@ -71,6 +71,7 @@ class Status(Record):
     unusable: str = ""  # what keeps the embedder from being loaded
     waiting: int | None = None  # passages that lack vectors
     quarantined: int | None = None  # notes that this caller may see and that are not told before a person approved them
+    archived: tuple[str, ...] = ()  # how many notes are archived and why, a line for each kind of scope
 
 
 class Reindexed(Record):
@@ -90,7 +91,7 @@ def status(desk: Desk, brief: Brief, whole: bool = True) -> Status:
     home, visible = desk.config.home, desk.folders(None)
     there = desk.shelf.there()
     folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there and whole else ())]))
-    degraded = desk.look(folders) or _without_vectors(desk) or _lost(desk)
+    degraded = desk.look(folders, archived=True) or _without_vectors(desk) or _lost(desk)
     last: dict[str, str] = {}
     for scope, part, _, _, updated in desk.ask(desk.index.counts) if there else ():
         written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
@@ -104,6 +105,7 @@ def status(desk: Desk, brief: Brief, whole: bool = True) -> Status:
         "; ".join([what for what, _ in presence.missing(desk.config.embedder)]),
         (_waiting(desk) if there else 0) if whole else None,
         desk.ask(lambda: desk.index.count(visible, only=1)) if there else 0,
+        tuple(archive.reasons([Scope.of_folder(one.scope).kind for one in scopes for _ in range(one.archived)], desk.config)),
     )  # fmt: skip
 
 
@@ -184,7 +186,7 @@ def reindex(desk: Desk) -> Reindexed:
     start = time.monotonic()
     desk.index.start_anew()
     desk.sync.reset()
-    desk.sync.look(tuple(desk.shelf.scopes()))
+    desk.sync.look(tuple(desk.shelf.scopes()), archived=True)
     notes, files, passages, facts = desk.index.totals()
     return Reindexed(notes, files, passages, facts, round(time.monotonic() - start, 3))
 
@@ -416,7 +418,7 @@ def _index(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Proble
         problems.append(Problem("index_damaged", f"the index was damaged: {broken}", fix, "index.db"))
         desk.index.start_anew()
         desk.sync.reset()
-    reason = desk.look(scopes)
+    reason = desk.look(scopes, archived=True)
     if desk.index.in_memory and not problems:
         what = f"the index cannot be kept: {desk.index.in_memory}"
         problems.append(Problem("index_unwritable", what, mending.room() or mending.of_database("index.db"), "index.db"))
@@ -431,7 +433,9 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
     for scope in scopes:
         notes = {entry.name for entry in desk.shelf.census(scope, "notes")}
         said = {entry.name for entry in desk.shelf.rolls(scope, 0).census()}
-        for part, kind, here in (("notes", "note", notes), ("transcripts", "transcript", said)):
+        archived = {entry.name for entry in desk.shelf.census(scope, "archive")}
+        every = ("notes", "note", notes), ("archive", "archived note", archived), ("transcripts", "transcript", said)
+        for part, kind, here in every:
             known = set(desk.ask(lambda scope=scope, part=part: desk.index.stamps(scope, part)))  # type: ignore[misc]
             if here != known:
                 what = f"{scope}: {len(here - known)} {kind}s without an index row, {len(known - here)} rows without a {kind}"

@@ -81,6 +81,7 @@ class Config(Record):
     quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
     sees: tuple[str, ...] = SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
+    read_only: bool = False  # whether a caller may only read: no setting, the gateway gives it by its role
     together: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
 
     def __repr__(self) -> str:
@@ -103,8 +104,8 @@ SETTINGS = (
     Setting("client.name", "client", str, "the program that is asking, kept with each version", "HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
     Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", "", 1, 10 * 1024 * 1024),
-    Setting("retention.project_days", "project_days", int, "archive project notes not updated for so long; 0 never"),
-    Setting("retention.session_days", "session_days", int, "archive session notes not updated for so long; 0 never"),
+    Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
+    Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
     Setting("brief.entries", "brief_entries", int, "most whole notes of a scope in a start briefing; 0: no limit", "", 0, 100),
     Setting(

@@ -76,18 +76,19 @@ class Doc(Record):
     exposed: bool = False  # and whether it seems to hold a secret
 
 
-def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False) -> Doc:
-    """A note's file; with `newest_only` just the current version and the one before it."""
-    key = name.removesuffix(".md")
+def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False, archived_as: str = "") -> Doc:
+    """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
+    its key and a time: `archived_as` is the key."""
+    key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
     head, text = leaf.head, clean(leaf.text)
     title = title_of(text, key)
     past = page.past_of(leaf.page, 1 if newest_only else None) if leaf.older else []
     passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
     return Doc(
-        scope, "notes", name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
+        scope, part, name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
         leaf.lines, leaf.older + 1, _problem(key, leaf), passages,
-        _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]), leaf.trust, leaf.exposed,
+        _facts(text, title, scope, f"{scope}/{part}/{name}", leaf.lines[0]), leaf.trust, leaf.exposed,
     )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) ->
 
 def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> Doc:
     """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
-    kind = "note" if part == "notes" else "file"
+    kind = "note" if part in ("notes", "archive") else "file"
     return Doc(
         scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
         "", (1, 1), 1, problem, (), (),

@@ -8,8 +8,23 @@ from holdfast import config as configuration
 from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import UsageError
+from holdfast.index.rows import lowered
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SCOPES, SEARCH_MODES, SORTS, TYPES, Answer, Cleared, Note, Progress, stamp, tags_of
+from holdfast.note import (
+    EVERY_PART,
+    MODES,
+    PARTS,
+    SCOPES,
+    SEARCH_MODES,
+    SORTS,
+    TYPES,
+    Answer,
+    Cleared,
+    Note,
+    Progress,
+    stamp,
+    tags_of,
+)  # fmt: skip
 from holdfast.provenance import Provenance
 
 TYPE_CHECKING = False
@@ -148,7 +163,9 @@ class Memory(Provenance):
         from holdfast.erasing import back
 
         self._desk.must_be_enabled()
-        places = self._desk.places_of(guard.key_of_note(key), scope)
+        desk = self._desk
+        places = desk.places_of(guard.key_of_note(key), scope)
+        places = places or desk.places_of(key, scope, lambda place, key: key in desk.shelf.archived(place, [key]))
         return self._forgotten(key, back.forget(self._desk, places, key, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
@@ -206,7 +223,8 @@ class Memory(Provenance):
         return cleared
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
-        """Archive what has not been updated for its scope's time, and empty trash that is too old to restore."""
+        """Archive what has not been updated or used for its scope's time, bring back archived notes that were recalled since,
+        and empty trash that is too old to restore."""
         from holdfast import erasing, retention
 
         self._desk.must_be_enabled()
@@ -238,8 +256,9 @@ class Memory(Provenance):
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
         (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. The scope `all` is every
         scope of the home, which only a person may search: `Memory(origin="user")`. A question that names a time ("last
-        week") means it as of `now`. A hit that probably does not answer is marked `weak`. The answer says which mode really
-        ran, and why if it is less than was asked for; with `explain` each hit says why it is where it is."""
+        week") means it as of `now`. Archived notes are found too, marked and ranked lower. A hit that probably does not
+        answer is marked `weak`. The answer says which mode really ran, and why if it is less than was asked for; with
+        `explain` each hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
@@ -248,43 +267,54 @@ class Memory(Provenance):
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
         threshold: float | None = None
-        reason, why = desk.look(asked.scopes), {}
+        reason, why = desk.look(asked.scopes, archived=True), {}
         if ran == "recent":
             found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
         else:
             sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
             found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
             threshold = sought.threshold
+        weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(found, query, asked, threshold))
+        found, why = lowered(found, why)
         usage = desk.usage(found) if sort == "usage" else {}
         near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others
         ranked = rank.order(found, near, "recency" if ran == "recent" else sort, usage, usage_id)
-        weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(ranked[: 2 * limit], query, asked, threshold))
         hits = desk.hits(ranked, limit, why, weak)
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
-        """The note under a key, in the nearest scope that has one; or the version of it that held at a time."""
+        """The note under a key, in the nearest scope that has one; or the version of it that held at a time. Reading counts as
+        use. An archived note is marked, and comes back among the notes if this caller may write."""
         from holdfast import leaf
 
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
-        place, there = self._desk.note(key, scope)
+        place, there, lies = self._desk.standing(key, scope)
         held = self.config.quarantine
-        return leaf.note_at(place, key, there, moment, known, held) if moment else leaf.note_of(place, key, there, held)
+        note = leaf.note_at(place, key, there, moment, known, held) if moment else leaf.note_of(place, key, there, held)
+        back = self._desk.used(place, key, there.head.id, lies)
+        if lies is None:
+            return note
+        return note.replace(archived=True, path=note.path if back else f"{place.folder}/{lies.part}/{lies.name}")
 
     def list(
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
-        source: str | None = None,
+        source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         """The notes this caller may see, newest first, pinned ones before; only those that came from a `source`, be it by way
-        of other notes."""
+        of other notes. With `archived` the archived notes instead."""
         desk = self._desk
         wanted = _one_of(type, TYPES, "type") if type else None
         most = _limit(limit, 10**9) if limit is not None else -1
         if not self.config.enabled:
             return []
         folders = desk.folders(scope)
-        desk.look(folders)
+        desk.look(folders, archived)
+        if archived:
+            if source is not None:
+                raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
+            rows = desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
+            return [note_of_row(row, archived=True) for row in rows]
         if source is not None:
             from holdfast import sweeping
 
@@ -297,7 +327,9 @@ class Memory(Provenance):
         """Every version of a note, newest first."""
         from holdfast import leaf
 
-        return leaf.versions_of(self._desk.note(key, scope)[1])
+        place, there, lies = self._desk.standing(key, scope)
+        self._desk.used(place, key, there.head.id, lies)
+        return leaf.versions_of(there)
 
     def facts(
         self,
@@ -374,7 +406,7 @@ class Memory(Provenance):
         them. Its `failed` says why a model could not be used."""
         desk = self._desk
         desk.must_be_enabled()
-        desk.look(tuple(desk.shelf.scopes()))
+        desk.look(tuple(desk.shelf.scopes()), archived=True)
         return desk.ask(lambda: desk.seeker().embedding.catch_up(desk.progress, everything=True))
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
@@ -386,11 +418,12 @@ class Memory(Provenance):
         return snippets(self.recall(query, limit=limit, mode=how, kind=SEARCHED))
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
-        """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`."""
+        """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`. Reading a
+        note counts as use, as with `get`."""
         from holdfast.browsing import read_piece
 
         desk, on = self._desk, self.config.enabled
-        return read_piece(desk.shelf, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned)
+        return read_piece(desk.shelf, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned, desk.used)
 
     @property
     def files(self) -> Files:
@@ -508,7 +541,7 @@ class Memory(Provenance):
         look = self._desk.everywhere if scope == "all" else lambda: self._desk.folders(scope)
         folders = look() if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
-        part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or None
+        part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
         return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode
 
 

@@ -10,6 +10,7 @@ from holdfast.errors import ConfigError
 from holdfast.guard import withheld
 from holdfast.note import KEY, Scope, key_of
 from holdfast.shelf.disk import FILE_BYTES, NOTE_FILE_BYTES
+from holdfast.shelf.folder import binned_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,8 +89,9 @@ class Mending:
 
     def of_returned(self, scope: str, part: str, name: str) -> str:
         """Takes away again what was purged and came back; a file of the tree is a person's to change."""
-        if part == "notes" and KEY.match(name[:-3]):
-            return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
+        key = binned_key(name) if part == "archive" else name[:-3]
+        if part in ("notes", "archive") and KEY.match(key):
+            return self.holdfast(self.purge(Scope.of_folder(scope), key))
         return self.edited(os.path.join(self._home, "shelf", scope, part, name))
 
     def of_database(self, name: str) -> str:

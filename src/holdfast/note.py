@@ -29,7 +29,8 @@ ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")
-PARTS = {"note": "notes", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
+PARTS = {"note": "notes archive", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
+EVERY_PART = " ".join(PARTS.values())  # what a recall searches; None in its place leaves the archive out
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
@@ -216,6 +217,7 @@ class Note(Written):
     version: str
     versions: int = 1
     quarantined: bool = False  # not trusted enough to be told to anybody who did not ask, and approved by no person
+    archived: bool = False  # retention moved it to the archive; briefings leave it out
 
 
 class Fact(Written):
@@ -234,6 +236,7 @@ class Fact(Written):
     path: str = ""
     line: int = 0
     quarantined: bool = False  # it stands in a note that is
+    archived: bool = False  # likewise
 
 
 class Stored(Record):
@@ -315,6 +318,7 @@ class Hit(Written):
     weak: bool = False  # it shares something with the question, but probably does not answer it
     name: str | None = None  # of a file with frontmatter: its name and
     description: str | None = None  # its description there
+    archived: bool = False
 
 
 class Answer(Record):

@@ -48,9 +48,10 @@ def facts_of(
     if not desk.config.enabled:
         return []
     folders = desk.folders(scope)
-    desk.look(folders)
+    desk.look(folders, archived=True)
     names = desk.ask(lambda: names_of(desk.index, folders, [subject])) if subject is not None else None
-    return desk.ask(lambda: desk.index.facts(folders, names, label, None if history else moment, last, most))
+    moment_or_all = None if history else moment
+    return desk.ask(lambda: desk.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
 
 
 def _key(desk: Desk, subject: str, scope: Scope) -> str:
@@ -59,7 +60,7 @@ def _key(desk: Desk, subject: str, scope: Scope) -> str:
     folders = desk.folders(scope.kind)
     if any(desk.shelf.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
-    desk.look(folders)
+    desk.look(folders, archived=True)
     names = sorted(desk.ask(lambda: names_of(desk.index, folders, [subject])), key=lambda name: name != facts.fold(subject))
     return next((there for name in names for folder in folders if (there := _stating(desk, folder, name))), key)
 

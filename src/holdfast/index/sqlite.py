@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 12  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 13  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -38,7 +38,7 @@ class Asked(Record):
     """What a search is for, and on which clock."""
 
     scopes: tuple[str, ...]
-    part: str | None = None  # notes, files, transcripts; several with a space between
+    part: str | None = None  # notes, files, transcripts, archive; several with a space between; None: all but the archive
     type: str | None = None
     tags: tuple[str, ...] = ()
     as_of: str | None = None
@@ -213,25 +213,25 @@ class Index(Catalogued):
 
     def notes(
         self, scopes: tuple[str, ...], type: str | None = None, tags: tuple[str, ...] = (),
-        before: str | None = None, most: int = -1, now: str = "", only: int | None = None,
+        before: str | None = None, most: int = -1, now: str = "", only: int | None = None, archived: bool = False,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`. `only` 1 are those in
-        quarantine, 0 those that are not."""
+        quarantine, 0 those that are not. With `archived` the archived notes, else the others."""
         where = {"scope": scopes[0]} if len(scopes) == 1 else {"scopes": listed(scopes)}
         return self._all(
             "notes_of_scope" if len(scopes) == 1 else "notes", **where, type=type, tags=listed(folded_tags(tags)),
-            before=before, most=most, now=now, held=self._held, only=only,
+            before=before, most=most, now=now, held=self._held, only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
     def notes_after(
         self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
-        only: int | None = None,
-    ) -> list[tuple[Any, ...]]:
+        only: int | None = None, archived: bool = False,
+    ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The same, from behind one of them on."""
         return self._all(
             "notes_after", scopes=listed(scopes), type=type, tags=listed(folded_tags(tags)), most=most, pinned=int(last.pinned),
             updated=last.updated, id=last.id, scope=last.scope.folder, key=last.key, held=self._held,
-            only=only,
+            only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
     def notes_by_key(self, scope: str, after: str, most: int) -> list[tuple[Any, ...]]:
@@ -239,7 +239,8 @@ class Index(Catalogued):
         return self._all("notes_by_key", scope=scope, after=after, most=most, held=self._held)
 
     def notes_of(self, ids: list[int]) -> list[tuple[Any, ...]]:
-        """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it."""
+        """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it; none is
+        archived."""
         return self._all("notes_of", ids=_numbers(ids), held=self._held)
 
     def note_named(self, scope: str, name: str) -> tuple[Any, ...] | None:
@@ -254,13 +255,15 @@ class Index(Catalogued):
 
     def facts(
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
-        last: Fact | None = None, most: int = -1,
+        last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
-        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`."""
+        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`. With
+        `archived` also those of archived notes."""
         behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
         after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
         named = fold(label) if label else None
         page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most, **after}
+        page["archived"] = archived
         if names is None:
             rows = self._all("facts", **page)
         else:
@@ -276,7 +279,7 @@ class Index(Catalogued):
         return [_fact_of_row(row) for row in rows]
 
     def stating(self, scope: str, subject: str) -> str | None:
-        """The key of a note that states facts about a subject."""
+        """The key of a note that states facts about a subject; of an archived one if no other does."""
         row = self._one("stating", scope=scope, about=fold(subject))
         return str(row[0]) if row else None
 
@@ -440,13 +443,14 @@ def found_of(row: tuple[Any, ...], score: float) -> Found:
     )  # fmt: skip
 
 
-def note_of_row(row: tuple[Any, ...]) -> Note:
+def note_of_row(row: tuple[Any, ...], archived: bool = False) -> Note:
     """A note as the catalogue has it."""
     (scope, name, key, id, _, type, tags, created, updated, source, start, end, pinned, first, last, version, versions,
      held, text) = row  # fmt: skip
     return Note(
         Scope.of_folder(scope), key, id, text, type, tags_from(tags), created, updated, source_from(source), start, end,
-        bool(pinned), f"{scope}/notes/{name}", (first, last), version, versions, bool(held),
+        bool(pinned), f"{scope}/{'archive' if archived else 'notes'}/{name}", (first, last), version, versions, bool(held),
+        archived,
     )  # fmt: skip
 
 
@@ -454,7 +458,7 @@ def _fact_of_row(row: tuple[Any, ...]) -> Fact:
     subject, label, value, start, end, retired, links, line, scope, part, name, held = row
     return Fact(
         subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (),
-        Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held),
+        Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held), part == "archive",
     )  # fmt: skip
 
 

@@ -40,6 +40,19 @@ RETURNING id;
 -- name: uses
 SELECT id, uses FROM usage WHERE id = ANY(:ids::text[]);
 
+-- name: show
+INSERT INTO usage (id, uses, counted) VALUES (:id, 0, :time)
+ON CONFLICT (tenant, id) DO UPDATE SET counted = greatest(usage.counted, excluded.counted);
+
+-- name: last_used
+SELECT id, max(time) FROM (
+  SELECT id, counted AS time FROM usage WHERE id = ANY(ARRAY(SELECT json_array_elements_text(:ids::json)))
+  UNION ALL SELECT note, max(time) FROM told
+    WHERE note = ANY(ARRAY(SELECT json_array_elements_text(:ids::json))) GROUP BY note
+  UNION ALL SELECT note, max(time) FROM briefed
+    WHERE note = ANY(ARRAY(SELECT json_array_elements_text(:ids::json))) GROUP BY note
+) AS uses GROUP BY id;
+
 -- name: forget
 DELETE FROM usage WHERE id = :id;
 

@@ -39,6 +39,7 @@ _TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
 _BRIEFED_SECONDS = 400 * 86400  # and to whom a note was told
 _MINUTE = 60
 ADOPTED = "adopted:"  # before the id of a project that a person joined to another; no id has a colon
+_AT_ONCE = 5_000  # ids that one statement is asked about
 _WENT_WITH_IT = (
     "with it went receipts and what must not come back, approvals, agents and tokens, the audit, what was done, links and "
     "counts: that file still has what can be read of them"
@@ -139,6 +140,22 @@ class Ledger:
     def usage(self, ids: Iterable[str]) -> dict[str, int]:
         """How often each was used; those never used are left out."""
         return {id: uses for one in ids for id, uses in self._rows("uses", {"id": one})}
+
+    def show(self, ids: Iterable[str], now: int) -> None:
+        """Remember that these notes were shown to a caller without a session: a use for retention, not counted as a recall."""
+        rows = [{"id": id, "time": now - _MINUTE} for id in sorted(set(ids))]  # a recall within this minute still counts
+        if rows:
+            self._write(lambda db: db.executemany(self._sql["show"], rows).fetchall(), durable=False)
+
+    def last_used(self, ids: Sequence[str]) -> dict[str, int]:
+        """When each of these notes was last recalled, read or shown, in seconds since 1970; those never used are left out. A
+        ledger that cannot be read is an error: retention must not take every note for unused."""
+        import json
+
+        found: dict[str, int] = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            found.update(self._strict_rows("last_used", {"ids": json.dumps(list(ids[start : start + _AT_ONCE]))}))
+        return found
 
     def forget(self, ids: Sequence[str]) -> int:
         """Remove the usage of these ids, whom they were told to and what was decided about them; how many had been used."""

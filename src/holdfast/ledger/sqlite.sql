@@ -194,6 +194,17 @@ RETURNING id;
 -- name: uses
 SELECT id, uses FROM usage WHERE id = :id;
 
+-- name: show
+INSERT INTO usage (id, uses, counted) VALUES (:id, 0, :time)
+ON CONFLICT (id) DO UPDATE SET counted = max(counted, excluded.counted);
+
+-- name: last_used
+SELECT id, max(time) FROM (
+  SELECT id, counted AS time FROM usage WHERE id IN (SELECT value FROM json_each(:ids))
+  UNION ALL SELECT note, max(time) FROM told WHERE note IN (SELECT value FROM json_each(:ids)) GROUP BY note
+  UNION ALL SELECT note, max(time) FROM briefed WHERE note IN (SELECT value FROM json_each(:ids)) GROUP BY note
+) GROUP BY id;
+
 -- name: forget
 DELETE FROM usage WHERE id = :id;
 

@@ -273,13 +273,16 @@ class RemoteMemory(Keeping):
 
     def list(
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
-        source: str | None = None,
+        source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
             raise UsageError(f"limit must be 1 or more, not {limit!r}", "Ask for 1 or more")
         if not self.config.enabled:
             return []
-        query = {"scope": self._named(scope), "type": type or None, "tags": list(tags_of(tags)) or None, "source": source}
+        query = {
+            "scope": self._named(scope), "type": type or None, "tags": list(tags_of(tags)) or None, "source": source,
+            "archived": archived or None,
+        }  # fmt: skip
         found: List[Note] = []
         for note in self._listed(query, min(limit or _PAGE, _PAGE)):
             found.append(note)

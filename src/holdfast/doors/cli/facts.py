@@ -52,7 +52,8 @@ def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
 
 
 def _value(fact: Fact) -> str:
-    return f"(in quarantine) {fact.value}" if fact.quarantined else fact.value
+    marks = [mark for mark, on in (("(in quarantine)", fact.quarantined), ("(archived)", fact.archived)) if on]
+    return " ".join([*marks, fact.value])
 
 
 def _end(fact: Fact, now: str) -> str:

@@ -72,8 +72,9 @@ def get(call: Call) -> int:
 def list_(call: Call) -> int:
     if call["trash"]:
         return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _tell_binned)
-    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit", "source"))
-    return call.answer(notes, tell_notes)
+    only_one(call, "archived", "source")
+    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit", "source", "archived"))
+    return call.answer(notes, _tell_archived if call["archived"] else tell_notes)
 
 
 def tell_stored(screen: Screen, stored: Stored) -> None:
@@ -137,9 +138,17 @@ def tell_notes(screen: Screen, notes: list[Note]) -> None:
     screen.table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
 
 
+def _tell_archived(screen: Screen, notes: list[Note]) -> None:
+    if notes:
+        tell_notes(screen, notes)
+    else:
+        screen.nothing("no archived notes")
+
+
 def _gist(note: Note) -> str:
     hidden = f"⟦hidden: {', '.join(note.hidden)}⟧ " if note.hidden else ""  # it may stand where the text is cut
     held = "(in quarantine) " if note.quarantined else ""
+    held += "(archived) " if note.archived else ""
     return f"{'* ' if note.pinned else ''}{held}{hidden}{note.text[:400]}"
 
 
@@ -220,7 +229,8 @@ def _span(start: str, end: str | None, now: str) -> str:
 
 
 def _held(of: Hit | Note) -> list[str]:
-    return ["in quarantine: `holdfast review`"] if of.quarantined else []
+    held = ["in quarantine: `holdfast review`"] if of.quarantined else []
+    return [*held, "archived"] if of.archived else held
 
 
 def _marked(tags: tuple[str, ...]) -> list[str]:

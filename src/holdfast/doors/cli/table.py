@@ -79,7 +79,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "list", "notes:list_", "list the notes you may see, newest first",
             options=(
                 _SCOPED, _OF_TYPE, _WITH_TAG, Option("--limit", "N", "at most so many", number=True),
-                Option("--trash", "", "what was forgotten or archived and can be restored"), _SOURCE,
+                Option("--trash", "", "what was forgotten or archived and can be restored"),
+                Option("--archived", "", "notes that were archived: not updated or used for long"), _SOURCE,
             ),
             example="holdfast list --type feedback",
         ),
@@ -202,7 +203,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast clear --scope session --session 7f3a --yes",
         ),
         Command(
-            "retain", "care:retain", "archive what was not updated for long, whatever its valid_to; empty old trash",
+            "retain", "care:retain", "archive notes not updated or used for long; empty old trash",
             options=(Option("--dry-run", "", "only show what would be archived"),), example="holdfast retain --dry-run",
         ),
     )),

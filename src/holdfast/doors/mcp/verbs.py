@@ -140,7 +140,7 @@ def slim(record: Record) -> Arguments:
 
 
 def _says(name: str, value: object) -> bool:
-    return value is not None and value != [] and value != "" and not (name == "quarantined" and value is False)
+    return value is not None and value != [] and value != "" and not (name in ("quarantined", "archived") and value is False)
 
 
 def sound(value: Any) -> Any:
