@@ -169,6 +169,30 @@ def test_hostile_lines_are_read_in_one_go(text):
     facts.set_fact(text, "a", "new", "2026-05-01", False)
 
 
+# --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_current_text_leaves_out_closed_lines_and_nothing_else():
+    text = "# Canary\r\n\n- ~~[2026-02-01] share: 5 %~~ ended 2026-09-01\n- [2026-09-01] share: 10 %\r\n  ~~crossed~~ out\n"
+    assert facts.current_text(text, "2026-10-01T00:00:00Z") == (
+        "# Canary\r\n\n- [2026-09-01] share: 10 %\r\n  ~~crossed~~ out\n"
+    )
+    assert facts.current_text(text, "2026-09-01") == facts.current_text(text, "2026-10-01")
+    assert facts.current_text(text, "2026-08-31T23:59:59Z") == text
+
+
+@given(some.raw_texts)
+def test_a_text_without_closed_facts_is_current_as_it_stands(text):
+    kept = "\n".join(row for row in text.split("\n") if not facts.lines(row))
+    assert facts.current_text(kept, "2026-01-01") == kept
+
+
+def test_a_statement_says_what_holds_and_since_when():
+    stated = ("Canary", "share of traffic", "10 %", "2026-09-01")
+    assert facts.statement(*stated) == "Canary, share of traffic: 10 % (since 2026-09-01)"
+    assert facts.statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
+
+
 # --- setting ----------------------------------------------------------------------------------------------------------
 
 

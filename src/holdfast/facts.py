@@ -59,6 +59,20 @@ def lines(text: str) -> list[Dated]:
     return [line for number, row in enumerate(text.split("\n")) if (line := _dated(row, number))]
 
 
+def current_text(text: str, now: str) -> str:
+    """Return the text without the fact lines that ended by `now` (a day or a UTC moment); every other byte stays."""
+    ended = {line.line for line in lines(text) if line.valid_to is not None and _at(line.valid_to) <= _at(now)}
+    if not ended:
+        return text
+    return "\n".join([row for number, row in enumerate(text.split("\n")) if number not in ended])
+
+
+def statement(subject: str, label: str, value: str, valid_from: str, valid_to: str | None = None) -> str:
+    """Return a fact as one plain sentence with its dates: `Canary, share of traffic: 10 % (since 2026-09-01)`."""
+    dates = f"{valid_from} to {valid_to}" if valid_to else f"since {valid_from}"
+    return f"{subject}, {label}: {value} ({dates})"
+
+
 def _dated(row: str, number: int) -> Dated | None:
     match = _LINE.match(row)
     if not match:
