@@ -283,7 +283,7 @@ def test_a_text_without_closed_facts_is_current_as_it_stands(text):
 
 
 def test_a_struck_line_that_cannot_be_read_is_not_current():
-    text = "# Canary\n- ~~[2026-02-01] share: 5 %~~\n- [2026-02-01] ~~share: 6 %~~ old\n~~[2026-01-01] share: 4 %~~ SUPERSEDED\nx"
+    text = "# Canary\n- ~~[2026-02-01] a: 5 %~~\n- [2026-02-01] ~~a: 6 %~~ old\n~~[2026-01-01] a: 4 %~~ SUPERSEDED\nx"
     assert facts.current_text(text, "2026-10-01") == "# Canary\nx"
 
 

@@ -7,7 +7,7 @@ them in place. A line that is struck through or dated and cannot be read is not 
 from __future__ import annotations
 
 from holdfast.dates import DAY, is_moment
-from holdfast.note import KEY, Fact, Record, key_of
+from holdfast.note import KEY, SCOPES, Fact, Record, key_of
 from holdfast.pattern import pattern
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ _FENCE = pattern(r"[ \t]*+(`{3,}|~{3,})([^`\n]*)")
 _LINK = pattern(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
 _EXPECTED = "Write `- [2026-03-20] label: value`, or for one that ended `- ~~[2026-03-20] label: value~~ superseded 2026-03-27`"
 _SUPERSEDED = "superseded"
+_EVER = "9999-12-31T23:59:59Z"
+_MOST_STALE = 10  # places that are named
 
 
 class Dated(Record):
@@ -100,12 +102,11 @@ def unread(text: str) -> list[Unread]:
     rows = text.split("\n")
     read = {line.line for line in lines(text)}
     fenced = _fenced(rows)
-    found = [
+    return [
         Unread(number, f"{problem}. {_EXPECTED}.")
         for number, row in enumerate(rows)
         if number not in read and number not in fenced and (problem := _wrong_with(row))
     ]
-    return found
 
 
 def _wrong_with(row: str) -> str:
@@ -281,6 +282,89 @@ def facts_of(text: str, subject: str, scope: Scope, path: str, first_line: int) 
         )
         for line in dated
     ]
+
+
+class _Word(Record):
+    """One line among those of several files: the later, the more it counts."""
+
+    order: tuple[str, int, bool, str, str]  # when it begins; then nearer scopes, notes, what was written last, the path
+    fact: Fact
+
+    @property
+    def start(self) -> str:
+        return self.order[0]
+
+
+def settle(statements: list[tuple[Fact, str]], at: str | None) -> list[Fact]:
+    """Of all lines that several files have for one subject and label, return those that hold at a moment; without a moment,
+    every line. With each line comes the time at which its file was last written.
+
+    The file with the newest line counts, unless that file is in quarantine or of a farther scope than another. Each fact says
+    when a newer line of another file ends it (`valid_to`, `retired_by`), and which lines elsewhere still state an older,
+    different value (`stale_in`). Nothing is written.
+    """
+    words = sorted([_word(fact, updated) for fact, updated in statements], key=lambda word: word.order)
+    moment = _at(at) if at else _EVER
+    newest: dict[str, _Word] = {}  # of each file
+    best: dict[tuple[int, bool], _Word] = {}  # of each kind of scope, in quarantine or not
+    for word in words:
+        if word.start <= moment:
+            newest[word.fact.path] = word
+            best[_class_of(word.fact)] = word
+    beaten = {path for path, word in newest.items() if any(_counts_over(other, word) for other in best.values())}
+    holding = [fact for fact, _ in statements if fact.path in newest and _covers_fact(fact, moment)]
+    current = [fact for fact in holding if fact.path not in beaten]
+    said = {fold(fact.value) for fact in current}
+    stale = sorted([fact for fact in holding if fact.path in beaten and fold(fact.value) not in said], key=_age)
+    stale_in = tuple([f"{fact.path}:{fact.line}" for fact in stale[-_MOST_STALE:][::-1]])
+    shown = [fact for fact, _ in statements] if at is None else current
+    heirs = {path: _heir_of(newest[path], words) for path in {fact.path for fact in shown}}
+    holds = {id(fact) for fact in current}
+    return [_ended(fact, heirs[fact.path]).replace(stale_in=stale_in if id(fact) in holds else ()) for fact in shown]
+
+
+def _word(fact: Fact, updated: str) -> _Word:
+    near = -SCOPES.index(fact.scope.kind)
+    is_note = fact.path.startswith(f"{fact.scope.folder}/notes/")
+    return _Word((_at(fact.valid_from), near, is_note, updated, fact.path), fact)
+
+
+def _class_of(fact: Fact) -> tuple[int, bool]:
+    return SCOPES.index(fact.scope.kind), fact.quarantined
+
+
+def _counts_over(other: _Word, word: _Word) -> bool:
+    """Whether the newest line of one file makes those of another stale."""
+    near, held = _class_of(other.fact)
+    return other.order > word.order and near <= SCOPES.index(word.fact.scope.kind) and (not held or word.fact.quarantined)
+
+
+def _heir_of(word: _Word, words: list[_Word]) -> Fact | None:
+    """The first line of another file that makes the file of this word stale."""
+    from bisect import bisect_right
+
+    for other in words[bisect_right(words, word.order, key=lambda one: one.order) :]:
+        if other.fact.path == word.fact.path:
+            word = other
+        elif _counts_over(other, word):
+            return other.fact
+    return None
+
+
+def _covers_fact(fact: Fact, moment: str) -> bool:
+    return _at(fact.valid_from) <= moment and (fact.valid_to is None or _at(fact.valid_to) > moment)
+
+
+def _age(fact: Fact) -> tuple[str, str, int]:
+    return _at(fact.valid_from), fact.path, fact.line
+
+
+def _ended(fact: Fact, heir: Fact | None) -> Fact:
+    """The fact, ended by a line of another file, if that comes before the end it has."""
+    if heir is None or (fact.valid_to is not None and _at(fact.valid_to) <= _at(heir.valid_from)):
+        return fact
+    by = f"[{heir.valid_from}] {heir.label}: {heir.value} ({heir.path}:{heir.line})"
+    return fact.replace(valid_to=heir.valid_from, retired_by=by)
 
 
 def set_fact(text: str, label: str, value: str, on: str, many: bool) -> Edit:

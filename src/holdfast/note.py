@@ -233,6 +233,7 @@ class Fact(Written):
     path: str = ""
     line: int = 0
     quarantined: bool = False  # it stands in a note that is
+    stale_in: tuple[str, ...] = ()  # other files that still state an older, different value: `path:line`, at most 10
 
 
 class Stored(Record):

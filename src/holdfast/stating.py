@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import dates, facts, guard
+from holdfast.errors import HoldfastError
 from holdfast.note import Fact, FactSet, title_of
 from holdfast.stated import names_of
 
@@ -33,7 +34,19 @@ def fact(
     every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
-    return FactSet(edit.action, stated, tuple(retired), note, rules)
+    return FactSet(edit.action, _settled(desk, stated), tuple(retired), note, rules)
+
+
+def _settled(desk: Desk, stated: Fact) -> Fact:
+    """The fact that was just written, with what other files state of the same, if they can be read now."""
+    folders = desk.folders(None)
+    try:
+        desk.look(folders)
+        found = desk.ask(lambda: desk.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
+    except HoldfastError:
+        return stated
+    same = [one for one in found if (one.path, one.line, one.value) == (stated.path, stated.line, stated.value)]
+    return same[0] if same else stated
 
 
 def facts_of(

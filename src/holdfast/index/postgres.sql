@@ -295,7 +295,9 @@ WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' ORDER BY d
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
   AND (:named::text IS NULL OR a.named = :named::text)
@@ -307,7 +309,9 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: facts_about
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM (                                       -- by any of the names, each once
   SELECT id FROM fact WHERE about = ANY(:names::text[])
   UNION SELECT id FROM fact WHERE named = ANY(:names::text[])
@@ -320,6 +324,12 @@ WHERE f.scope = ANY(:scopes::text[])
     OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
       > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
+
+-- name: statements
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[]), d.updated
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[]);
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
@@ -365,7 +375,9 @@ SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN f
 WHERE a.named = ANY(:labels::text[]) AND a.valid_to IS NULL AND f.scope = ANY(:scopes::text[]) LIMIT 10000;
 
 -- name: stating_passages
-SELECT p.id, a.subject, a.label
+SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND NOT p.past AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))

@@ -6,7 +6,7 @@ import os
 from _thread import allocate_lock
 
 from holdfast import sql, words
-from holdfast.facts import fold, note_key
+from holdfast.facts import fold, note_key, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
 from holdfast.index.rows import PLACE, Found, Sought
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 10  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 11  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -252,23 +252,46 @@ class Index(Catalogued):
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
         last: Fact | None = None, most: int = -1,
     ) -> list[Fact]:  # fmt: skip
-        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`."""
-        behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
-        after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`. Of
+        what several files state, those that hold by all of them together: see `facts.settle`."""
         named = fold(label) if label else None
-        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most, **after}
-        if names is None:
-            rows = self._all("facts", **page)
-        else:
-            known = sorted(names)
-            rows = self._all("facts_about", names=listed(known), keys=listed([note_key(name) for name in known]), **page)
-        return [
-            Fact(
-                subject, label_, value, start, end, retired, tuple(links.split("\n")) if links else (),
-                Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held),
-            )
-            for subject, label_, value, start, end, retired, links, line, scope, part, name, held in rows
-        ]  # fmt: skip
+        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most}
+        known = sorted(names) if names is not None else []
+        found: list[Fact] = []
+        while True:
+            behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
+            after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+            if names is None:
+                rows = self._all("facts", **page, **after)
+            else:
+                rows = self._all("facts_about", names=listed(known), keys=listed(map(note_key, known)), **page, **after)
+            stated = [fact_of(row) for row in rows]
+            contested = [one for one, row in zip(stated, rows, strict=True) if row[-1]]
+            if not contested:
+                return found + stated
+            settled = self._settled(scopes, {(one.subject, one.label) for one in contested}, as_of)
+            disputed = {(one.path, one.line) for one in contested}
+            found += [
+                settled.get(place, one) for one in stated if (place := (one.path, one.line)) in settled or place not in disputed
+            ]
+            if most < 0 or len(rows) < most or len(found) >= most:
+                return found if most < 0 else found[:most]
+            last = stated[-1]  # others took the place of some: more are needed for a page
+
+    def _settled(
+        self, scopes: tuple[str, ...], about: set[tuple[str, str]], as_of: str | None
+    ) -> dict[tuple[str, int], Fact]:
+        """The facts that hold, by path and line, of the subjects and labels that several files state something about."""
+        pairs = {(fold(subject), fold(label)) for subject, label in about}
+        names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
+        rows = self._all("statements", names=listed(names), labels=listed(labels), scopes=listed(scopes), held=self._held)
+        groups: dict[tuple[str, str], list[tuple[Fact, str]]] = {}
+        for row in rows:
+            one = fact_of(row)
+            groups.setdefault((fold(one.subject), fold(one.label)), []).append((one, row[-1]))
+        return {
+            (one.path, one.line): one for pair, group in groups.items() if pair in pairs for one in settle(group, as_of)
+        }
 
     def stating(self, scope: str, subject: str) -> str | None:
         """The key of a note that states facts about a subject."""
@@ -286,9 +309,14 @@ class Index(Catalogued):
 
     def stating_passages(self, names: Iterable[str], asked: Asked, now: str, most: int) -> list[tuple[int, str, str]]:
         """The passages that state what holds now about any of these names: passage, subject, label."""
-        return self._all(
+        rows = self._all(
             "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
         )
+        contested = {(subject, label) for _, subject, label, _, _, several in rows if several}
+        settled = self._settled(asked.scopes, contested, now) if contested else {}
+        return [
+            (id, subject, label) for id, subject, label, path, line, several in rows if not several or (path, line) in settled
+        ]
 
     def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Passages and facts of some scopes, or of all."""
@@ -432,6 +460,15 @@ def found_of(row: tuple[Any, ...], score: float) -> Found:
     return Found(
         id, seq, bool(past), (first, last), type, tags_from(tags), source_from(source), recorded, start, end, doc, kind,
         name, key, note_id, versions, scope, part, turn, speaker, offset, words, bool(held), score,
+    )  # fmt: skip
+
+
+def fact_of(row: tuple[Any, ...]) -> Fact:
+    """A fact as the catalogue has it."""
+    subject, label, value, start, end, retired, links, line, scope, part, name, held = row[:12]
+    return Fact(
+        subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (), Scope.of_folder(scope),
+        f"{scope}/{part}/{name}", line, bool(held),
     )  # fmt: skip
 
 
