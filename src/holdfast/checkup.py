@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import dates, exposure, hooklog, premises
+from holdfast import dates, exposure, fact_problems, hooklog, premises
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
@@ -211,6 +211,7 @@ def check(desk: Desk) -> list[Problem]:
             lambda: _index(desk, mending, scopes), lambda: _marker(desk, mending), *looks,
             lambda: _files(desk, mending, scopes), lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
             lambda: _embedder(desk, mending), lambda: exposure.problems(desk),
+            lambda: fact_problems.problems(desk, mending, scopes),
         ]  # fmt: skip
     found = [problem for look in looks for problem in _seen(look)]
     return problems + [one for one in found if not sealed or one.code not in _FOR_WANT_OF_WRITING]
@@ -243,7 +244,7 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
         problems += hosted.problems(desk.config, desk.index)
         problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
         problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
-        problems += exposure.problems(desk)
+        problems += exposure.problems(desk) + fact_problems.problems(desk, mending, scopes)
     except HoldfastError as error:  # away from the start, or since a moment
         problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk)))
     return problems

@@ -391,7 +391,7 @@ class Desk:
             if hit is not None:
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
-        self._count(counted)
+        self.count(counted)
         return hits
 
     def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
@@ -416,7 +416,7 @@ class Desk:
             quarantined=found.source.trusted in self.config.quarantine if found.past else found.quarantined,
         )  # fmt: skip
 
-    def _count(self, ids: list[str]) -> None:
+    def count(self, ids: list[str]) -> None:
         """Usage; a count that fails never fails a recall."""
         try:
             self.ledger.count(ids, int(dates.clock()))

@@ -31,7 +31,7 @@ _NEARLY = pattern(
 )
 _FENCE = pattern(r"[ \t]*+(`{3,}|~{3,})([^`\n]*)")
 _LINK = pattern(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
-_EXPECTED = "Write `- [2026-03-20] label: value`, or for one that ended `- ~~[2026-03-20] label: value~~ superseded 2026-03-27`"
+EXPECTED = "Write `- [2026-03-20] label: value`, or for one that ended `- ~~[2026-03-20] label: value~~ superseded 2026-03-27`"
 _SUPERSEDED = "superseded"
 _EVER = "9999-12-31T23:59:59Z"
 _MOST_STALE = 10  # places that are named
@@ -103,7 +103,7 @@ def unread(text: str) -> list[Unread]:
     read = {line.line for line in lines(text)}
     fenced = _fenced(rows)
     return [
-        Unread(number, f"{problem}. {_EXPECTED}.")
+        Unread(number, problem)
         for number, row in enumerate(rows)
         if number not in read and number not in fenced and (problem := _wrong_with(row))
     ]

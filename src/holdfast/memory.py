@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from holdfast.exporting import Export
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
-    from holdfast.note import Binned, Fact, FactSet, Forgotten, Logged, Problem, Receipt, Stored, Turn, Version
+    from holdfast.note import Binned, Fact, FactSet, Forgotten, Hit, Logged, Problem, Receipt, Stored, Turn, Version
     from holdfast.rendering import Rendered
     from holdfast.scaffold import Scaffolded
     from holdfast.scaffold.boot import Boot
+
+_FACTS = PARTS["fact"]
 
 
 @typed_errors
@@ -234,9 +236,10 @@ class Memory(Provenance):
         explain: bool = False,
     ) -> Answer:
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
-        (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. A question that names a
-        time ("last week") means it as of `now`. The answer says which mode really ran, and why if it is less than was asked
-        for; with `explain` each hit says why it is where it is."""
+        (`known_at`); of one `kind` (note, file, turn, fact), of several with a comma between, or of all. With `as_of` the
+        facts that held then are among the hits, each as one statement with its dates. A question that names a time ("last
+        week") means it as of `now`. The answer says which mode really ran, and why if it is less than was asked for; with
+        `explain` each hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
@@ -245,7 +248,10 @@ class Memory(Provenance):
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
         reason, why = desk.look(asked.scopes), {}
-        if ran == "recent":
+        if asked.part == _FACTS:
+            found, by_meaning, ran = [], ran != "keyword", "keyword"
+            reason = reason or ("facts are found by words: keyword search ran" if by_meaning else "")
+        elif ran == "recent":
             found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
         else:
             sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
@@ -253,6 +259,11 @@ class Memory(Provenance):
         usage = desk.usage(found) if sort == "usage" else {}
         ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
         hits = desk.hits(ranked, limit, why)
+        if ran != "recent" and (asked.as_of if asked.part is None else _FACTS in asked.part):
+            from holdfast import stating
+
+            at = asked.as_of or present or asked.now
+            hits = _merged(hits, stating.recalled(desk, query, asked, at, limit, explain), sort)[:limit]
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
@@ -484,8 +495,21 @@ class Memory(Provenance):
         wanted = _one_of(type, TYPES, "type") if type else None
         folders = self._desk.folders(scope) if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
+        if mode == "recent" and kinds == ["fact"]:
+            raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
         part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or None
         return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode
+
+
+def _merged(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:
+    """Both in one order. A fact that has all that is asked for scores as much as the best of the others."""
+    best = max([hit.score for hit in hits], default=1.0) or 1.0
+    facts = [fact.replace(score=float(f"{best * fact.score:.4g}")) for fact in facts]
+    if sort == "usage":
+        return hits + facts
+    if sort == "recency":
+        return sorted(facts + hits, key=lambda hit: hit.updated, reverse=True)
+    return sorted(facts + hits, key=lambda hit: -hit.score)
 
 
 def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:

@@ -28,7 +28,7 @@ TYPES = ("user", "feedback", "project", "reference")
 ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SORTS = ("relevance", "recency", "usage")
-PARTS = {"note": "notes", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
+PARTS = {"note": "notes", "file": "files", "turn": "transcripts", "fact": "facts"}  # where what can be asked for stands
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
@@ -296,7 +296,7 @@ class Hit(Written):
     """A passage that answers, with where it stands and why it may be believed."""
 
     _called = ("key", "tags", "session", "speaker")
-    kind: str  # note, past, file, turn
+    kind: str  # note, past, file, turn, fact
     scope: Scope
     key: str
     type: str | None

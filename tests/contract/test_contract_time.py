@@ -237,3 +237,59 @@ def test_pages_of_facts_are_full_whatever_was_left_out(any_memory):
         page, cursor = paging.facts(any_memory, 2, cursor, subject="Thing")
         found.append([fact.value for fact in page])
     assert found == [["new", "new"], ["new", "old"], ["new", "old"]]
+
+
+# --- recall as of a day answers with facts --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def canary(any_memory):
+    any_memory.fact("Canary", "share of traffic", "5 %", on="2026-02-01")
+    any_memory.fact("Canary", "share of traffic", "10 %", on="2026-04-01")
+    any_memory.fact("Canary", "owner", "Ada", on="2026-01-01")
+    any_memory.fact("Canary", "alias", "the bird", on="2026-01-01")
+    any_memory.store("Traffic lights are counted on Fridays.", key="lights", valid_from="2026-01-01")
+    return any_memory
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword"])
+@pytest.mark.parametrize(
+    "query", ["canary share of traffic", "how much traffic does the canary get?", "the bird: share of traffic"]
+)
+def test_recall_as_of_a_day_answers_with_the_fact_that_held_then(canary, mode, query):
+    best = canary.recall(query, as_of="2026-03-01", mode=mode)[0]
+    assert (best.kind, best.text) == ("fact", "Canary, share of traffic: 5 % (2026-02-01 to 2026-04-01)")
+    assert (best.valid_from, best.valid_to, best.key) == ("2026-02-01", "2026-04-01", "canary")
+    path, _, lines = best.citation.rpartition(":")
+    assert "5 %" in canary.read(path, int(lines.split("-")[0]), 1).text
+    later = canary.recall(query, as_of="2026-04-15", mode=mode)
+    assert later[0].text == "Canary, share of traffic: 10 % (since 2026-04-01)"
+    assert not any("5 %" in hit.text for hit in later if hit.kind == "fact")
+    scores = [hit.score for hit in later]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_facts_can_be_recalled_alone_now_or_then(canary):
+    now = canary.recall("canary share", kind="fact")
+    assert [(hit.kind, hit.text) for hit in now] == [("fact", "Canary, share of traffic: 10 % (since 2026-04-01)")]
+    assert {hit.text.split(":")[0] for hit in canary.recall("canary", kind="fact", as_of="2026-01-15")} == {
+        "Canary, owner", "Canary, alias",
+    }  # fmt: skip
+    assert all(hit.kind != "fact" for hit in canary.recall("canary share"))
+    assert all(hit.kind == "note" for hit in canary.recall("traffic", kind="note", as_of="2026-03-01"))
+    assert list(canary.recall("good espresso", as_of="2026-03-01")) == []
+    assert list(canary.recall("canary share", as_of="2026-03-01", known_at="2026-03-01")) == []  # said later
+    assert list(canary.recall("canary share", kind="fact", type="user")) == []
+    assert len(canary.recall("canary share", kind="fact", type="project")) == 1
+    assert canary.recall("canary share", kind="fact", explain=True)[0].why == {"fact": [1.0, 1.0]}
+    with pytest.raises(UsageError):
+        canary.recall(mode="recent", kind="fact")
+
+
+def test_a_recalled_fact_is_the_newest_of_several_files(canary):
+    canary.files.create("canary.md", "# Canary\n[2026-04-20] share of traffic: 25 %\n")
+    assert [hit.text for hit in canary.recall("canary share", kind="fact")] == [
+        "Canary, share of traffic: 25 % (since 2026-04-20)"
+    ]
+    (then,) = canary.recall("canary share", kind="fact", as_of="2026-04-15")
+    assert then.text == "Canary, share of traffic: 10 % (2026-04-01 to 2026-04-20)"

@@ -331,6 +331,23 @@ SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.li
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[]);
 
+-- name: subjects_of
+SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
+WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[]);
+
+-- name: stated_at
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[]), d.key, d.note_id, d.tags, d.source, d.updated,
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
+  AND f.scope = ANY(:scopes::text[]) AND d.updated <= :known_at::text
+  AND a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text
+  AND (:type::text IS NULL OR d.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
+
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about::text ORDER BY d.key LIMIT 1;

@@ -9,7 +9,7 @@ from holdfast import sql, words
 from holdfast.facts import fold, note_key, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
-from holdfast.index.rows import PLACE, Found, Sought
+from holdfast.index.rows import PLACE, Found, FoundFact, Sought
 from holdfast.note import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -316,6 +316,31 @@ class Index(Catalogued):
         settled = self._settled(asked.scopes, contested, now) if contested else {}
         return [
             (id, subject, label) for id, subject, label, path, line, several in rows if not several or (path, line) in settled
+        ]
+
+    def subjects_of(self, ids: Iterable[int], scopes: tuple[str, ...]) -> list[str]:
+        """The folded subjects of the facts that stand in the files of these passages."""
+        return [about for (about,) in self._all("subjects_of", ids=_numbers(ids), scopes=listed(scopes))]
+
+    def stated_at(self, names: Iterable[str], asked: Asked, at: str, most: int) -> list[FoundFact]:
+        """The facts about any of these names, or so labelled, that hold at a moment."""
+        rows = self._all(
+            "stated_at", names=listed(names), scopes=listed(asked.scopes), as_of=at, known_at=asked.known_at or _ANY_TIME,
+            type=asked.type, tags=listed(folded_tags(asked.tags)), held=self._held, most=most,
+        )  # fmt: skip
+        stated = [
+            FoundFact(fact_of(row), row[9], row[10], row[12], row[13], tags_from(row[14]), source_from(row[15]), row[16])
+            for row in rows
+        ]
+        contested = {(row[0], row[1]) for row in rows if row[-1]}
+        if not contested:
+            return stated
+        settled = self._settled(asked.scopes, contested, at)
+        disputed = {(one.fact.path, one.fact.line) for one, row in zip(stated, rows, strict=True) if row[-1]}
+        return [
+            one.replace(fact=settled.get(place, one.fact))
+            for one in stated
+            if (place := (one.fact.path, one.fact.line)) in settled or place not in disputed
         ]
 
     def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:

@@ -417,6 +417,24 @@ FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about IN (SELECT value FROM json_each(:names)) AND a.named IN (SELECT value FROM json_each(:labels))
   AND f.scope IN (SELECT value FROM json_each(:scopes));
 
+-- name: subjects_of
+SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
+WHERE p.id IN (SELECT value FROM json_each(:ids)) AND f.scope IN (SELECT value FROM json_each(:scopes));
+
+-- name: stated_at
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held)), d.key, d.note_id, d.tags, d.source, d.updated,
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND d.updated <= :known_at
+  AND a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of
+  AND (:type IS NULL OR d.type = :type)
+  AND (:tags = '[]'
+    OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
+
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about ORDER BY d.key LIMIT 1;

@@ -15,7 +15,7 @@ NOT_OFFERED = {  # each verb of Memory that has no route, and why; docs/gateway.
     "render": "it writes into a file of the machine that the home is on, and keeps it true from there",
     "mark": "it writes a marker into a folder of this machine, for the home that is here",
 }
-_KINDS = {"note": ("note", "past"), "file": ("file",), "turn": ("turn",)}
+_KINDS = {"note": ("note", "past"), "file": ("file",), "turn": ("turn",), "fact": ("fact",)}
 
 
 def of_draft(draft: Draft, key: str | None) -> dict[str, Any]:

@@ -118,7 +118,7 @@ TOOLS = (
             "as_of": _text("What was true on this day."), "known_at": _text("What was recorded by this day."),
             "mode": _text("How to look. Default hybrid: by words and by meaning.", *MODES),
             "sort": _text("What comes first. Default relevance.", *SORTS),
-            "kind": _text("Only notes, files, or turns of earlier sessions.", *PARTS),
+            "kind": _text("Only notes, files, facts, or turns of earlier sessions.", *PARTS),
         },
         (), {"hits": _ROWS, "mode": _STRING, "degraded": _BOOLEAN, "reason": _STRING, "disabled": _BOOLEAN},
         ("hits", "mode", "degraded"), _READS,
