@@ -525,3 +525,26 @@ def test_every_door_states_it_without_the_secret(memory, home, gateway, capsys):
         stated = remote.fact("Remote", "password", VALUE, scope="agent", redact=True)
         assert (stated.redacted, stated.fact.value) == (tuple(said["redacted"]), said["fact"]["value"])
     assert not any(VALUE.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_every_door_names_the_file_that_still_states_an_older_value(memory, home, gateway, capsys):
+    from holdfast.doors.cli import main
+    from holdfast.doors.mcp import verbs
+
+    memory.files.create("telegram.md", "# Telegram\n- [2026-01-05] status: off\n")
+    place = "projects/demo/files/telegram.md:2"
+    assert main(["--home", str(home), "--project", "demo", "fact", "Telegram", "status", "on", "--on", "2026-02-01"]) == 0
+    assert f"{place} still states an older value of Telegram, status" in capsys.readouterr().err
+    assert main(["--home", str(home), "--project", "demo", "facts", "Telegram", "--json"]) == 0
+    assert f'"stale_in": ["{place}"]' in capsys.readouterr().out
+    said = verbs.fact(memory, {"subject": "Telegram", "label": "status", "value": "paused", "on": "2026-03-01"})
+    assert said["fact"]["stale_in"] == [place]
+    assert verbs.fact(memory, {"subject": "Telegram"})["facts"][0]["stale_in"] == [place]
+    agent = gateway.agent("reviewer")
+    with Memory(f"http://127.0.0.1:{gateway.port}", token=agent.token) as remote:
+        remote.files.create("signal.md", "# Signal\n- [2026-01-05] status: off\n", scope="agent")
+        stated = remote.fact("Signal", "status", "on", on="2026-02-01", scope="agent").fact
+        assert stated.stale_in == ("agents/reviewer/files/signal.md:2",)
+        assert remote.facts("Signal") == [stated]
+        (hit,) = remote.recall("signal status", kind="fact", as_of="2026-01-20", scope="agent")
+        assert hit.text == "Signal, status: off (2026-01-05 to 2026-02-01)"

@@ -195,6 +195,7 @@ def test_everything_a_source_touched_is_forgotten_at_once(any_memory, person):
     assert person.restore("second").text == "which means"
 
 
+@pytest.mark.promise("T2")
 def test_dated_lines_that_cannot_be_read_as_facts_are_named_with_file_and_line(any_memory):
     any_memory.fact("Telegram", "status", "on", on="2026-03-01")
     any_memory.store("# Bot\n\n- ~~[2026-03-20] status: off~~\n- [2026-03-27] standup notes\n- [ ] task: open", key="bot")

@@ -169,6 +169,7 @@ def values(memory, *subject, **asked):
     return [(fact.value, fact.stale_in) for fact in memory.facts(*subject, **asked)]
 
 
+@pytest.mark.promise("T3")
 def test_a_fact_in_a_file_that_is_set_again_has_one_current_value(any_memory):
     any_memory.files.create("telegram.md", "# Telegram\n\nIn use.\n- [2026-01-05] status: [[Off]]\n- [2026-01-05] owner: Ada\n")
     before = any_memory.files.view("telegram.md")
@@ -196,6 +197,7 @@ def test_a_newer_line_in_a_file_ends_an_older_fact(any_memory):
     assert values(any_memory, "Telegram", as_of="2026-04-01") == [("off", ())]
 
 
+@pytest.mark.promise("T3")
 def test_of_two_notes_that_state_the_same_the_newer_line_counts(any_memory):
     any_memory.store("# Canary\n- [2026-02-01] share: 5 %", key="rollout")
     any_memory.store("# canary\n- [2026-04-01] Share: 10 %", key="plan")
