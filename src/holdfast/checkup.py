@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import archive, dates, exposure, hooklog, premises, projects
+from holdfast import archive, dates, exposure, fact_problems, hooklog, premises, projects
 from holdfast.browsing import WIKI_INDEX, overviews
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
@@ -217,6 +217,7 @@ def check(desk: Desk) -> list[Problem]:
             lambda: _files(desk, mending, scopes), lambda: _trees(desk, mending, scopes),
             lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
             lambda: _embedder(desk, mending), lambda: exposure.problems(desk), lambda: _projects(desk, mending),
+            lambda: fact_problems.problems(desk, mending, scopes),
         ]  # fmt: skip
     found = [problem for look in looks for problem in _seen(look)]
     return problems + [one for one in found if not sealed or one.code not in _FOR_WANT_OF_WRITING]
@@ -250,7 +251,7 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
         problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
         problems += _trees(desk, mending, scopes)
         problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
-        problems += exposure.problems(desk)
+        problems += exposure.problems(desk) + fact_problems.problems(desk, mending, scopes)
     except HoldfastError as error:  # away from the start, or since a moment
         problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk)))
     return problems

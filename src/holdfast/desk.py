@@ -363,7 +363,7 @@ class Desk:
     def used(self, place: Scope, key: str, id: str, archived: Binned | None = None) -> bool:
         """A note was read: count it, and bring it back if it was archived and this caller may write. Whether it came back. A
         count or a move that fails never fails the read."""
-        self._count([self.usage_id_of(place, key, id)])
+        self.count([self.usage_id_of(place, key, id)])
         if archived is None or self.config.read_only:
             return False
         from holdfast import archive
@@ -465,7 +465,7 @@ class Desk:
                 hit = hit.replace(weak=True) if found.passage in weak else hit
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
-        self._count(counted)
+        self.count(counted)
         return hits
 
     def weak(self, found: list[Found], query: str, asked: Asked, threshold: float | None) -> set[int]:
@@ -511,7 +511,7 @@ class Desk:
             archived=found.archived,
         )  # fmt: skip
 
-    def _count(self, ids: list[str]) -> None:
+    def count(self, ids: list[str]) -> None:
         """Usage; a count that fails never fails a recall."""
         try:
             self.ledger.count(ids, int(dates.clock()))

@@ -119,7 +119,7 @@ def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> 
 
 
 def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
-    if "[" not in text or (" [" not in text and " ~~[" not in text):
+    if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
         return ()
     from holdfast.facts import facts_of
 

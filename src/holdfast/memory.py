@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from holdfast.exporting import Export
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
-    from holdfast.note import Binned, Fact, FactSet, Forgotten, Logged, Problem, Receipt, Stored, Turn, Version
+    from holdfast.note import Binned, Fact, FactSet, Forgotten, Hit, Logged, Problem, Receipt, Stored, Turn, Version
     from holdfast.projects import Adopted, KnownProject
     from holdfast.rendering import Rendered
     from holdfast.scaffold import Scaffolded
     from holdfast.scaffold.boot import Boot
+
+_FACTS = PARTS["fact"]
 
 
 @typed_errors
@@ -254,10 +256,11 @@ class Memory(Provenance):
         explain: bool = False,
     ) -> Answer:
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
-        (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. The scope `all` is every
-        scope of the home, which only a person may search: `Memory(origin="user")`. A question that names a time ("last
-        week") means it as of `now`. Archived notes are found too, marked and ranked lower. A hit that probably does not
-        answer is marked `weak`. The answer says which mode really ran, and why if it is less than was asked for; with
+        (`known_at`); of one `kind` (note, file, turn, fact), of several with a comma between, or of all. The scope `all` is
+        every scope of the home, which only a person may search: `Memory(origin="user")`. With `as_of` the facts that held
+        then are among the hits, each as one statement with its dates. A question that names a time ("last week") means it as
+        of `now`. Archived notes are found too, marked and ranked lower. A hit that probably does not answer is marked
+        `weak`. The answer says which mode really ran, and why if it is less than was asked for; with
         `explain` each hit says why it is where it is."""
         from holdfast import rank
 
@@ -268,7 +271,10 @@ class Memory(Provenance):
             return Answer((), ran, True, "memory is disabled", True)
         threshold: float | None = None
         reason, why = desk.look(asked.scopes, archived=True), {}
-        if ran == "recent":
+        if asked.part == _FACTS:
+            found, by_meaning, ran = [], ran != "keyword", "keyword"
+            reason = reason or ("facts are found by words: keyword search ran" if by_meaning else "")
+        elif ran == "recent":
             found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
         else:
             sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
@@ -280,6 +286,11 @@ class Memory(Provenance):
         near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others
         ranked = rank.order(found, near, "recency" if ran == "recent" else sort, usage, usage_id)
         hits = desk.hits(ranked, limit, why, weak)
+        if ran != "recent" and (asked.as_of if asked.part == EVERY_PART else _FACTS in (asked.part or "")):
+            from holdfast import stating
+
+            at = asked.as_of or present or asked.now
+            hits = _merged(hits, stating.recalled(desk, query, asked, at, limit, explain), sort)[:limit]
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
@@ -541,8 +552,21 @@ class Memory(Provenance):
         look = self._desk.everywhere if scope == "all" else lambda: self._desk.folders(scope)
         folders = look() if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
+        if mode == "recent" and kinds == ["fact"]:
+            raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
         part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
         return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode
+
+
+def _merged(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:
+    """Both in one order. A fact that has all that is asked for scores as much as the best of the others."""
+    best = max([hit.score for hit in hits], default=1.0) or 1.0
+    facts = [fact.replace(score=float(f"{best * fact.score:.4g}")) for fact in facts]
+    if sort == "usage":
+        return hits + facts
+    if sort == "recency":
+        return sorted(facts + hits, key=lambda hit: hit.updated, reverse=True)
+    return sorted(facts + hits, key=lambda hit: -hit.score)
 
 
 def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:

@@ -29,8 +29,10 @@ ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")
-PARTS = {"note": "notes archive", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
-EVERY_PART = " ".join(PARTS.values())  # what a recall searches; None in its place leaves the archive out
+PARTS = {  # where what can be asked for stands
+    "note": "notes archive", "file": "files", "turn": "transcripts", "fact": "facts",
+}  # fmt: skip
+EVERY_PART = "notes archive files transcripts"  # what a recall searches; None in its place leaves the archive out
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
@@ -237,6 +239,7 @@ class Fact(Written):
     line: int = 0
     quarantined: bool = False  # it stands in a note that is
     archived: bool = False  # likewise
+    stale_in: tuple[str, ...] = ()  # other files that still state an older, different value: `path:line`, at most 10
 
 
 class Stored(Record):
@@ -299,7 +302,7 @@ class Hit(Written):
     """A passage that answers, with where it stands and why it may be believed."""
 
     _called = ("key", "tags", "session", "speaker", "name", "description")
-    kind: str  # note, past, file, turn
+    kind: str  # note, past, file, turn, fact
     scope: Scope
     key: str
     type: str | None

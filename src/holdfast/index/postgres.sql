@@ -316,7 +316,9 @@ WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' ORDER BY d
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
   AND (:archived::boolean OR f.part <> 'archive')
@@ -334,7 +336,9 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: facts_about
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM (                                       -- by any of the names, each once
   SELECT id FROM fact WHERE about = ANY(:names::text[])
   UNION SELECT id FROM fact WHERE named = ANY(:names::text[])
@@ -362,6 +366,30 @@ WHERE f.scope = ANY(:scopes::text[])
   AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
   AND NOT d.trust = ANY(:held::text[])
   AND f.part <> 'archive'
+ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
+
+-- name: statements
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[]), d.updated
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[])
+  AND (:archived::boolean OR f.part <> 'archive');
+
+-- name: subjects_of
+SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
+WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[]);
+
+-- name: stated_at
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[]), d.key, d.note_id, d.tags, d.source, d.updated,
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
+  AND f.scope = ANY(:scopes::text[]) AND d.updated <= :known_at::text
+  AND a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text
+  AND (:type::text IS NULL OR d.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
 ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
 
 -- name: stating
@@ -409,7 +437,9 @@ SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN f
 WHERE a.named = ANY(:labels::text[]) AND a.valid_to IS NULL AND f.scope = ANY(:scopes::text[]) LIMIT 10000;
 
 -- name: stating_passages
-SELECT p.id, a.subject, a.label
+SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND NOT p.past AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.note import Record, Source
+from holdfast.note import Fact, Record, Source
 
 
 class Found(Record):
@@ -37,6 +37,19 @@ class Found(Record):
     def archived(self) -> bool:
         """Whether it is a passage of an archived note."""
         return self.part == "archive"
+
+
+class FoundFact(Record):
+    """A fact that a search found, and what is known of the note or file it stands in."""
+
+    fact: Fact
+    part: str
+    name: str
+    key: str
+    note_id: str
+    tags: tuple[str, ...]
+    source: Source
+    updated: str
 
 
 class Sought(Record):

@@ -6,10 +6,10 @@ import os
 from _thread import allocate_lock
 
 from holdfast import sql, words
-from holdfast.facts import fold, note_key
+from holdfast.facts import fold, note_key, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
-from holdfast.index.rows import PLACE, Found, Sought
+from holdfast.index.rows import PLACE, Found, FoundFact, Sought
 from holdfast.note import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 13  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 14  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -258,25 +258,54 @@ class Index(Catalogued):
         last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
         """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`. With
-        `archived` also those of archived notes."""
-        behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
-        after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+        `archived` also those of archived notes. Of what several files state, those that hold by all of them together: see
+        `facts.settle`."""
         named = fold(label) if label else None
-        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most, **after}
+        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most}
         page["archived"] = archived
-        if names is None:
-            rows = self._all("facts", **page)
-        else:
-            known = sorted(names)
-            rows = self._all("facts_about", names=listed(known), keys=listed([note_key(name) for name in known]), **page)
-        return [_fact_of_row(row) for row in rows]
+        known = sorted(names) if names is not None else []
+        found: list[Fact] = []
+        while True:
+            behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
+            after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+            if names is None:
+                rows = self._all("facts", **page, **after)
+            else:
+                rows = self._all("facts_about", names=listed(known), keys=listed(map(note_key, known)), **page, **after)
+            stated = [fact_of(row) for row in rows]
+            contested = [one for one, row in zip(stated, rows, strict=True) if row[-1]]
+            if not contested:
+                return found + stated
+            settled = self._settled(scopes, {(one.subject, one.label) for one in contested}, as_of, archived)
+            disputed = {(one.path, one.line) for one in contested}
+            found += [
+                settled.get(place, one) for one in stated if (place := (one.path, one.line)) in settled or place not in disputed
+            ]
+            if most < 0 or len(rows) < most or len(found) >= most:
+                return found if most < 0 else found[:most]
+            last = stated[-1]  # others took the place of some: more are needed for a page
+
+    def _settled(
+        self, scopes: tuple[str, ...], about: set[tuple[str, str]], as_of: str | None, archived: bool
+    ) -> dict[tuple[str, int], Fact]:
+        """The facts that hold, by path and line, of the subjects and labels that several files state something about."""
+        pairs = {(fold(subject), fold(label)) for subject, label in about}
+        names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
+        which = {"names": listed(names), "labels": listed(labels), "scopes": listed(scopes), "archived": archived}
+        rows = self._all("statements", held=self._held, **which)
+        groups: dict[tuple[str, str], list[tuple[Fact, str]]] = {}
+        for row in rows:
+            one = fact_of(row)
+            groups.setdefault((fold(one.subject), fold(one.label)), []).append((one, row[-1]))
+        return {
+            (one.path, one.line): one for pair, group in groups.items() if pair in pairs for one in settle(group, as_of)
+        }
 
     def newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
-        """Return the facts that hold now, newest first; none of a note in quarantine."""
+        """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
         if not self.has_facts():
             return []
-        rows = self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)
-        return [_fact_of_row(row) for row in rows]
+        return [fact_of(row) for row in self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)]
 
     def stating(self, scope: str, subject: str) -> str | None:
         """The key of a note that states facts about a subject; of an archived one if no other does."""
@@ -294,9 +323,39 @@ class Index(Catalogued):
 
     def stating_passages(self, names: Iterable[str], asked: Asked, now: str, most: int) -> list[tuple[int, str, str]]:
         """The passages that state what holds now about any of these names: passage, subject, label."""
-        return self._all(
+        rows = self._all(
             "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
         )
+        contested = {(subject, label) for _, subject, label, _, _, several in rows if several}
+        settled = self._settled(asked.scopes, contested, now, True) if contested else {}
+        return [
+            (id, subject, label) for id, subject, label, path, line, several in rows if not several or (path, line) in settled
+        ]
+
+    def subjects_of(self, ids: Iterable[int], scopes: tuple[str, ...]) -> list[str]:
+        """The folded subjects of the facts that stand in the files of these passages."""
+        return [about for (about,) in self._all("subjects_of", ids=_numbers(ids), scopes=listed(scopes))]
+
+    def stated_at(self, names: Iterable[str], asked: Asked, at: str, most: int) -> list[FoundFact]:
+        """The facts about any of these names, or so labelled, that hold at a moment."""
+        rows = self._all(
+            "stated_at", names=listed(names), scopes=listed(asked.scopes), as_of=at, known_at=asked.known_at or _ANY_TIME,
+            type=asked.type, tags=listed(folded_tags(asked.tags)), held=self._held, most=most,
+        )  # fmt: skip
+        stated = [
+            FoundFact(fact_of(row), row[9], row[10], row[12], row[13], tags_from(row[14]), source_from(row[15]), row[16])
+            for row in rows
+        ]
+        contested = {(row[0], row[1]) for row in rows if row[-1]}
+        if not contested:
+            return stated
+        settled = self._settled(asked.scopes, contested, at, True)
+        disputed = {(one.fact.path, one.fact.line) for one, row in zip(stated, rows, strict=True) if row[-1]}
+        return [
+            one.replace(fact=settled.get(place, one.fact))
+            for one in stated
+            if (place := (one.fact.path, one.fact.line)) in settled or place not in disputed
+        ]
 
     def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Passages and facts of some scopes, or of all."""
@@ -443,6 +502,15 @@ def found_of(row: tuple[Any, ...], score: float) -> Found:
     )  # fmt: skip
 
 
+def fact_of(row: tuple[Any, ...]) -> Fact:
+    """A fact as the catalogue has it."""
+    subject, label, value, start, end, retired, links, line, scope, part, name, held = row[:12]
+    return Fact(
+        subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (), Scope.of_folder(scope),
+        f"{scope}/{part}/{name}", line, bool(held), part == "archive",
+    )  # fmt: skip
+
+
 def note_of_row(row: tuple[Any, ...], archived: bool = False) -> Note:
     """A note as the catalogue has it."""
     (scope, name, key, id, _, type, tags, created, updated, source, start, end, pinned, first, last, version, versions,
@@ -451,14 +519,6 @@ def note_of_row(row: tuple[Any, ...], archived: bool = False) -> Note:
         Scope.of_folder(scope), key, id, text, type, tags_from(tags), created, updated, source_from(source), start, end,
         bool(pinned), f"{scope}/{'archive' if archived else 'notes'}/{name}", (first, last), version, versions, bool(held),
         archived,
-    )  # fmt: skip
-
-
-def _fact_of_row(row: tuple[Any, ...]) -> Fact:
-    subject, label, value, start, end, retired, links, line, scope, part, name, held = row
-    return Fact(
-        subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (),
-        Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held), part == "archive",
     )  # fmt: skip
 
 

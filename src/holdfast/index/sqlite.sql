@@ -99,7 +99,7 @@ CREATE TABLE fact (
   sum        INTEGER NOT NULL              -- of this row
 );
 CREATE INDEX fact_doc ON fact (doc);
-CREATE INDEX fact_about ON fact (about);
+CREATE INDEX fact_about ON fact (about, named, doc);
 CREATE INDEX fact_named ON fact (named);
 CREATE VIRTUAL TABLE now USING fts5 (place, names, text, content='', contentless_delete=1,
   tokenize="ascii tokenchars '_'");
@@ -404,7 +404,9 @@ SELECT d.key FROM folder f CROSS JOIN doc d ON d.folder = f.id WHERE f.scope = :
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held))
+  d.trust IN (SELECT value FROM json_each(:held)),
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:archived OR f.part <> 'archive')
@@ -422,7 +424,9 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: facts_about
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held))
+  d.trust IN (SELECT value FROM json_each(:held)),
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
 FROM (                                     -- by any of the names, each once
   SELECT id FROM fact WHERE about IN (SELECT value FROM json_each(:names))
   UNION SELECT id FROM fact WHERE named IN (SELECT value FROM json_each(:names))
@@ -451,6 +455,32 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
   AND d.trust NOT IN (SELECT value FROM json_each(:held))
   AND f.part <> 'archive'
+ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
+
+-- name: statements
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held)), d.updated
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.about IN (SELECT value FROM json_each(:names)) AND a.named IN (SELECT value FROM json_each(:labels))
+  AND f.scope IN (SELECT value FROM json_each(:scopes))
+  AND (:archived OR f.part <> 'archive');
+
+-- name: subjects_of
+SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
+WHERE p.id IN (SELECT value FROM json_each(:ids)) AND f.scope IN (SELECT value FROM json_each(:scopes));
+
+-- name: stated_at
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held)), d.key, d.note_id, d.tags, d.source, d.updated,
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND d.updated <= :known_at
+  AND a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of
+  AND (:type IS NULL OR d.type = :type)
+  AND (:tags = '[]'
+    OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
 ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
 
 -- name: stating
@@ -504,7 +534,9 @@ WHERE a.named IN (SELECT value FROM json_each(:labels)) AND a.valid_to IS NULL
   AND f.scope IN (SELECT value FROM json_each(:scopes)) LIMIT 10000;
 
 -- name: stating_passages
-SELECT p.id, a.subject, a.label
+SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND p.past = 0 AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))

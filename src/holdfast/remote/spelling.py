@@ -17,7 +17,7 @@ NOT_OFFERED = {  # each verb of Memory that has no route, and why; docs/gateway.
     "adopt": "it joins projects of the home, which is for whoever runs the gateway to do there",
     "mark": "it writes a marker into a folder of this machine, for the home that is here",
 }
-_KINDS = {"note": ("note", "past"), "file": ("file",), "turn": ("turn",)}
+_KINDS = {"note": ("note", "past"), "file": ("file",), "turn": ("turn",), "fact": ("fact",)}
 
 
 def of_draft(draft: Draft, key: str | None) -> dict[str, Any]:

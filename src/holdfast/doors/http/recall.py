@@ -50,7 +50,7 @@ ROUTES = (
             "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
             "known_at": KNOWN_AT, "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *MODES),
             "sort": text("What comes first. Otherwise relevance.", *SORTS),
-            "kind": text("Only notes, files, or turns of earlier sessions.", *PARTS),
+            "kind": text("Only notes, files, facts, or turns of earlier sessions.", *PARTS),
             "now": text("When it is, for questions such as `last week`."),
             "explain": flag("Why each hit is where it is; with mode recent its date alone says."),
         }),
