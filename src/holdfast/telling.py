@@ -35,15 +35,17 @@ _STATEMENTS = 8  # facts of one subject that a prompt brings
 def brief(
     desk: Desk, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
+    anew: bool = True,
 ) -> Brief:  # fmt: skip
     """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was shown nothing. Of a session's `first`
-    context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again."""
+    context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again. A
+    start that is not `anew` goes with a prompt, and does not show again what that brings."""
     remember = remember and not explain
     if not desk.config.enabled:
         return briefing.Brief("", disabled=True)
     if prompt is not None:
         return _at_prompt(desk, prompt, again, cap, explain, mode, matches, remember)
-    return _at_start(desk, cap, explain, remember, first)
+    return _at_start(desk, cap, explain, remember, first, anew)
 
 
 def _most(cap: int | None) -> int:
@@ -61,8 +63,7 @@ def _capped(made: Composed, cap: int | None) -> Composed:
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool) -> Brief:
-    """Whatever was shown before: a start is a new context."""
+def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
     config, now = desk.config, dates.now()
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
@@ -82,7 +83,7 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
     budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _most(cap)))
     made = _capped(briefing.at_start(parts, facts, budget), cap)
     if remember:
-        claimed = _remember(desk, _shown(made, facts_only, stated), anew=True, first=first)
+        claimed = _remember(desk, _shown(made, facts_only, stated), anew, first)
         if others := {one.id for one in made.whole} - claimed:
             made = _capped(briefing.at_start([_without(part, others) for part in parts], facts, budget), cap)
             _remember(desk, [one for one in made.whole if one.id not in claimed])  # there was room for more
@@ -384,7 +385,11 @@ def _remember(desk: Desk, told: list[Told], anew: bool = False, first: bool = Fa
     """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
     shown twice than never."""
     every = {one.id for one in told}
-    if not desk.session or not desk.shelf.there():
+    if not desk.shelf.there():
+        return every
+    if not desk.session:
+        if every:
+            desk.shown(sorted(every))
         return every
     try:
         shown = [(one.id, one.version) for one in told]
