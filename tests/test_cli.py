@@ -1279,6 +1279,7 @@ ONE_OF_EACH = [
     ["render", "AGENTS.md"],
     ["agent add", "reviewer", "--role", "secretary"], ["agent list"], ["agent rotate", "reviewer"],
     ["agent revoke", "reviewer"], ["role list"], ["role check"], ["audit list"], ["audit verify"], ["audit export"],
+    ["done list"], ["done exists", "github.review", "acme/shop#7"],
     ["status"], ["doctor"], ["project list"], ["project adopt", "demo", "newer"],
     ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
     ["help", "store"], ["demo"], ["copy", "home", "copied"],
@@ -1292,9 +1293,30 @@ def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
-        assert said.code == (2 if words == ["demo"] else 0), (words, said.out)
+        assert said.code == {"demo": 2, "done exists": 1}.get(words[0], 0), (words, said.out)
         assert said.err == "", words
         assert said.json is not None, words
+
+
+@pytest.mark.promise("A6")
+def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
+    with Memory(home, project="demo") as memory:
+        ledger = memory._desk.ledger
+        ledger.done.record("ada", "triage", "acme/shop#3", 1_772_000_000)
+        for number in (7, 8):
+            ledger.reviews.record("ben", "acme", "shop", number, "h", 1_772_000_100)
+    first = holdfast("done", "list", "--limit", "2", "--json").json
+    assert [(one["agent"], one["kind"], one["subject"]) for one in first["done"]] == [
+        ("ben", "github.review", "acme/shop#8"), ("ben", "github.review", "acme/shop#7")
+    ]  # fmt: skip
+    rest = holdfast("done", "list", "--cursor", first["next"], "--json").json
+    assert [one["subject"] for one in rest["done"]] == ["acme/shop#3"] and rest["next"] is None
+    assert "acme/shop#7" in holdfast("done", "list", "--kind", "github.review").out
+    assert holdfast("done", "list", "--agent", "ada", "--kind", "github.review", "--json").json["done"] == []
+    asked = ("done", "exists", "github.review", "Acme/Shop#7")
+    assert [holdfast(*asked, *whose).code for whose in ((), ("--agent", "ben"), ("--agent", "ada"))] == [0, 0, 1]
+    assert holdfast("done", "exists", "github.review", "acme/shop#9", "--json").json == {"exists": False}
+    assert holdfast("done", "list", "--cursor", "x").code == 2
 
 
 def test_json_is_utf8_with_dangerous_characters_escaped(program, home):

@@ -256,6 +256,7 @@ def origins_of_doors(home, tmp_path):
     lines = tmp_path / "notes.jsonl"
     lines.write_text('{"text": "a line", "key": "line", "origin": "user"}\n')
     cli(home, tmp_path, "import", str(lines), "--json")
+    (home / "config.toml").write_text("[history]\ntools = true\n")
     with Memory(home, project="demo", cwd=tmp_path) as memory:
         yield "command line, import", said(memory.get("line").source)
         from holdfast import history

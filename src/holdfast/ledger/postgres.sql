@@ -265,6 +265,18 @@ WHERE (:before::bigint IS NULL OR number < :before)
   AND (:kind::text IS NULL OR kind = :kind)
 ORDER BY number DESC LIMIT :most;
 
+-- name: done.page
+SELECT source, number, agent, kind, subject, time FROM (
+  SELECT 0 AS source, number, agent, kind, subject, time FROM done
+  UNION ALL
+  SELECT 1, number, agent, :review::text, owner || '/' || repo || '#' || pr_number, reviewed_at FROM reviewed_prs
+) AS every
+WHERE (:agent::text IS NULL OR agent = :agent)
+  AND (:kind::text IS NULL OR kind = :kind)
+  AND (:subject::text IS NULL OR subject = CASE source WHEN 1 THEN lower(:subject) ELSE :subject END)
+  AND (:time::bigint IS NULL OR (time, source, number) < (:time::bigint, :source::bigint, :number::bigint))
+ORDER BY time DESC, source DESC, number DESC LIMIT :most;
+
 -- name: done.reviewed
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE agent = :agent AND owner = :owner AND repo = :repo AND pr_number = :pr;

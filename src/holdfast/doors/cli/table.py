@@ -382,6 +382,26 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "audit export", "audit:export", "every row, oldest first, as a line of JSON", example="holdfast audit export",
         ),
+        Command(
+            "done list", "done:list_", "list the work that agents recorded, newest first, such as reviews of pull requests",
+            options=(
+                Option("--agent", "NAME", "only of this agent"),
+                Option("--kind", "KIND", "only this kind; a review of a pull request is github.review"),
+                Option("--subject", "SUBJECT", "only this subject, such as owner/repo#7"),
+                Option("--cursor", "CURSOR", "the next page, as the page before named it"),
+                Option("--limit", "N", "at most this many, 1 to 1000 (default 50)", number=True),
+            ),
+            example="holdfast done list --kind github.review",
+        ),
+        Command(
+            "done exists", "done:exists", "say whether an agent did this; exit 1 if not",
+            args=(
+                Arg("KIND", "the kind of work; a review of a pull request is github.review"),
+                Arg("SUBJECT", "what it was done to, such as owner/repo#7"),
+            ),
+            options=(Option("--agent", "NAME", "only by this agent"),),
+            example="holdfast done exists github.review acme/shop#7",
+        ),
     )),
     ("Look after it", (
         Command(
@@ -517,6 +537,7 @@ FAMILIES = {
     "role": "what they may do",
     "audit": "what was decided",
     "project": "the projects of this home",
+    "done": "which work agents recorded",
     "bench": "measure",
 }  # of commands of two words
 
