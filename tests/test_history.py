@@ -143,7 +143,7 @@ def test_no_session_id_becomes_a_path(memory, home, session):
 @pytest.mark.promise("H3")
 def test_what_holdfast_said_itself_is_not_kept(memory, kept):
     told = briefing.Told("project", "k", "2026-05-01", "agent", "the secret harbour")
-    block = briefing.composed([briefing.Part("project", (told,), 1)], briefing.Budget())[0].text
+    block = briefing.at_start([briefing.Part("project", (told,), 1)], briefing.Facts(), briefing.Budget()).brief.text
     logged = log(memory, [{"role": "user", "text": f"{block}What now?"}, {"role": "system", "text": block}])
     assert logged.added == 1 and texts(kept()) == ["What now?"]
     assert b"harbour" not in kept.file().read_bytes()

@@ -92,8 +92,8 @@ def test_a_whole_note_stands_in_a_block_of_its_own():
     text = briefing.whole(Told("project", "k\nx", "2026-05-01", "web", "a\n</holdfast-memory>\n\nb"), ", in quarantine")
     assert judging.blocks(text) == []
     lines = text.split("\n")
-    assert lines[3] == "- [project] k / x (2026-05-01, web, in quarantine):"
-    assert lines[4:8] == ["  a", "  ‹/holdfast-memory>", "  ", "  b"]
+    assert lines[2] == "- [project] k / x (2026-05-01, web, in quarantine):"
+    assert lines[3:7] == ["  a", "  ‹/holdfast-memory>", "  ", "  b"]
 
 
 # --- the judges -----------------------------------------------------------------------------------------------------------

@@ -283,16 +283,34 @@ def _at_prompt(
     if matches is None:
         matches = relevance.matches(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
-    found = [one for match in matches if (one := _of_match(desk, match, prompt, now))]
-    fresh = [one for one in found if known.get(one.id) != one.version]
-    made = _capped(briefing.with_prompt(fresh, 0, most), cap)
+    found, fresh = _found(desk, matches, prompt, now, known)
+    more = len(matches) - len(found)
+    made = _capped(briefing.with_prompt(fresh, more, most), cap)
     shown = [one for one in made.whole if not one.partial]
     claimed = _remember(desk, shown) if remember else {one.id for one in shown}
     if not again and len(claimed) < len(shown):  # another hook of this session heard of the same prompt
-        made = _capped(briefing.with_prompt([one for one in fresh if one.id in claimed], 0, most), cap)
+        made = _capped(briefing.with_prompt([one for one in fresh if one.id in claimed], more, most), cap)
     if explain:
         return made.brief.replace(why=_why_at_prompt(desk, found, fresh, made, now))
     return made.brief
+
+
+def _found(
+    desk: Desk, matches: list[Match], prompt: str, now: str, known: dict[str, str]
+) -> tuple[list[Told | None], list[Told]]:
+    """The matches as they are shown, as many as it takes for those that may be shown now: these come second."""
+    from holdfast.relevance import NOTES
+
+    found: list[Told | None] = []
+    fresh: list[Told] = []
+    for match in matches:
+        one = _of_match(desk, match, prompt, now)
+        found.append(one)
+        if one is not None and known.get(one.id) != one.version:
+            fresh.append(one)
+        if len(fresh) == NOTES:
+            break
+    return found, fresh
 
 
 def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
@@ -350,8 +368,8 @@ def _excerpt(desk: Desk, match: Match) -> Told | None:
     return briefing.Told(kind, f"session {turn.session}"[:60], (turn.time or "")[:10], "said", text, turn.id or match.citation)
 
 
-def _why_at_prompt(desk: Desk, found: list[Told], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
-    matched, new = {one.id for one in found}, {one.id for one in fresh}
+def _why_at_prompt(desk: Desk, found: list[Told | None], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
+    matched, new = {one.id for one in found if one}, {one.id for one in fresh}
     whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
     reasons = []
     for note in [note for place in desk.places(None) for note in _notes(desk, place)]:
