@@ -10,7 +10,7 @@ import strategies as some
 from holdfast import Memory, facts, guard
 from holdfast.errors import Refused, SecretFound
 from holdfast.facts import Dated
-from holdfast.note import Scope
+from holdfast.note import Fact, Scope
 
 DAYS = [f"2026-03-{day:02d}" for day in range(1, 9)]
 MOMENTS = [*DAYS, *[f"{day}T{hour}:00:00Z" for day in DAYS for hour in ("00", "12")]]
@@ -120,6 +120,8 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
         ("- [2026-03-20] a: b — SUPERSEDED on 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
         ("- [2026-03-20] a: b SUPERSEDED 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
         ("- [2026-03-20] contract: ended 2026-03-27", ("contract", "ended 2026-03-27", "2026-03-20", None)),
+        ("- ~~[2026-03-20] a: b~~ SUPERSEDED by [2026-03-27] a: c", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- [2026-03-20] plan: done - superseded by B", ("plan", "done - superseded by B", "2026-03-20", None)),
         ("- [2026-03-20] plan: superseded by B", ("plan", "superseded by B", "2026-03-20", None)),
         ("- [2026-03-27] **Telegram**: enabled", ("Telegram", "enabled", "2026-03-27", None)),
         ("- [2026-03-27] **Telegram:** enabled", ("Telegram", "enabled", "2026-03-27", None)),
@@ -192,7 +194,8 @@ def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():
         ("- [2026-03-27]Telegram: enabled", "not the expected one"),
         ("-[2026-03-27] Telegram: enabled", "not the expected one"),
         ("1. [2026-03-27] Telegram: enabled", "not the expected one"),
-        ("> - [2026-03-27] Telegram: enabled", "not the expected one"),
+        ("- [2026-03-20] a: b SUPERSEDED", "does not say when"),
+        ("- [2026-03-20] a: b (superseded 2026-03-27 or 2026-03-28)", "does not say clearly when"),
         ("- **[2026-03-27]** Telegram: enabled", "not the expected one"),
     ],
 )
@@ -209,7 +212,7 @@ def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
         "- [2026-03-27] a: b", "- ~~[2026-03-20] a: b~~ SUPERSEDED on 2026-03-27", "[2026-03-27] standup notes", "plain",
         "- [2026-03-27] Meeting at 10:30", "[2026-03-27](log.md): b", "[2026-03-27]: http://x", "- [x] [2026-03-27] task: done",
         "- [ ] task: open", "- ~~[2026-03-20] struck log line~~", "~~struck~~ prose", "- [2026-03-27] a: ", "2026-03-27: talk",
-        "- [1.2.3] Fixed: a leak", "see [2026-03-27] a: b",
+        "- [1.2.3] Fixed: a leak", "see [2026-03-27] a: b", "> - [2026-03-27] a: b",
     ],
 )  # fmt: skip
 def test_what_is_read_or_not_meant_as_a_fact_is_not_named(row):
@@ -284,6 +287,7 @@ def test_a_text_without_closed_facts_is_current_as_it_stands(text):
 def test_a_struck_line_that_cannot_be_read_is_not_current():
     text = "# Canary\n- ~~[2026-02-01] a: 5 %~~\n- [2026-02-01] ~~a: 6 %~~ old\n~~[2026-01-01] a: 4 %~~ SUPERSEDED\nx"
     assert facts.current_text(text, "2026-10-01") == "# Canary\nx"
+    assert facts.current_text("- [2026-02-01] a: 5 % SUPERSEDED\n- [2026-03-01] b: 1", "2026-10-01") == "- [2026-03-01] b: 1"
 
 
 def test_a_statement_says_what_holds_and_since_when():
@@ -292,28 +296,37 @@ def test_a_statement_says_what_holds_and_since_when():
     assert facts.statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
 
 
-# --- showing ----------------------------------------------------------------------------------------------------------
+# --- several files ------------------------------------------------------------------------------------------------------
+
+LINE = st.tuples(st.sampled_from(MOMENTS), st.sampled_from("ABC"), st.none() | st.sampled_from(MOMENTS))
 
 
-def test_the_current_text_leaves_out_closed_lines_and_nothing_else():
-    text = "# Canary\r\n\n- ~~[2026-02-01] share: 5 %~~ ended 2026-09-01\n- [2026-09-01] share: 10 %\r\n  ~~crossed~~ out\n"
-    assert facts.current_text(text, "2026-10-01T00:00:00Z") == (
-        "# Canary\r\n\n- [2026-09-01] share: 10 %\r\n  ~~crossed~~ out\n"
-    )
-    assert facts.current_text(text, "2026-09-01") == facts.current_text(text, "2026-10-01")
-    assert facts.current_text(text, "2026-08-31T23:59:59Z") == text
-
-
-@given(some.raw_texts)
-def test_a_text_without_closed_facts_is_current_as_it_stands(text):
-    kept = "\n".join(row for row in text.split("\n") if not facts.lines(row))
-    assert facts.current_text(kept, "2026-01-01") == kept
-
-
-def test_a_statement_says_what_holds_and_since_when():
-    stated = ("Canary", "share of traffic", "10 %", "2026-09-01")
-    assert facts.statement(*stated) == "Canary, share of traffic: 10 % (since 2026-09-01)"
-    assert facts.statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
+@given(st.dictionaries(st.sampled_from(["notes/a.md", "notes/b.md", "files/c.md"]), st.lists(LINE, min_size=1), min_size=1))
+@settings(max_examples=200)
+def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(said_in):
+    place = Scope("project", "p")
+    statements = [
+        (Fact("s", "l", value, start, end, scope=place, path=f"projects/p/{name}", line=number), name)
+        for name, rows in said_in.items()
+        for number, (start, value, end) in enumerate(rows)
+    ]
+    every = facts.settle(statements, None)
+    assert len(every) == len(statements)
+    for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
+        begun = [(at(one.valid_from), "/notes/" in one.path, name) for one, name in statements]
+        begun = [one for one in begun if one[0] <= at(when)]
+        wanted = [
+            (one.path, one.line)
+            for one, name in statements
+            if begun and name == max(begun)[2] and facts._covers_fact(one, at(when))
+        ]
+        found = facts.settle(statements, when)
+        assert [(one.path, one.line) for one in found] == wanted
+        assert all(one.valid_to is None or at(one.valid_to) > at(when) for one in found)
+        stale = {place for one in found for place in one.stale_in}
+        assert not stale & {f"{one.path}:{one.line}" for one in found}
+    now = {(one.path, one.line): one for one in facts.settle(statements, "2026-12-31")}
+    assert [one for one in every if one.valid_to is None] == [one for one in now.values() if one.valid_to is None]
 
 
 # --- setting ----------------------------------------------------------------------------------------------------------

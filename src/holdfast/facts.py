@@ -21,11 +21,12 @@ _OPENING = pattern(rf"(?a)([ \t]*[-*+] | {{0,3}})(~~)?\[({_WHEN})\] (~~(?=[^\s:~
 _ENDING = pattern(r"(?i)[ \t]*+(?:[-–—→>:;,(\[]++[ \t]*+)?(superseded|ended|closed)(?![\w-])")
 _MARKED = pattern(r"(?:[ \t]++[-–—→>;(\[]++[ \t]*+(?i:superseded)|(?:[ \t]++|[,;][ \t]*+)SUPERSEDED)(?![\w-])")
 _BEFORE_DATE = pattern(r"(?i)[ \t]*+(?:(?:by|with)[ \t].*[ \t,(\[])?(?:(?:on|since|as of|from|at)[ \t]++)?[(\[]?\Z")
-_AFTER_DATE = pattern(r"(?i)[)\].;]*+(?:[ \t]++(?:by|with|because|see|in favou?r of)[ \t].*|[ \t]*+\(.*\))?\Z")
+_AFTER_DATE = pattern(r"(?i)[)\].;]*+(?:[ \t]++(?:by|with|because|see|in favou?r of)[ \t].*|[ \t]*+\(.*\))?\Z|\][ \t]")
 _NO_DATE = pattern(r"(?i)[)\].;]*+(?:[ \t]++(?:by|with)[ \t].*)?\Z")
+_BY = pattern(r"(?i) (?:by|with) ")
 _STYLE = pattern(rf"(?ai) (superseded(?: on)?) {_WHEN}\Z")
 _NEARLY = pattern(
-    r"(?a)[ \t>]*+(?:[-*+]|\d{1,3}[.)])?+[ \t]*+(?:\*\*|__|~~)*+"
+    r"(?a)[ \t]*+(?:[-*+]|\d{1,3}[.)])?+[ \t]*+(?:\*\*|__|~~)*+"
     r"\[(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})(?:[ T][^\]\n]{0,20})?\]"
     r"(?:\*\*|__|~~)*+[ \t]*+(?![ \t(])[^:\n]++:[ \t*_]*+[^ \t\r*_]"
 )
@@ -79,7 +80,7 @@ class _Row(Record):
 
     before: str  # indentation and bullet, if any; also the date, where only label and value are struck through
     stated: str
-    tail: str  # what stands behind the second `~~`: ` superseded 2026-03-27`
+    tail: str  # what closes the line: ` superseded 2026-03-27`
     after: str  # white space at the end
     struck: bool
     opened: str
@@ -158,9 +159,9 @@ def _parse(row: str) -> _Row | None:
     marked = _MARKED.search(rest) if "uperseded" in rest or "SUPERSEDED" in rest else None
     if marked and _split(rest[: marked.start()])[1]:
         said, tail = rest[: marked.start()], rest[marked.start() :]
-        ended, problem = _end(tail.lstrip(" \t,;"))
-        if not problem and ended:
-            return _Row(before, date + said, tail, after, False, opened, said, ended)
+        ended, problem = _end(tail)
+        if ended or problem or not _BY.search(tail):  # `plan: done - superseded by B` says how it is, not that it is over
+            return _Row(before, date + said, tail, after, False, opened, said, ended, problem)
     return _Row(before, date + rest, "", after, False, opened, rest, None)
 
 
@@ -215,7 +216,7 @@ def _fenced(rows: list[str]) -> set[int]:
 
 
 def current_text(text: str, now: str) -> str:
-    """Return the text without the fact lines that ended by `now` (a day or a UTC moment) and without struck lines that do
+    """Return the text without the fact lines that ended by `now` (a day or a UTC moment) and without closed lines that do
     not say when they ended. Every other byte stays."""
     if not _HINT.search(text):
         return text
@@ -229,7 +230,7 @@ def _is_over(row: str, end: str | None, now: str) -> bool:
     """Whether a line is closed; `end` is "" where it is not a fact."""
     if end:
         return _at(end) <= _at(now)
-    return end == "" and "~~" in row and (read := _parse(row)) is not None and read.struck
+    return end == "" and "[" in row and (read := _parse(row)) is not None and (read.struck or bool(read.tail))
 
 
 def statement(subject: str, label: str, value: str, valid_from: str, valid_to: str | None = None) -> str:

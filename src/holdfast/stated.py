@@ -51,9 +51,10 @@ def answering(index: Index, query: str, asked: Asked, at: str, most: int) -> lis
     said = index.matches(words.rarest(*index.looked_for(query, current)), current, _MATCHED)
     named = names_of(index, asked.scopes, names_in(query))
     found = index.stated_at(sorted(named.union(index.subjects_of(said, asked.scopes))), asked, at, _MOST_STATED)
-    rated = [(*_rated(one.fact, about, named), one) for one in found]
+    newest = sorted(found, key=lambda one: one.fact.valid_from, reverse=True)
+    rated = [(*_rated(one.fact, about, named), one) for one in newest]
     floor = max(_LEAST, _NEAR_BEST * max([rate for rate, _, _ in rated], default=0.0))
-    best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # else the newest first, as they were found
+    best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # else the newest first
     return [(one, rate) for rate, _, one in best if rate >= floor]
 
 

@@ -390,7 +390,7 @@ WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
   AND a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text
   AND (:type::text IS NULL OR d.type = :type::text)
   AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
-ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
+ORDER BY a.named = ANY(:names::text[]) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder

@@ -481,7 +481,7 @@ WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT va
   AND (:type IS NULL OR d.type = :type)
   AND (:tags = '[]'
     OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
-ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
+ORDER BY a.named IN (SELECT value FROM json_each(:names)) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
