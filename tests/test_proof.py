@@ -68,7 +68,7 @@ def test_a_client_that_passes_everything_on_is_all_green(proof):
     assert told["our tools are offered"] == "pretend_memory_recall"
     arrived, _, whole, _ = told["nothing of it was cut"].split()
     assert arrived == whole
-    assert 8900 < int(whole.replace(",", "")) <= 9000  # as much as a briefing may ever have
+    assert 8800 < int(whole.replace(",", "")) <= 9000  # as much as a briefing may ever have
     assert [("briefing" in str(one.pieces), "recalled note" in str(one.pieces)) for one in good.requests] == [
         (True, False), (True, True),
     ]  # fmt: skip

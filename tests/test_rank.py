@@ -22,6 +22,7 @@ class Found(Record):
     score: float
     recorded: str
     note_id: str = ""
+    archived: bool = False
 
 
 def note(key, scope="global", score=1.0, recorded="2026-01-01T00:00:00Z", kind="note"):

@@ -46,8 +46,7 @@ def test_a_session_sees_the_briefing_whole_and_recalls_a_note(name, tmp_path):
     without = [one for one in asked if one.ask.answer_of("memory_recall") is None]
     assert not any(saw.buried.encode() in one.body for one in without)
     assert saw.buried in asked[-1].ask.answer_of("memory_recall")
-    if "start" in client.injects:
-        assert any(b"share of traffic: 10 %" in one.body for one in asked)
+    assert any(b"share of traffic: 10 %" in one.body for one in asked)
     assert not any(re.search(rb"share of traffic: 5 %|(?<![\d.,])5 %~~", one.body) for one in asked)
     titles = [one for one in asked if one.ask.said[0].text.startswith("You are a title generator")]
     assert bool(titles) == (name == "opencode")

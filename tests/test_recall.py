@@ -427,7 +427,7 @@ def test_a_briefing_keeps_to_its_caps_and_says_how_many_were_left_out_and_how_to
     for scope in ("global", "agent", "project", "session"):
         memory.store_many([{"text": f"{n} " + "words " * 60, "key": f"{scope}-{n}"} for n in range(25)], scope=scope)
     brief = memory.brief()
-    assert 5000 < len(brief.text) <= 6000
+    assert 5000 < len(brief.text) <= 6300
     assert brief.left_out == 100 - len(brief.shown) - len(brief.listed)
     assert f"{brief.left_out} notes left out" in brief.text
     assert "recall" in brief.text
@@ -477,7 +477,7 @@ def test_standing_notes_are_whole_and_facts_are_current_in_a_briefing(open_memor
 @pytest.mark.promise("B2")
 def test_a_title_line_does_not_count_as_shown(open_memory):
     memory = open_memory(session="s1")
-    memory.store("The lighthouse keeper is called Ingeborg.", key="keeper")
+    memory.store("The lighthouse keeper is called Ingeborg. " + "She came from far away. " * 12, key="keeper")
     memory.store_many([{"text": f"Note {n} " + "words " * 40, "key": f"n{n}"} for n in range(60)])
     start = memory.brief()
     assert "project/keeper" not in start.shown

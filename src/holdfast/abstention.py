@@ -19,7 +19,7 @@ _SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likene
 
 # By words alone: a match counts by the weight of the words it shares with the prompt, against the form of the prompt.
 _WORD = 0.35
-_GENERAL, _MAYBE_GENERAL, _OURS, _REFERENCE = -5.5, -4.5, 4.0, 1.5
+_GENERAL, _MAYBE_GENERAL, _OURS, _REFERENCE, _NAMED = -5.5, -4.5, 4.0, 1.5, 2.0
 _MOST_REFERENCES = 3
 _MOST_TERMS = 16
 _LEAST_PASSAGES = 100  # in a small home every word is rare or everywhere: it counts as if it had so many passages
@@ -63,6 +63,7 @@ class Wording:
     def __init__(self, prompt: str) -> None:
         text = prompt.strip().lower().replace("’", "'")
         said = [word for piece in text.split() if (word := piece.strip(_AROUND))]
+        self._words = {word for word in said if word not in _SMALL_TALK and word not in _REFERENCES}
         self.small_talk = all(word in _SMALL_TALK for word in said)
         surely, maybe = f"{text} ".startswith(_GENERAL_OPENINGS), f"{text} ".startswith(_MAYBE_GENERAL_OPENINGS)
         self.general = surely or maybe
@@ -70,9 +71,13 @@ class Wording:
         ours = any(word in _OUR_WORDS for word in said)
         self._form = _GENERAL * surely + _MAYBE_GENERAL * maybe + _OURS * ours + _REFERENCE * references
 
-    def is_strong(self, weight: float) -> bool:
-        """Tell whether a passage that shares words of this weight with the prompt counts as an answer."""
-        return not self.small_talk and weight > 0 and _WORD * weight + self._form > 0
+    def is_strong(self, weight: float, key: str) -> bool:
+        """Tell whether a passage that shares words of this weight with the prompt counts as an answer. One whose whole key
+        is in the prompt needs less."""
+        if self.small_talk or weight <= 0:
+            return False
+        named = self._words.issuperset(key.split("-"))
+        return _WORD * weight + self._form + _NAMED * named > 0
 
 
 def word_weights(terms: Iterable[str], frequencies: Mapping[str, int], passages: int) -> dict[str, float]:

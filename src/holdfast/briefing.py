@@ -12,7 +12,7 @@ _MARK = " […]"
 _KEY = 60  # characters of a key that are shown; ours have no more, a file that a person named may
 _TITLE = 40  # characters of a note's first words in a title line
 _MORE = 40  # characters of the line that says how much of an overview is missing
-_FACTS_SHARE, _TREE_SHARE, _TITLES_SHARE = 0.2, 0.25, 0.15  # of a start briefing, where other notes need room too
+_FACTS_SHARE, _TREE_SHARE, _TITLES_SHARE = 0.2, 0.25, 0.12  # of a start briefing, where other notes need room too
 _REMINDER = (
     "A reminder from Holdfast, the memory of this work. If something came up that will matter later and that code and git do\n"
     "not tell (a decision, a preference, a correction, how things really are), keep it now: the tool memory_store, or\n"
@@ -69,7 +69,7 @@ class Budget(Record):
 
     entries: int = 0
     scope_chars: int = 0
-    total_chars: int = 6000
+    total_chars: int = 6300
 
 
 class Why(Record):

@@ -54,7 +54,7 @@ class Config(Record):
     trash_days: int = 30
     brief_entries: int = 0
     brief_scope_chars: int = 0
-    brief_total_chars: int = 6000
+    brief_total_chars: int = 6300
     prompt_chars: int = 1350
     reminder: int = 15
     capture: bool = False

@@ -464,7 +464,8 @@ class Desk:
             if hit is not None:
                 hit = hit.replace(weak=True) if found.passage in weak else hit
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
-                counted.append(usage_id(found))
+                if not hit.weak:  # what probably does not answer was not of use
+                    counted.append(usage_id(found))
         self.count(counted)
         return hits
 
@@ -477,7 +478,7 @@ class Desk:
 
         wording = abstention.Wording(query)
         shared = self.shared_weights(query, asked)
-        return {one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0))}
+        return {one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0), one.key)}
 
     def shared_weights(self, query: str, asked: Asked) -> dict[int, float]:
         """Return, by passage, the weight of the question's words that stand in it."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         def recorded(self) -> str: ...
         @property
         def note_id(self) -> str: ...
+        @property
+        def archived(self) -> bool: ...
 
     C = TypeVar("C", bound=Candidate)
 
@@ -50,7 +52,7 @@ def _nearest_scope_first(ranked: list[C], place: Mapping[str, int]) -> list[C]:
     """Where several scopes have a note of the same key, the nearer scope's stands in the first of their places."""
     places: dict[str, list[int]] = {}
     for number, one in enumerate(ranked):
-        if one.kind == "note":
+        if one.kind == "note" and not one.archived:
             places.setdefault(one.key, []).append(number)
     result = list(ranked)
     for numbers in places.values():

@@ -20,9 +20,9 @@ _GENERAL = 0.3  # threshold from which a prompt looks like one
 _PROMPT_CHARS = 8000
 _CANDIDATES = 60  # passages that a keyword search looks at
 _SOUGHT = 40  # passages that a hybrid search looks at
-_SHARE = 0.45  # of the best note's score that a further note must reach,
-_SURE, _RISE = 0.3, 0.3  # and how that share rises where the best note scores more than this
-_SHARE_BY_WORDS = 0.4  # the same without a model
+_SHARE = 0.35  # of the best note's score that a further note must reach,
+_SURE, _RISE = 0.3, 0.5  # and how that share rises where the best note scores more than this
+_SHARE_BY_WORDS = 0.35  # the same without a model
 _TURN_MARGIN = 0.15  # a turn may score this much less than the best note and still be shown
 _SMALL_TALK = 3  # words: a turn of so few answers nothing
 
@@ -91,8 +91,8 @@ def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wordi
         return [], {}
     shared = desk.shared_weights(prompt, asked)
     ranks = desk.index.matches(words.rarest(*desk.index.looked_for(prompt, asked)), asked, _CANDIDATES)
-    found = desk.index.passages({id: rank for id, rank in ranks.items() if wording.is_strong(shared.get(id, 0.0))}, asked)
-    return found, shared
+    found = desk.index.passages(ranks, asked)
+    return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
 
 def _chosen(desk: Desk, notes: list[Match], turns: list[Found], share: float) -> list[Match]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STANDING = ("user", "feedback")  # types of notes that are shown first and whole
 _NEWEST = 200  # notes of a scope that a start briefing chooses from
 _MOST_STANDING = 100
-_FACTS = 200  # facts that a start briefing chooses from
+_FACTS = 1000  # facts that a start briefing chooses from
 _OVERVIEW = 64 * 1024  # characters of an overview: no briefing shows more
 _TRUSTED = 0  # only those that are not in quarantine
 _USE = 3  # places by which a note moves up for each doubling of its uses and revisions,
@@ -68,13 +68,15 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
     overviews = [_overviews(desk, place) for place in places]
-    known, stated = desk.ask(lambda: (_notes_of(desk, places, now), _facts_of(desk, places, now)))
+    folders = tuple([place.folder for place in places])
+    known, stated = desk.ask(lambda: (_notes_of(desk, places, now), desk.index.newest_facts(folders, now, _FACTS)))
+    stale = {place for fact in stated for place in fact.stale_in}
     branch = _branch_words(desk)
     facts_only: list[Told] = []
     parts = []
     for place, pages, (notes, count, unsafe) in zip(places, overviews, known, strict=True):
         useful = _by_use(desk, notes, branch)
-        told = _safely(useful, unsafe, now)
+        told = [_told(note, now, stale) for note in _safely(useful, unsafe)]
         only = [one for note, one in zip(useful, told, strict=True) if _is_facts_only(note, stated)]
         facts_only += only
         left = tuple([one for one in told if one not in only])
@@ -139,19 +141,6 @@ def _branch_words(desk: Desk) -> set[str]:
     return {word for word in name.split("-") if len(word) > 3 and word not in ("main", "master", "feature", "bugfix", "hotfix")}
 
 
-def _facts_of(desk: Desk, places: list[Scope], now: str) -> list[Fact]:
-    """The facts that hold now, newest first; of several places that state the same thing, the newest."""
-    from holdfast.facts import fold
-
-    newest: dict[tuple[str, str], Fact] = {}
-    kept = []
-    for fact in desk.index.newest_facts(tuple([place.folder for place in places]), now, _FACTS):
-        known = newest.setdefault((fold(fact.subject), fold(fact.label)), fact)
-        if known.path == fact.path:  # one note may state several values on purpose
-            kept.append(fact)
-    return kept
-
-
 def _statement(fact: Fact) -> str:
     from holdfast.facts import statement
 
@@ -159,13 +148,15 @@ def _statement(fact: Fact) -> str:
 
 
 def _is_facts_only(note: Note, stated: list[Fact]) -> bool:
-    """Whether a note says nothing but facts, all of which are stated on their own."""
+    """Whether a note says nothing but facts, and those that hold are all stated on their own."""
     lines = {fact.line - note.lines[0] for fact in stated if fact.path == note.path}
     if not lines:
         return False
+    from holdfast.facts import lines as dated_lines
+
+    dated = {one.line for one in dated_lines(note.text)}
     rows = note.text.split("\n")
-    dated = [number for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")]
-    return all(number in lines or "~~[" in rows[number] for number in dated)
+    return all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# "))
 
 
 def _shown(made: Composed, facts_only: list[Told], stated: list[Fact]) -> list[Told]:
@@ -180,11 +171,10 @@ def _without(part: Part, others: set[str]) -> Part:
     return part.replace(notes=left, total=part.total - len(part.notes) + len(left))
 
 
-def _safely(notes: list[Note], unsafe: frozenset[str], now: str) -> list[Told]:
-    """The notes as they are shown, without a secret that somebody pasted in or keeps on purpose (S2). The index, which has
-    their texts, knows which ones to look through."""
-    safe = [note.replace(text=guard.cleaned(note.text)) if note.path in unsafe else note for note in notes]
-    return [_told(note, now) for note in safe]
+def _safely(notes: list[Note], unsafe: frozenset[str]) -> list[Note]:
+    """The notes without a secret that somebody pasted in or keeps on purpose (S2). The index, which has their texts, knows
+    which ones to look through."""
+    return [note.replace(text=guard.cleaned(note.text)) if note.path in unsafe else note for note in notes]
 
 
 def _overviews(desk: Desk, place: Scope) -> list[tuple[str, str]]:
@@ -207,18 +197,24 @@ def _notes(desk: Desk, place: Scope) -> list[Note]:
     return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes((place.folder,)))]
 
 
-def _told(note: Note, now: str) -> Told:
-    """A note as it is shown: facts that ended are left out, and one that is only going to be true says from when."""
+def _told(note: Note, now: str, stale: set[str]) -> Told:
+    """A note as it is shown: without facts that ended or that another file states anew (`stale`, as `path:line`). One that is
+    only going to be true says from when."""
     date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
     source = note.source
     said = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
     standing = note.type in STANDING or note.pinned
-    text = _current(note.text, now)
+    text = _current(note, now, stale)
     return briefing.Told(note.scope.kind, _key(note), date, said, text, _id(note), note.version, standing, path=note.path)
 
 
-def _current(text: str, now: str) -> str:
-    if "~~" not in text:
+def _current(note: Note, now: str, stale: set[str]) -> str:
+    text = note.text
+    if stale:
+        rows = text.split("\n")
+        kept = [row for number, row in enumerate(rows) if f"{note.path}:{note.lines[0] + number}" not in stale]
+        text = "\n".join(kept) if len(kept) < len(rows) else text
+    if "[" not in text or ("~~" not in text and "supersede" not in text.casefold()):
         return text  # most have no such lines: a hook has no time to load regular expressions
     from holdfast.facts import current_text
 
@@ -323,17 +319,24 @@ def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
     if note is None:
         return None
     unsafe = desk.ask(lambda: desk.index.exposed((match.scope,)))
-    told = _safely([note], unsafe, now)[0]
-    return _with_statements(note, told, prompt, now) if "] " in note.text else told
+    safe = _safely([note], unsafe)[0]
+    return _with_statements(desk, safe, prompt, now) if "[" in note.text else _told(safe, now, set())
 
 
-def _with_statements(note: Note, told: Told, prompt: str, now: str) -> Told:
-    """A note of nothing but facts as its current statements: those first that share words with the prompt."""
+def _with_statements(desk: Desk, note: Note, prompt: str, now: str) -> Told:
+    """A note that states facts; one of nothing else as its current statements, those first that share words with the prompt."""
     from holdfast import facts, words
     from holdfast.note import title_of
 
-    every = facts.facts_of(note.text, title_of(note.text, note.key), note.scope, note.path, note.lines[0])
-    held = [fact for fact in every if fact.valid_from <= now and (fact.valid_to is None or fact.valid_to > now)]
+    subject = title_of(note.text, note.key)
+    every = facts.facts_of(note.text, subject, note.scope, note.path, note.lines[0])
+    if not every:
+        return _told(note, now, set())
+    known = desk.ask(lambda: desk.index.facts(desk.folders(None), {facts.fold(subject)}, None, now))
+    held = [fact for fact in known if fact.path == note.path]
+    lines = {fact.line for fact in held}
+    ended = {f"{fact.path}:{fact.line}" for fact in every if fact.line not in lines and fact.valid_from <= now}
+    told = _told(note, now, ended)
     if not held or not _is_facts_only(note, held):
         return told
     asked = set(words.asked(prompt))

@@ -360,7 +360,9 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: newest_facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
   AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text

@@ -305,7 +305,15 @@ class Index(Catalogued):
         """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
         if not self.has_facts():
             return []
-        return [fact_of(row) for row in self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)]
+        rows = self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)
+        stated = [fact_of(row) for row in rows]
+        contested = {(one.path, one.line) for one, row in zip(stated, rows, strict=True) if row[-1]}
+        if not contested:
+            return stated
+        about = {(one.subject, one.label) for one in stated if (one.path, one.line) in contested}
+        settled = self._settled(scopes, about, now, False)
+        places = [(one, (one.path, one.line)) for one in stated]
+        return [settled.get(place, one) for one, place in places if place in settled or place not in contested]
 
     def stating(self, scope: str, subject: str) -> str | None:
         """The key of a note that states facts about a subject; of an archived one if no other does."""

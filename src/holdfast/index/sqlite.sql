@@ -449,7 +449,9 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: newest_facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held))
+  d.trust IN (SELECT value FROM json_each(:held)),
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now

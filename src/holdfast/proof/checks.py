@@ -61,9 +61,8 @@ def judge(client: Client, run: Run, version: str = "") -> Proof:
     """Every check, in the order in which things happen."""
     checks = [
         _ran(run), _asked(run), _hooks(client, run), _briefing(run), _whole(run), _handshake(run), _tools(run), _recall(run),
+        _fact(run),
     ]  # fmt: skip
-    if "start" in client.injects:  # where the briefing comes with the first prompt, one this long leaves no room for more
-        checks.append(_fact(run))
     if client.instructs:
         checks.append(_instructions(run))
     ok = all(check.ok for check in checks)

@@ -18,7 +18,7 @@ Example: text "Deploys run on Tuesdays: on-call is short on Fridays.", key "depl
 
 RECALL = """\
 Find what earlier sessions stored, by words and meaning. Use it at the start of a task, before a design choice, and when the \
-user refers to earlier work. Ask in plain words: "which test framework". A result marked Degraded may miss matches."""
+user refers to earlier work. Ask in plain words. A result marked Degraded may miss matches."""
 
 FORGET = """\
 Move a wrong or unwanted note to the trash (30 days). If it only changed, store the new text on its key instead."""
