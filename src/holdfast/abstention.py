@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 LEAST = 0.02  # hybrid score below which a hit is weak, whatever was asked
-_SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likeness to a general request
+_SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likeness to a general request,
+_OURS_LOWER = 0.5  # and how much lower it is for a question about what "we" do
 
 # By words alone: a match counts by the weight of the words it shares with the prompt, against the form of the prompt.
 _WORD = 0.35
@@ -45,9 +46,9 @@ _REFERENCES = (
 _AROUND = ".,;:!?\"'()[]{}`"
 
 
-def threshold(likeness: float) -> float:
+def threshold(question: str, likeness: float) -> float:
     """Return the hybrid score that a strong hit must reach, for a question with this likeness to general requests."""
-    return max(_SLOPE * likeness - _OFFSET, LEAST)
+    return max(_SLOPE * likeness - _OFFSET - _OURS_LOWER * Wording(question).ours, LEAST)
 
 
 def general_requests() -> list[str]:
@@ -68,8 +69,8 @@ class Wording:
         surely, maybe = f"{text} ".startswith(_GENERAL_OPENINGS), f"{text} ".startswith(_MAYBE_GENERAL_OPENINGS)
         self.general = surely or maybe
         references = min(len([word for word in said if word in _REFERENCES]), _MOST_REFERENCES)
-        ours = any(word in _OUR_WORDS for word in said)
-        self._form = _GENERAL * surely + _MAYBE_GENERAL * maybe + _OURS * ours + _REFERENCE * references
+        self.ours = any(word in _OUR_WORDS for word in said)
+        self._form = _GENERAL * surely + _MAYBE_GENERAL * maybe + _OURS * self.ours + _REFERENCE * references
 
     def is_strong(self, weight: float, key: str) -> bool:
         """Tell whether a passage that shares words of this weight with the prompt counts as an answer. One whose whole key

@@ -106,13 +106,14 @@ class Seeker:
         whole = {row[0]: row for row in self._index.rows(places, asked)}
         best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
         why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
-        return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(vectors))
+        return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors))
 
-    def _threshold(self, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> float | None:
+    def _threshold(self, query: str, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> float | None:
         """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
         if "multi" not in vectors or "multi" not in self.embedding.by_role:
             return None
-        return abstention.threshold(float((self.embedding.general_requests() @ vectors["multi"][1]).max()))
+        likeness = float((self.embedding.general_requests() @ vectors["multi"][1]).max())
+        return abstention.threshold(query, likeness)
 
     def _by_words(
         self, terms: dict[str, str], common: dict[str, int], asked: Asked, folders: list[tuple[int, int, int]], most: int

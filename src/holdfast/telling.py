@@ -123,8 +123,8 @@ def _by_use(desk: Desk, notes: list[Note], branch: set[str]) -> list[Note]:
 
     def place(numbered: tuple[int, Note]) -> int:
         number, note = numbered
-        used = uses.get(_id(note), 0) + note.versions - 1
-        doublings = min(used.bit_length(), _MOST_DOUBLINGS)  # coarse: one more use seldom changes the order
+        used, revised = uses.get(_id(note), 0), note.versions - 1
+        doublings = min((used // 2).bit_length() + revised.bit_length(), _MOST_DOUBLINGS)  # coarse, so that bytes seldom change
         named = branch and not branch.isdisjoint([*note.key.split("-"), *[tag.casefold() for tag in note.tags]])
         return number - _USE * doublings - _BRANCH * bool(named)
 

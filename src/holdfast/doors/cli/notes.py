@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.doors.cli.screen import Screen
     from holdfast.note import Answer, Binned, Hit, Note, Source, Stored, Version
 
+_WEAK = 3  # weak hits that are shown on a terminal
 _LINES = 12  # of a hit's text on a terminal; `get` shows all
 
 
@@ -106,23 +107,29 @@ def _secret_mark(screen: Screen, text: str) -> list[str]:
 
 
 def tell_answer(screen: Screen, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
-    for place, hits in enumerate(_grouped(answer)):
+    weak = [hit for hit in answer.hits if hit.weak]
+    shown = [hit for hit in answer.hits if not hit.weak] + weak[:_WEAK]
+    if weak and len(weak) == len(answer.hits):
+        screen.aside("No strong match. These may not be what you look for:")
+    for place, hits in enumerate(_grouped(shown)):
         if place:
             screen.say()
         if hits[0].session is None:
             _tell_hit(screen, hits[0], explain, everywhere)
         else:
             _tell_session(screen, hits, explain, everywhere)
+    if len(weak) > _WEAK:
+        screen.aside(f"{len(weak) - _WEAK} more weak matches; --json has them all")
     if answer.degraded:
         screen.aside(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
         screen.nothing("nothing found")
 
 
-def _grouped(answer: Answer) -> list[list[Hit]]:
+def _grouped(shown: list[Hit]) -> list[list[Hit]]:
     """Each hit alone, but turns with the others of their session, where its best one stands."""
     groups: dict[object, list[Hit]] = {}
-    for place, hit in enumerate(answer.hits):
+    for place, hit in enumerate(shown):
         group = place if hit.session is None else hit.citation.rpartition(":")[0]
         groups.setdefault(group, []).append(hit)
     return list(groups.values())
@@ -230,7 +237,8 @@ def _span(start: str, end: str | None, now: str) -> str:
 
 def _held(of: Hit | Note) -> list[str]:
     held = ["in quarantine: `holdfast review`"] if of.quarantined else []
-    return [*held, "archived"] if of.archived else held
+    held += ["archived"] if of.archived else []
+    return [*held, "weak match"] if getattr(of, "weak", False) else held
 
 
 def _marked(tags: tuple[str, ...]) -> list[str]:
