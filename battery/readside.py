@@ -155,9 +155,15 @@ def _asked(ask: Any, project: str, keys: dict[str, Text]) -> list[str]:
         result = ask(tool, {**given, "project": project})
         wrong += judging.answer(result, group, tool)
         one = keys.get(given.get("key", given.get("path", "")[10:-3]))
-        if one and one.smuggled and tool in ("memory_get", "memory_file") and not result["structuredContent"].get("hidden"):
+        if one and one.smuggled and tool in ("memory_get", "memory_file") and "hidden: " not in _first(result):
             wrong.append(f"{tool}: it does not say that something is hidden")
     return wrong
+
+
+def _first(result: dict[str, Any]) -> str:
+    """The first line of an answer, which is ours."""
+    line: str = result["content"][0]["text"].partition("\n")[0]
+    return line
 
 
 def _hooked(lab: Lab, home: Path, project: str, group: list[Text]) -> list[str]:

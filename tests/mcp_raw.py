@@ -9,6 +9,8 @@ import sys
 import threading
 from pathlib import Path
 
+from mcp_result import Result
+
 HOLDFAST = [sys.executable, "-m", "holdfast"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}
 
@@ -73,12 +75,11 @@ class Raw:
         self.notify("notifications/initialized")
         return answer
 
-    def call(self, tool: str, meta: dict | None = None, **arguments: object) -> dict:
-        """A tool's answer, as structured; one that failed fails the test."""
+    def call(self, tool: str, meta: dict | None = None, **arguments: object) -> Result:
+        """A tool's answer; one that failed fails the test."""
         result = self.tool(tool, meta, **arguments)
         assert not result.get("isError"), result
-        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
-        return result["structuredContent"]
+        return Result.of(result)
 
     def refused(self, tool: str, **arguments: object) -> str:
         """What the agent is told where a call is refused."""

@@ -26,6 +26,8 @@ def main(url: str, prompt: str, config: str, mode: str) -> int:
     context = "" if mode == "untrusting" else _hook(told["hooks"]["start"])
     escaped = context.replace("<", "&lt;").replace(">", "&gt;")
     context = {"cuts": context[:5000], "drops": "", "escapes": escaped}.get(mode, context)
+    if mode not in ("untrusting", "drops"):
+        prompt += "\n\n" + _hook(told["hooks"]["prompt"], prompt=prompt)
     server = None if mode == "serverless" else Server(told["server"])
     tools = [] if mode in ("serverless", "toolless") else server.tools()
     system = "" if mode == "mute" else (server.instructions if server else "")
@@ -38,8 +40,8 @@ def main(url: str, prompt: str, config: str, mode: str) -> int:
     return 0
 
 
-def _hook(command: str) -> str:
-    data = {"session_id": "s1", "cwd": os.getcwd(), "source": "startup"}
+def _hook(command: str, **more: str) -> str:
+    data = {"session_id": "s1", "cwd": os.getcwd(), "source": "startup", **more}
     done = subprocess.run(command, shell=True, input=json.dumps(data), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else ""
 

@@ -25,6 +25,7 @@ VERSIONS = {
     "kimi": "2.1.0", "qwen": "0.24.4",
 }  # fmt: skip
 NOWHERE = "http://127.0.0.1:9"
+PROMPT = "What is the code word of the harbour?"  # which the briefing answers
 
 
 def program(name):
@@ -86,7 +87,7 @@ class Prepared:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
 
-    def talk(self, *words, prompt=run.PROMPT, tool="memory_recall", arguments=None, cwd=None):
+    def talk(self, *words, prompt=PROMPT, tool="memory_recall", arguments=None, cwd=None):
         """A headless session with these words besides; what the model was asked, and what the program said."""
         with Model(run.QUERY, tool, arguments) as model:
             session = self._session(model.url, prompt)

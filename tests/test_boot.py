@@ -482,3 +482,12 @@ def test_without_files_the_command_says_how_to_get_them(program, home):
     assert "holdfast scaffold continuity" in err
     assert program("boot", "--cap", "10")[0] == 2
     assert not home.exists()
+
+
+@pytest.mark.promise("D1", "F6")
+@pytest.mark.parametrize(("lines", "codes"), [(39, []), (40, ["heartbeat"]), (200, ["heartbeat"])])
+def test_doctor_reports_a_heartbeat_of_40_lines_or_more(memory, lines, codes):
+    memory.files.create("HEARTBEAT.md", "- a line\n" * lines)
+    problems = memory.check()
+    assert [one.code for one in problems] == codes
+    assert all(f"{lines} lines" in one.message and "HEARTBEAT.md" in one.fix for one in problems)

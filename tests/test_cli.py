@@ -748,7 +748,7 @@ def test_retain_shows_and_archives_what_expired(holdfast, clock):
     holdfast("store", "old", "--key", "k")
     clock.forward(days=91)
     dry = holdfast("retain", "--dry-run")
-    assert dry.out.splitlines()[-1] == "1 note would be archived"
+    assert dry.out.splitlines()[-1] == "1 note would be archived: not updated or used for 90 days (project)"
     assert holdfast("get", "k").code == 0
     assert holdfast("retain", "--json").json["archived"][0]["key"] == "k"
     assert holdfast("get", "k").code == 1
@@ -772,10 +772,19 @@ def test_the_six_verbs_of_the_file_tree(holdfast):
     assert holdfast("file", "view", "b.md").code == 1
 
 
-def test_a_file_from_stdin_ends_in_a_newline(holdfast, home):
-    holdfast("file", "create", "a.md", "-", stdin=b"# Plan\n")
-    assert (home / "shelf/projects/demo/files/a.md").read_bytes() == b"# Plan\n"
+@pytest.mark.parametrize(
+    "given", [b"# Plan\n", b"no end", b"two\n\n", b"a\r\nb", b"\r\n", b"  \n\t", b"", b"\xef\xbb\xbfmark\n"]
+)
+def test_a_file_from_stdin_is_kept_byte_for_byte(holdfast, home, given):
+    assert holdfast("file", "create", "a.md", "-", stdin=given).code == 0
+    assert (home / "shelf/projects/demo/files/a.md").read_bytes() == given
     assert holdfast("file", "create", "b.md", "-", stdin=b"\xff").code == 3
+
+
+def test_a_file_that_was_there_is_updated(holdfast):
+    assert holdfast("file", "create", "a.md", "one").out == "created a.md\n"
+    assert holdfast("file", "create", "a.md", "two").out == "updated a.md\n"
+    assert holdfast("file", "create", "a.md", "two", "--json").json == {"action": "updated", "path": "a.md"}
 
 
 @pytest.mark.promise("F3")
@@ -787,12 +796,27 @@ def test_a_path_that_leaves_the_tree_is_refused(holdfast, path):
 @pytest.mark.promise("F2")
 def test_search_shows_where_and_read_reads_it(holdfast):
     holdfast("store", "Use pytest", "--key", "testing")
-    found = holdfast("search", "pytest", "--json").json[0]
+    answer = holdfast("search", "pytest", "--json").json
+    assert {name: answer[name] for name in answer if name != "results"} == {
+        "mode": "keyword", "degraded": False, "reason": "", "disabled": False,
+    }  # fmt: skip
+    (found,) = answer["results"]
     cited = f"{found['path']}:{found['lines'][0]}-{found['lines'][1]}"
     assert holdfast("search", "pytest").out.splitlines() == [cited, "    Use pytest"]
     assert holdfast("read", cited).out == "Use pytest\n"
     assert "Use pytest" in holdfast("read", found["path"]).out
     assert holdfast("search", "nowhere").err == "nothing found\n"
+    assert "no embedder is set" in holdfast("search", "pytest", "--mode", "hybrid").err
+
+
+@pytest.mark.promise("F2")
+def test_search_looks_by_words_unless_more_is_wanted(holdfast, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    holdfast("store", "The harbour opens at six", "--key", "k")
+    for words, mode, count in (((), "keyword", 0), (("--mode", "hybrid"), "hybrid", 1)):
+        answer = holdfast("search", "port entrance", *words, "--json").json
+        assert (answer["mode"], answer["degraded"], len(answer["results"])) == (mode, False, count)
+    assert "recent" in holdfast("search", "harbour", "--mode", "recent", "--json").json["message"]
 
 
 @pytest.mark.promise("F2")
@@ -856,7 +880,7 @@ def test_doctor_is_content_with_a_good_home(holdfast, home):
     assert (said.code, said.out) == (0, f"all is well in {home}\n")
     assert holdfast("doctor", "--json").json == {
         "quarantined": 0, "ok": True, "home": str(home), "disabled": False, "problems": [],
-        "transcripts": {"bytes": 0, "looked_at": 0},
+        "transcripts": {"bytes": 0, "looked_at": 0}, "archived": [],
     }  # fmt: skip
 
 
@@ -1107,6 +1131,12 @@ def test_path_prints_where_things_are(holdfast, home):
     ("words", "hint"),
     [
         (["stroe", "x"], "Did you mean `holdfast store`?"),
+        (["remember", "x"], "Did you mean `holdfast store`?"),
+        (["add", "x"], "Did you mean `holdfast store`?"),
+        (["show", "k"], "Did you mean `holdfast get`?"),
+        (["rm", "k"], "Did you mean `holdfast forget`?"),
+        (["delete", "k"], "Did you mean `holdfast forget`?"),
+        (["find", "x"], "Did you mean `holdfast recall`?"),
         (["file", "veiw", "x"], "Did you mean `holdfast file view`?"),
         (["file", "xyz"], "One of: view, create"),
         (["file"], "needs one of: view, create"),
@@ -1126,7 +1156,10 @@ def test_path_prints_where_things_are(holdfast, home):
         (["recall", "x", "--mode", "--no-color"], "--mode needs a value"),
         (["recall", "x", "--json=yes"], "Write --json alone"),
         (["recall", "x", "--mode", "psychic"], "One of: hybrid, keyword"),
-        (["recall", "x", "--limit", "0"], "limit must be 1 to 100"),
+        (["recall", "x", "--limit", "0"], "--limit must be 1 to 100"),
+        (["recall", "x", "--now", "soon"], "--now: 'soon' is not a date"),
+        (["store", "x", "--valid-to", "2026-01-01", "--valid-from", "2026-02-01"], "say --valid-from too"),
+        (["store", "x", "--allow-secret", ""], 'Such as --allow-secret "a test account"'),
         (["recall"], "an empty query"),
         (["recall", "x", "--as-of", "soon"], "Write a day"),
         (["store", "x", "--scope", "moon"], "One of: session, project"),
@@ -1142,6 +1175,32 @@ def test_wrong_usage_is_exit_2_with_what_to_type_instead(holdfast, words, hint):
     answer = holdfast("--json", *words)
     assert (answer.code, answer.json["error"], answer.err) == (2, "usage", "")
     assert set(answer.json) == {"error", "message", "fix", "exit_code"}
+
+
+def test_a_message_names_every_option_as_it_is_typed(holdfast, tmp_path):
+    """Each option of two words that takes a value, with values that cannot be right."""
+    holdfast("store", "x", "--key", "k")
+    words = {"SUBJECT": "a", "LABEL": "b", "FILE": str(tmp_path / "none"), "ENTITY": "a"}
+    tried = 0
+    for name, command in COMMANDS.items():
+        if command.raw or name.startswith("bench") or name in ("serve", "mcp", "prove", "install", "uninstall", "copy"):
+            continue
+        for option in [one for one in command.options if one.value and "_" in one.field]:
+            for bad in ("", "soon", "2026-99-99"):
+                given = [words.get(arg.name, "k") for arg in command.args if arg.needed]
+                said = holdfast(*name.split(), *given, f"{option.name}={bad}")
+                if said.code:
+                    tried += 1
+                    assert option.field not in said.err, said.err
+                    assert option.name in said.err or not said.err.startswith(f"holdfast: {option.field}")
+    assert tried >= 20
+
+
+def test_what_the_user_wrote_is_not_taken_for_an_option(holdfast):
+    assert "'valid_from'" in holdfast("store", "x", "--key", "valid_from").err
+    assert "named valid_from" in holdfast("recall", "x", "--as-of", "named valid_from").err
+    said = holdfast("import", "-", stdin=b'{"text": "x", "valid_from": "soon"}')
+    assert "valid_from: 'soon'" in said.err and "--valid-from" not in said.err  # there it is a field and no option
 
 
 def test_options_stand_before_or_after_the_command_and_take_an_equals_sign(home, capsys):
@@ -1220,7 +1279,9 @@ ONE_OF_EACH = [
     ["render", "AGENTS.md"],
     ["agent add", "reviewer", "--role", "secretary"], ["agent list"], ["agent rotate", "reviewer"],
     ["agent revoke", "reviewer"], ["role list"], ["role check"], ["audit list"], ["audit verify"], ["audit export"],
-    ["status"], ["doctor"], ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
+    ["done list"], ["done exists", "github.review", "acme/shop#7"],
+    ["status"], ["doctor"], ["project list"], ["project adopt", "demo", "newer"],
+    ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
     ["help", "store"], ["demo"], ["copy", "home", "copied"],
 ]  # fmt: skip
 
@@ -1232,9 +1293,30 @@ def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
-        assert said.code == (2 if words == ["demo"] else 0), (words, said.out)
+        assert said.code == {"demo": 2, "done exists": 1}.get(words[0], 0), (words, said.out)
         assert said.err == "", words
         assert said.json is not None, words
+
+
+@pytest.mark.promise("A6")
+def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
+    with Memory(home, project="demo") as memory:
+        ledger = memory._desk.ledger
+        ledger.done.record("ada", "triage", "acme/shop#3", 1_772_000_000)
+        for number in (7, 8):
+            ledger.reviews.record("ben", "acme", "shop", number, "h", 1_772_000_100)
+    first = holdfast("done", "list", "--limit", "2", "--json").json
+    assert [(one["agent"], one["kind"], one["subject"]) for one in first["done"]] == [
+        ("ben", "github.review", "acme/shop#8"), ("ben", "github.review", "acme/shop#7")
+    ]  # fmt: skip
+    rest = holdfast("done", "list", "--cursor", first["next"], "--json").json
+    assert [one["subject"] for one in rest["done"]] == ["acme/shop#3"] and rest["next"] is None
+    assert "acme/shop#7" in holdfast("done", "list", "--kind", "github.review").out
+    assert holdfast("done", "list", "--agent", "ada", "--kind", "github.review", "--json").json["done"] == []
+    asked = ("done", "exists", "github.review", "Acme/Shop#7")
+    assert [holdfast(*asked, *whose).code for whose in ((), ("--agent", "ben"), ("--agent", "ada"))] == [0, 0, 1]
+    assert holdfast("done", "exists", "github.review", "acme/shop#9", "--json").json == {"exists": False}
+    assert holdfast("done", "list", "--cursor", "x").code == 2
 
 
 def test_json_is_utf8_with_dangerous_characters_escaped(program, home):
@@ -1397,7 +1479,7 @@ def test_every_command_that_is_said_to_change_something_is_one():
 
 @pytest.mark.parametrize("words", [("store", "-"), ("purge", "--text", "-", "--yes")])
 def test_ctrl_c_while_it_waits_for_a_pipe_has_done_nothing(holdfast, monkeypatch, words):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=_interrupt)))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=_interrupt), isatty=lambda: False))
     said = holdfast(*words)
     assert (said.code, said.out, said.err) == (130, "", "holdfast: interrupted; nothing was done\n  Run it again\n")
 

@@ -89,6 +89,30 @@ def test_a_table_fits_the_terminal(terminal, filled):
         assert max(len(line) for line in shown.splitlines()) <= columns
 
 
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_key_is_never_shortened(terminal, home, columns):
+    keys = ["k-" + "long-" * 11 + "end", "a-key-of-thirty-characters-or-so", "short"]
+    with Memory(home, project="demo") as memory:
+        for key in keys:
+            memory.store("word " * 60, key=key, tags="one,two")
+    _, shown = terminal("list", "--no-color", columns=columns)
+    assert all(key in shown for key in keys)
+    assert all(len(line) <= columns for line in shown.splitlines() if not line.startswith("k-long"))
+    assert shown.count("…") >= len(keys)  # of the text
+    for key in keys:
+        terminal("forget", key)
+    _, shown = terminal("list", "--trash", "--no-color", columns=columns)
+    assert all(key in shown for key in keys)
+
+
+def test_store_from_a_terminal_says_how_to_end(terminal, home):
+    code, shown = terminal("store", "-", "--key", "k", typed="typed by hand\n\x04")
+    assert code == 0
+    assert "Press Ctrl-D on an empty line to end it" in shown
+    with Memory(home, project="demo") as memory:
+        assert memory.get("k").text == "typed by hand"
+
+
 def test_a_long_hit_is_cut_at_a_terminal_and_says_so(terminal, home):
     with Memory(home, project="demo") as memory:
         memory.store("\n".join(f"needle {number}" for number in range(100)), key="k")

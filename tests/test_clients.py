@@ -28,6 +28,7 @@ EXPECTED = {
     "amazon-q", "claude-code", "codex", "copilot", "cursor", "gemini", "generic", "kimi", "kiro", "openclaw", "opencode",
     "qwen", "windsurf",
 }  # fmt: skip
+WITH_GATEWAY = Place("/u", {}, ("holdfast",), gateway=True)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_client_is_added_by_adding_one_file(tmp_path):
     source = (copy / "clients" / "kimi.py").read_text().replace('"kimi"', '"brand-new"').replace("Kimi", "BrandNew")
     (copy / "clients" / "brand_new.py").write_text(source)
     env = {"PYTHONPATH": str(copy.parent), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    words = [sys.executable, "-m", "holdfast", "install", "brand-new", "--dry-run"]
+    words = [sys.executable, "-m", "holdfast", "install", "brand-new", "--dry-run", "--diff"]
     done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert '"brand-new"' in done.stdout
@@ -295,6 +296,47 @@ def test_openclaw_tells_each_session_in_each_folder_its_own(place, tmp_path):
     ]  # fmt: skip
 
 
+TITLED = """
+import { Holdfast } from "./holdfast.mjs"
+const hooks = await Holdfast({ directory: "/a" })
+const said = []
+const system = async (first) => {
+  const output = { system: [first] }
+  await hooks["experimental.chat.system.transform"]({ sessionID: "s" }, output)
+  said.push(output.system.length)
+}
+const first = { id: "prt_1", messageID: "msg_1", type: "text", text: "Where is it?" }
+const output = { parts: [first] }
+await hooks["chat.message"]({ sessionID: "s" }, output)
+await system("You are an agent.")
+await system("You are a title generator. You output ONLY a thread title.")
+await hooks.config({ agent: { title: { prompt: "Name this." } } })
+await system("Name this.")
+const kept = { info: {}, parts: output.parts }
+const sent = { messages: [kept] }
+await hooks["experimental.chat.messages.transform"]({}, sent)
+const read = (message) => message.parts.filter((part) => !part.ignored).map((part) => part.text)
+console.log(JSON.stringify([said, read(kept), read(sent.messages[0]), output.parts.map((part) => part.id)]))
+"""
+
+
+def test_opencode_tells_memory_to_the_agent_and_not_to_who_writes_a_title(place, tmp_path):
+    program = tmp_path / "holdfast"
+    program.write_text(f"#!{sys.executable}\nimport sys\nprint('memory of a', sys.argv[-1])\n")
+    program.chmod(0o755)
+    files = clients.load("opencode").plugin(place.replace(command=(str(program),)))
+    (tmp_path / "holdfast.mjs").write_text(files["holdfast.js"])
+    (tmp_path / "ask.mjs").write_text(TITLED)
+    words = [npm.node(), tmp_path / "ask.mjs"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    systems, titled, agents, ids = json.loads(done.stdout)
+    assert systems == [2, 1, 1]  # the agent's, the title's, and a title's whose prompt is the user's own
+    assert titled == ["Where is it?"]
+    assert agents == ["Where is it?", "memory of a prompt"]
+    assert len(set(ids)) == 2
+
+
 def test_codex_gives_an_end_three_seconds(place):
     changes = clients.load("codex").changes(place)
     (end,) = [change for change in changes if change.keys == ("hooks", "SessionEnd")]
@@ -348,7 +390,7 @@ def test_a_plugin_is_written_anew_where_it_is_asked_for(place):
 @pytest.mark.promise("D3")
 @pytest.mark.parametrize("name", making.SKILLS)
 def test_skills_are_valid_by_the_rules_of_agent_skills(name, tmp_path):
-    for path, text in making.skills().items():
+    for path, text in making.skills(WITH_GATEWAY).items():
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(text)
     validator = Path(sys.executable).parent / "agentskills"
@@ -362,11 +404,30 @@ def test_the_rubric_stands_once_and_says_what_where_when_and_what_not():
     assert len(rubric) < 2000  # what clients show of a server's own words
     for word in ("project", "global", "session", "agent", "feedback", "user", "reference", "Do not store", "secrets", "Recall"):
         assert word in rubric
-    assert rubric.strip() in making.skills()["skills/holdfast-memory/SKILL.md"]
-    assert "{rubric}" not in "".join(making.skills().values())
+    assert rubric.strip() in making.skills(WITH_GATEWAY)["skills/holdfast-memory/SKILL.md"]
+    assert "{rubric}" not in "".join(making.skills(WITH_GATEWAY).values())
 
 
 def test_the_skill_for_agents_with_a_token_says_how_to_write_with_it():
-    text = making.skills()["skills/update-memory/SKILL.md"]
+    text = making.skills(WITH_GATEWAY)["skills/update-memory/SKILL.md"]
     for word in ("/gateway/memory", "Authorization: Bearer", '"key"', '"value"', "401", "403", "422"):
         assert word in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_skill_for_agents_with_a_token_is_installed_only_where_there_is_a_gateway(place, name):
+    client = clients.load(name)
+    for there in (False, True):
+        where = place.replace(gateway=there)
+        paths = [*[change.path for change in client.changes(where)], *client.plugin(where)]
+        skilled = any("holdfast-memory/SKILL.md" in path for path in paths)
+        assert any("update-memory/SKILL.md" in path for path in paths) == (skilled and there)
+
+
+def test_a_gateway_is_known_by_its_address_its_token_or_a_store(tmp_path):
+    from holdfast import config
+
+    bare = config.Config(home=str(tmp_path))
+    assert not clients.place(bare).gateway
+    for setting in ({"url": "https://m.example"}, {"token": "t"}, {"store": "postgresql://localhost/memory"}):
+        assert clients.place(bare.replace(**setting)).gateway

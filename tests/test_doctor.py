@@ -369,6 +369,7 @@ def test_each_fix_works_as_printed_loses_nothing_and_then_doctor_is_silent(open_
     first.store("gone words", key="gone")
     first.forget("gone")
     first.files.create("page.md", "# Page\nwords\n")
+    first.files.create("MEMORY.md", "- [Page](page.md)\n")
     first.recall("harbour")
     first.close()
     plant(home)

@@ -10,7 +10,7 @@ import strategies as some
 from holdfast import Memory, facts, guard
 from holdfast.errors import Refused, SecretFound
 from holdfast.facts import Dated
-from holdfast.note import Scope
+from holdfast.note import Fact, Scope
 
 DAYS = [f"2026-03-{day:02d}" for day in range(1, 9)]
 MOMENTS = [*DAYS, *[f"{day}T{hour}:00:00Z" for day in DAYS for hour in ("00", "12")]]
@@ -104,6 +104,28 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
         ("- [2026-03-27] works_at: [[Acme]]", ("works_at", "[[Acme]]", "2026-03-27", None)),
         ("- [2026-03-27] url: http://x/y: z", ("url", "http://x/y: z", "2026-03-27", None)),
         ("- [2024-02-29] 記憶: 🧠", ("記憶", "🧠", "2024-02-29", None)),
+        ("[2026-03-27] Telegram: enabled", ("Telegram", "enabled", "2026-03-27", None)),
+        ("  [2026-03-27] Telegram: enabled\r", ("Telegram", "enabled", "2026-03-27", None)),
+        ("~~[2026-03-20] Telegram: off~~ superseded on 2026-03-27", ("Telegram", "off", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ SUPERSEDED 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ Superseded on 2026-03-27.", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ (superseded 2026-03-27)", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ [SUPERSEDED on 2026-03-27]", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ — ended on 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ superseded by the new bot on 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ superseded on 2026-03-27 by the new bot", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- ~~[2026-03-20] a: b~~ superseded 2026-03-27T10:00:00Z", ("a", "b", "2026-03-20", "2026-03-27T10:00:00Z")),
+        ("- [2026-03-20] ~~a: b~~ superseded 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- [2026-03-20] a: b (superseded 2026-03-27)", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- [2026-03-20] a: b — SUPERSEDED on 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- [2026-03-20] a: b SUPERSEDED 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- [2026-03-20] contract: ended 2026-03-27", ("contract", "ended 2026-03-27", "2026-03-20", None)),
+        ("- ~~[2026-03-20] a: b~~ SUPERSEDED by [2026-03-27] a: c", ("a", "b", "2026-03-20", "2026-03-27")),
+        ("- [2026-03-20] plan: done - superseded by B", ("plan", "done - superseded by B", "2026-03-20", None)),
+        ("- [2026-03-20] plan: superseded by B", ("plan", "superseded by B", "2026-03-20", None)),
+        ("- [2026-03-27] **Telegram**: enabled", ("Telegram", "enabled", "2026-03-27", None)),
+        ("- [2026-03-27] **Telegram:** enabled", ("Telegram", "enabled", "2026-03-27", None)),
+        ("- ~~[2026-03-20] **a:** b~~ superseded 2026-03-27", ("a", "b", "2026-03-20", "2026-03-27")),
     ],
 )
 def test_lines_are_facts_however_people_write_them(row, fact):
@@ -120,7 +142,11 @@ def test_lines_are_facts_however_people_write_them(row, fact):
         "- ~~[2026-03-20] a: b superseded 2026-03-21",
         "- [2026-03-27] no colon", "- [2026-03-27] a:b", "- [2026-03-27] : b", "- [2026-03-27] a: ",
         "- [2026-03-27]   : x",
-        "[2026-03-27] a: b", "-[2026-03-27] a: b", "- [26-03-27] a: b", "- [ ] task: open", "- [x] task: done",
+        "    [2026-03-27] a: b", "[2026-03-27] standup notes", "[2026-03-27] Meeting at 10:30", "[2026-03-27](log.md): b",
+        "[2026-03-27]: http://x", "- [x] [2026-03-27] task: done", "- ~~[2026-03-20] a: b~~ SUPERSEDED",
+        "- ~~[2026-03-20] a: b~~ superseded 2026-03-27 or 2026-03-28", "- [2026-03-20] ~~a: b~~",
+        "- ~~[2026-03-20] a: b~~ superseded, see 2026-03-27.md", "- ~~[2026-03-20] a: b~~ now off",
+        "-[2026-03-27] a: b", "- [26-03-27] a: b", "- [ ] task: open", "- [x] task: done",
         "- [٢٠٢٦-٠٣-٢٧] a: b", "1. [2026-03-27] a: b", "> - [2026-03-27] a: b", "- [2026-03-27]a: b", "",
     ],
 )  # fmt: skip
@@ -135,6 +161,68 @@ def test_any_text_can_be_read_for_facts(text):
     for fact in found:
         assert fact.label in rows[fact.line - 1]
         assert fact.value in rows[fact.line - 1]
+
+
+def test_a_line_without_a_bullet_in_a_code_block_is_part_of_the_code():
+    log = "[2026-03-27] ERROR: disk full\n- [2026-03-27] a: b\n"
+    assert stated(f"```text\n{log}```\n") == [("a", "b", "2026-03-27", None)]
+    assert len(stated(f"```text\n{log}")) == 2  # a block that is never closed is none
+
+
+def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():
+    text = "- ~~[2026-03-20] Telegram: off~~ SUPERSEDED\n- [2026-03-27] telegram: on\n- [2026-03-22] other: x"
+    assert stated(text)[0] == ("Telegram", "off", "2026-03-20", "2026-03-27")
+    assert stated(text.replace("[2026-03-27]", "[2026-03-19]"))[0][0] == "telegram"  # nothing begins later
+    assert stated(said("- ~~[2026-03-20] a: b~~ superseded by c", ("a", "c", "2026-03-25")))[0][3] == "2026-03-25"
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("- ~~[2026-03-20] a: b~~", "not marked as superseded"),
+        ("- ~~[2026-03-20] a: b~~ now off", "not marked as superseded"),
+        ("- [2026-03-20] ~~a: b~~", "not marked as superseded"),
+        ("- ~~[2026-03-20] a: b superseded 2026-03-21", "not struck through to its end"),
+        ("- ~~[2026-03-20] a: b~~ SUPERSEDED", "does not say when"),
+        ("- ~~[2026-03-20] a: b~~ superseded 2026-03-27 or 2026-03-28", "does not say clearly when"),
+        ("- ~~[2026-03-20] a: b~~ superseded 2026-02-30", "no such date"),
+        ("[2026-02-30] a: b", "no such date"),
+        ("- ~~[2026-03-20] done with it~~ superseded 2026-03-21", "no `label: value`"),
+        ("- [2026/03/27] Telegram: enabled", "not the expected one"),
+        ("- [27.03.2026] Telegram: enabled", "not the expected one"),
+        ("- [2026-03-27 10:00] Telegram: enabled", "not the expected one"),
+        ("- [2026-03-27]Telegram: enabled", "not the expected one"),
+        ("-[2026-03-27] Telegram: enabled", "not the expected one"),
+        ("1. [2026-03-27] Telegram: enabled", "not the expected one"),
+        ("- [2026-03-20] a: b SUPERSEDED", "does not say when"),
+        ("- [2026-03-20] a: b (superseded 2026-03-27 or 2026-03-28)", "does not say clearly when"),
+        ("- **[2026-03-27]** Telegram: enabled", "not the expected one"),
+    ],
+)
+def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
+    (found,) = facts.unread(f"before\n{row}\nafter")
+    assert found.line == 1 and problem in found.problem
+    assert facts.unread(f"```\n{row}\n```") == []
+    assert stated(row) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "- [2026-03-27] a: b", "- ~~[2026-03-20] a: b~~ SUPERSEDED on 2026-03-27", "[2026-03-27] standup notes", "plain",
+        "- [2026-03-27] Meeting at 10:30", "[2026-03-27](log.md): b", "[2026-03-27]: http://x", "- [x] [2026-03-27] task: done",
+        "- [ ] task: open", "- ~~[2026-03-20] struck log line~~", "~~struck~~ prose", "- [2026-03-27] a: ", "2026-03-27: talk",
+        "- [1.2.3] Fixed: a leak", "see [2026-03-27] a: b", "> - [2026-03-27] a: b",
+    ],
+)  # fmt: skip
+def test_what_is_read_or_not_meant_as_a_fact_is_not_named(row):
+    assert facts.unread(row) == []
+
+
+@given(some.raw_texts | some.broken_texts)
+def test_a_line_is_read_or_named_and_never_both(text):
+    read, named = {line.line for line in facts.lines(text)}, {one.line for one in facts.unread(text)}
+    assert not read & named
 
 
 def test_facts_carry_their_subject_place_and_links():
@@ -161,12 +249,21 @@ def test_facts_carry_their_subject_place_and_links():
         "- ~~[2026-01-01] a: x~~ superseded 2026-01-01\n" * 10_000,
         "".join(f"- ~~[2026-01-01] a{n}: x~~ superseded 2026-01-02\n" for n in range(10_000)),
         "\n" * 300_000 + "- [2026-01-01] a: b",
+        "- ~~[2026-01-01] a: x~~ superseded by " + "on (" * 100_000 + "\n",
+        "- ~~[2026-01-01] a: x~~ superseded by " + " on" * 100_000 + " 2026-01-02\n",
+        "- [2026-01-01] a: x" + " (superseded" * 50_000 + "\n",
+        "- ~~[2026-01-01] a: x~~ superseded\n" * 10_000 + "- [2026-02-01] a: y\n",
+        "- ~~[2026-01-01] a: x~~ superseded " + "2026-01-02 " * 50_000 + "\n",
+        "[2026-01-01] a: x\n```\n" * 10_000,
+        "> " * 100_000 + "[2026-01-01]" + " " * 100_000 + ":\n",
     ],
-    ids=range(9),
+    ids=range(16),
 )
 def test_hostile_lines_are_read_in_one_go(text):
     facts.facts_of(text, "s", Scope("global"), "p", 1)
     facts.set_fact(text, "a", "new", "2026-05-01", False)
+    facts.unread(text)
+    facts.current_text(text, "2026-05-01")
 
 
 # --- showing ----------------------------------------------------------------------------------------------------------
@@ -183,14 +280,53 @@ def test_the_current_text_leaves_out_closed_lines_and_nothing_else():
 
 @given(some.raw_texts)
 def test_a_text_without_closed_facts_is_current_as_it_stands(text):
-    kept = "\n".join(row for row in text.split("\n") if not facts.lines(row))
+    kept = "\n".join(row for row in text.split("\n") if "~~[" not in row and "] ~~" not in row)
     assert facts.current_text(kept, "2026-01-01") == kept
+
+
+def test_a_struck_line_that_cannot_be_read_is_not_current():
+    text = "# Canary\n- ~~[2026-02-01] a: 5 %~~\n- [2026-02-01] ~~a: 6 %~~ old\n~~[2026-01-01] a: 4 %~~ SUPERSEDED\nx"
+    assert facts.current_text(text, "2026-10-01") == "# Canary\nx"
+    assert facts.current_text("- [2026-02-01] a: 5 % SUPERSEDED\n- [2026-03-01] b: 1", "2026-10-01") == "- [2026-03-01] b: 1"
 
 
 def test_a_statement_says_what_holds_and_since_when():
     stated = ("Canary", "share of traffic", "10 %", "2026-09-01")
     assert facts.statement(*stated) == "Canary, share of traffic: 10 % (since 2026-09-01)"
     assert facts.statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
+
+
+# --- several files ------------------------------------------------------------------------------------------------------
+
+LINE = st.tuples(st.sampled_from(MOMENTS), st.sampled_from("ABC"), st.none() | st.sampled_from(MOMENTS))
+
+
+@given(st.dictionaries(st.sampled_from(["notes/a.md", "notes/b.md", "files/c.md"]), st.lists(LINE, min_size=1), min_size=1))
+@settings(max_examples=200)
+def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(said_in):
+    place = Scope("project", "p")
+    statements = [
+        (Fact("s", "l", value, start, end, scope=place, path=f"projects/p/{name}", line=number), name)
+        for name, rows in said_in.items()
+        for number, (start, value, end) in enumerate(rows)
+    ]
+    every = facts.settle(statements, None)
+    assert len(every) == len(statements)
+    for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
+        begun = [(at(one.valid_from), "/notes/" in one.path, name) for one, name in statements]
+        begun = [one for one in begun if one[0] <= at(when)]
+        wanted = [
+            (one.path, one.line)
+            for one, name in statements
+            if begun and name == max(begun)[2] and facts._covers_fact(one, at(when))
+        ]
+        found = facts.settle(statements, when)
+        assert [(one.path, one.line) for one in found] == wanted
+        assert all(one.valid_to is None or at(one.valid_to) > at(when) for one in found)
+        stale = {place for one in found for place in one.stale_in}
+        assert not stale & {f"{one.path}:{one.line}" for one in found}
+    now = {(one.path, one.line): one for one in facts.settle(statements, "2026-12-31")}
+    assert [one for one in every if one.valid_to is None] == [one for one in now.values() if one.valid_to is None]
 
 
 # --- setting ----------------------------------------------------------------------------------------------------------
@@ -328,6 +464,22 @@ def test_a_retired_line_keeps_the_shape_a_person_gave_it():
     assert edit.text.split("\n")[edit.line] == "  * [2026-03-27] status: off\r"
 
 
+def test_a_line_is_closed_in_the_words_and_the_form_that_the_text_has():
+    text = "# T\n~~[2026-03-01] s: A~~ SUPERSEDED on 2026-03-09\n[2026-03-09] **s**: B\nend"
+    assert said(text, ("s", "C", "2026-03-20")) == (
+        "# T\n~~[2026-03-01] s: A~~ SUPERSEDED on 2026-03-09\n~~[2026-03-09] **s**: B~~ SUPERSEDED on 2026-03-20\n"
+        "[2026-03-20] s: C\nend"
+    )
+    text = "- [2026-03-01] ~~s: A~~ superseded on 2026-03-09"
+    assert said(text, ("s", "B", "2026-03-05")) == (
+        "- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B"
+    )
+    text = "- [2026-03-01] s: A (superseded 2026-03-09)"
+    assert said(text, ("s", "B", "2026-03-05")) == (
+        "- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B"
+    )
+
+
 def test_an_old_line_a_person_closed_can_be_closed_earlier():
     text = "- ~~[2026-03-01] s: A~~ ended 2026-03-09"
     assert said(text, ("s", "B", "2026-03-05")) == (
@@ -358,6 +510,15 @@ def test_a_day_and_its_first_second_are_the_same_date():
     assert values_at(text, "s", "2026-03-01") == ["B"]
     text = said("", ("s", "A", "2026-03-01"), ("s", "B", "2026-03-01T00:00:00Z"))
     assert values_at(text, "s", "2026-03-01") == ["B"]
+
+
+@pytest.mark.parametrize("value", ["off (superseded 2026-03-27)", "off SUPERSEDED 2026-03-27"])
+def test_a_value_that_would_read_as_a_closed_fact_is_refused(memory, value):
+    with pytest.raises(Refused, match="closed fact"):
+        memory.fact("Telegram", "status", value)
+    with pytest.raises(Refused, match="~~"):
+        memory.fact("Telegram", "~~status", "off")
+    assert memory.fact("Telegram", "**status**", "off").fact.label == "status"
 
 
 # --- a value that looks like a secret -----------------------------------------------------------------------------------
@@ -401,3 +562,26 @@ def test_every_door_states_it_without_the_secret(memory, home, gateway, capsys):
         stated = remote.fact("Remote", "password", VALUE, scope="agent", redact=True)
         assert (stated.redacted, stated.fact.value) == (tuple(said["redacted"]), said["fact"]["value"])
     assert not any(VALUE.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_every_door_names_the_file_that_still_states_an_older_value(memory, home, gateway, capsys):
+    from holdfast.doors.cli import main
+    from holdfast.doors.mcp import verbs
+
+    memory.files.create("telegram.md", "# Telegram\n- [2026-01-05] status: off\n")
+    place = "projects/demo/files/telegram.md:2"
+    assert main(["--home", str(home), "--project", "demo", "fact", "Telegram", "status", "on", "--on", "2026-02-01"]) == 0
+    assert f"{place} still states an older value of Telegram, status" in capsys.readouterr().err
+    assert main(["--home", str(home), "--project", "demo", "facts", "Telegram", "--json"]) == 0
+    assert f'"stale_in": ["{place}"]' in capsys.readouterr().out
+    said = verbs.fact(memory, {"subject": "Telegram", "label": "status", "value": "paused", "on": "2026-03-01"})
+    assert said["fact"]["stale_in"] == [place]
+    assert verbs.fact(memory, {"subject": "Telegram"})["facts"][0]["stale_in"] == [place]
+    agent = gateway.agent("reviewer")
+    with Memory(f"http://127.0.0.1:{gateway.port}", token=agent.token) as remote:
+        remote.files.create("signal.md", "# Signal\n- [2026-01-05] status: off\n", scope="agent")
+        stated = remote.fact("Signal", "status", "on", on="2026-02-01", scope="agent").fact
+        assert stated.stale_in == ("agents/reviewer/files/signal.md:2",)
+        assert remote.facts("Signal") == [stated]
+        (hit,) = remote.recall("signal status", kind="fact", as_of="2026-01-20", scope="agent")
+        assert hit.text == "Signal, status: off (2026-01-05 to 2026-02-01)"

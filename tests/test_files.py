@@ -158,6 +158,21 @@ def test_search_gives_path_lines_score_and_snippet_of_notes_and_files(memory):
 
 
 @pytest.mark.promise("F2")
+def test_search_is_a_list_that_says_how_it_looked(memory, open_memory, monkeypatch):
+    memory.store("The harbour opens at six", key="k")
+    found = memory.search("harbour")
+    assert isinstance(found, list) and len(found) == 1 and found[0].snippet == "The harbour opens at six"
+    assert (found.mode, found.degraded, found.disabled) == ("keyword", True, False) and "no embedder" in found.reason
+    words = memory.search("harbour", mode="keyword")
+    assert (words.mode, words.degraded, words.reason) == ("keyword", False, "") and words == found
+    with pytest.raises(UsageError):
+        memory.search("harbour", mode="recent")
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    meant = open_memory().search("port entrance")
+    assert [one.path for one in meant] == ["projects/demo/notes/k.md"] and (meant.mode, meant.degraded) == ("hybrid", False)
+
+
+@pytest.mark.promise("F2")
 def test_the_piece_that_search_names_can_be_read(memory):
     memory.files.create("page.md", "\n".join(f"line {n}" for n in range(1, 101)))
     memory.store("line of a note\nwith two lines", key="k")
@@ -537,11 +552,64 @@ def test_overview_pages_come_in_order_each_with_all_its_lines(memory):
 # --- entry files (F5) -------------------------------------------------------------------------------------------------
 
 
+ENTRY = "---\nname: Harbour\ndescription: where ships are\ntype: reference\n---\ntext about boats\n"
+
+
 @pytest.mark.promise("F5")
 def test_an_entry_with_a_name_is_fine(memory):
-    memory.files.create("entry.md", "---\nname: Harbour\ndescription: where ships are\ntype: reference\n---\ntext\n")
+    memory.files.create("entry.md", ENTRY)
+    memory.files.create("MEMORY.md", "- [Harbour](entry.md)\n")
     assert memory.check() == []
-    assert len(memory.search("harbour")) == 1
+    assert "projects/demo/files/entry.md" in {one.path for one in memory.search("harbour")}
+
+
+@pytest.mark.promise("F5")
+@pytest.mark.parametrize("mode", ["keyword", "recent"])
+def test_an_entry_is_found_by_the_type_in_its_frontmatter_and_shows_its_name(memory, mode):
+    memory.files.create("entry.md", ENTRY)
+    memory.files.create("plain.md", "boats without frontmatter\n")
+    memory.files.create("odd.md", "---\nname: Odd\ntype: recipe\n---\nboats of another kind\n")
+    memory.store("boats in a note", key="boats", type="reference")
+    found = {hit.key: hit for hit in memory.recall("boats", mode=mode, type="reference")}
+    assert sorted(found) == ["boats", "entry.md"]
+    hit = found["entry.md"]
+    assert (hit.type, hit.name, hit.description) == ("reference", "Harbour", "where ships are")
+    assert (found["boats"].name, found["boats"].description) == (None, None)
+    assert [hit.key for hit in memory.recall("boats", mode=mode, type="feedback")] == []
+    kinds = {hit.key: (hit.type, hit.name) for hit in memory.recall("boats", mode=mode)}
+    assert kinds["plain.md"] == (None, None) and kinds["odd.md"] == (None, "Odd")
+
+
+def test_every_section_of_an_entry_is_found_by_its_name(memory):
+    memory.files.create("e.md", '---\nname: "Harbour: north"\ntype: [user]\n---\n# One\nboats\n\n# Two\ncranes\n')
+    (hit,) = memory.recall("harbour cranes", mode="keyword", limit=1)
+    assert (hit.name, hit.type, hit.text) == ("Harbour: north", None, "# Two\ncranes")
+
+
+def test_a_secret_in_an_entrys_name_is_not_shown(memory, home):
+    memory.files.create("e.md", ENTRY)
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    (home / "shelf/projects/demo/files/e.md").write_text(ENTRY.replace("where ships are", f"see {token}"))
+    (hit,) = memory.recall("boats", mode="keyword")
+    assert token not in str(hit.description) and "REDACTED" in str(hit.description)
+
+
+@pytest.mark.promise("F5", "D1")
+def test_entries_that_no_page_lists_are_reported_with_the_page_to_write(memory, home):
+    memory.files.create("deep/entry.md", ENTRY)
+    (problem,) = memory.check()
+    assert (problem.code, problem.path) == ("no_overview", "projects/demo/files/MEMORY.md")
+    assert "deep/entry.md" in problem.message and str(home / "shelf/projects/demo/files/MEMORY.md") in problem.fix
+    memory.scaffold("wiki")  # whose index nobody wrote in yet
+    assert [one.path for one in memory.check()] == ["projects/demo/files/memory/index.md"]
+    memory.files.create("memory/index.md", "- [Harbour](../deep/entry.md)\n")
+    assert memory.check() == []
+
+
+def test_files_that_are_no_entries_need_no_overview(memory):
+    memory.files.create("notes.md", "# Plan\n")
+    memory.files.create("data.csv", "a,b\n")
+    assert memory.check() == []
 
 
 @pytest.mark.promise("F5", "D1")

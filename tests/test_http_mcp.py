@@ -13,7 +13,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from holdfast import Memory
 from holdfast.errors import DiskTrouble
 from http_gateway import served
-from mcp_sdk import run
+from mcp_sdk import result_of, run
 
 STORE = {"text": "Harbour words.", "key": "harbour", "scope": "agent"}
 
@@ -36,12 +36,12 @@ def test_an_agent_works_over_mcp_with_its_token_and_sees_the_same_memory(gateway
     async def talk():
         async with reached(gateway, reviewer, mode) as client:
             stored = await client.call_tool("memory_store", STORE)
-            assert stored.structured_content["action"] == "created", stored
+            assert result_of(stored).startswith("Created "), stored
             found = await client.call_tool("memory_recall", {"query": "harbour", "mode": "keyword"})
-            assert [hit["key"] for hit in found.structured_content["hits"]] == ["harbour"]
+            assert result_of(found).keys == ["harbour"]
         async with reached(gateway, other, mode) as client:
             found = await client.call_tool("memory_recall", {"query": "harbour", "mode": "keyword"})
-            assert found.structured_content["hits"] == []
+            assert result_of(found).keys == []
 
     run(talk)
     note = reviewer.get("/v1/notes/agent/harbour").json
@@ -65,7 +65,7 @@ def test_a_role_decides_there_as_everywhere_and_every_decision_is_a_row(gateway)
             said = await client.call_tool("memory_store", {**STORE, "scope": "global"})
             assert said.is_error and "scope global" in said.content[0].text
             found = await client.call_tool("memory_recall", {"query": "harbour", "mode": "keyword"})
-            assert found.structured_content["hits"] == []
+            assert result_of(found).keys == []
             said = await client.call_tool("memory_store", {**STORE, "folder": str(gateway.home)})
             assert said.is_error and "folder" in said.content[0].text
 
@@ -146,9 +146,9 @@ def test_a_project_is_named_by_the_call_or_by_a_header(gateway):
             lost = await client.call_tool("memory_store", {"text": "Nowhere."})
             assert lost.is_error and "`project`" in str(lost.content) and "`folder`" not in str(lost.content)
             kept = await client.call_tool("memory_store", {"text": "Here.", "project": "demo"})
-            assert kept.structured_content["project"]["id"] == "demo"
+            assert result_of(kept).project["id"] == "demo"
         async with reached(gateway, gateway.operator, **{"X-Holdfast-Project": "headed"}) as client:
             kept = await client.call_tool("memory_store", {"text": "Here too."})
-            assert kept.structured_content["project"]["id"] == "headed"
+            assert result_of(kept).project["id"] == "headed"
 
     run(talk)

@@ -426,13 +426,40 @@ def test_what_expired_is_told_without_the_words_of_others(free):
     free.role("keeper", ["home.care"], ["agent"])
     (free.home / "config.toml").write_text("[serve]\nrate = 0\n[retention]\nproject_days = 1\n")
     with Memory(free.home, project="demo", agent="x") as memory:
-        memory.store("Harbour words.", key="old", tags="harbour")
-        note = free.home / "shelf" / memory.get("old").path
+        stored = memory.store("Harbour words.", key="old", tags="harbour")
+        note = free.home / "shelf" / stored.note.path  # not read: that would be a use
         note.write_text(re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2020-01-01T00:00:00Z", note.read_text()))
         memory.reindex()
     said = free.agent("k", "keeper").post("/v1/retain", {"dry_run": True})
     assert [one["key"] for one in said.json["archived"]] == ["old"] and b"arbour" not in said.data.replace(b"harbour-", b"")
     assert free.operator.post("/v1/retain", {"dry_run": True}).json["archived"][0]["text"] == "Harbour words."
+
+
+def test_who_may_only_read_does_not_bring_an_archived_note_back(free):
+    free.role("reader", ["agent.memory.read"], ["project"])
+    free.role("writer", ["agent.memory.read", "agent.memory.write"], ["project"])
+    with Memory(free.home, project="demo") as memory:
+        place = memory.store("The harbour is closed.", key="k").note.scope
+        memory._desk.bin(place, ["k"], "archive")
+    reader, writer = free.agent("r", "reader"), free.agent("w", "writer")
+    asked = "/v1/notes/project/k?project=demo"
+    for client, archived in ((reader, True), (reader, True), (writer, True), (reader, False)):
+        note = client.get(asked).json
+        assert (note["text"], note["archived"]) == ("The harbour is closed.", archived)
+
+
+def test_archived_notes_are_listed_and_found_over_http(free):
+    with Memory(free.home, project="demo") as memory:
+        place = memory.store("The harbour is closed.", key="k").note.scope
+        memory._desk.bin(place, ["k"], "archive")
+    listed = "/v1/notes?scope=project&project=demo"
+    assert free.operator.get(listed).json["notes"] == []
+    assert [note["archived"] for note in free.operator.get(f"{listed}&archived=true").json["notes"]] == [True]
+    (hit,) = free.operator.post("/v1/recall", {"query": "harbour", "project": "demo", "mode": "keyword"}).json["hits"]
+    assert hit["archived"] and hit["citation"].startswith("projects/demo/archive/k--")
+    assert free.operator.get("/v1/status?project=demo").json["archived"] == [
+        "1 note archived: not updated or used for 90 days (project)"
+    ]
 
 
 def test_who_may_only_read_has_no_files_made_at_a_start(free):

@@ -198,6 +198,7 @@ def test_it_archives_what_expired_and_answers_for_commands_that_come_and_go(home
     with started(home, tmp_path) as one:
         archive = home / "shelf" / "projects" / "demo" / "archive"
         one.until(lambda: archive.is_dir() and list(archive.iterdir()) and (home / "run" / "resident.sock").exists())
+        one.until(lambda: any("1 note archived: not updated or used for 90 days (project)" in line for line in one.log))
         one.stop()
     assert not (home / "run" / "resident.sock").exists()
 

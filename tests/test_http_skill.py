@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.clients import making
+from holdfast.clients.shape import Place
 from holdfast.doors.http.table import Routes
 from test_http_serve import started
 
-SKILL = making.skills()["skills/update-memory/SKILL.md"]
+SKILL = making.skills(Place("/u", {}, ("holdfast",), gateway=True))["skills/update-memory/SKILL.md"]
 MAKEFILE = Path(__file__).resolve().parents[1] / "Makefile"
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
 

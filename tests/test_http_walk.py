@@ -128,7 +128,11 @@ def test_asking_has_every_verb(gateway):
     agent = gateway.agent("a")
     agent.post("/v1/notes", NOTE)
     assert [hit["key"] for hit in agent.post("/v1/recall", {"query": "harbour", "mode": "keyword"}).json["hits"]] == ["harbour"]
-    assert agent.post("/v1/search", {"query": "harbour"}).json["results"][0]["path"].startswith("agents/a/notes/harbour.md")
+    found = agent.post("/v1/search", {"query": "harbour"}).json
+    assert found["results"][0]["path"].startswith("agents/a/notes/harbour.md")
+    assert (found["mode"], found["degraded"], found["disabled"]) == ("keyword", True, False) and "embedder" in found["reason"]
+    assert agent.post("/v1/search", {"query": "harbour", "mode": "keyword"}).json["degraded"] is False
+    assert agent.post("/v1/search", {"query": "harbour", "mode": "recent"}).code == "invalid_request"
     assert "Harbour words." in agent.get("/v1/read?path=agents/a/notes/harbour.md").json["text"]
     stated = {"subject": "Telegram", "label": "owner", "value": "[[Ada]]", "on": "2026-03-27", "scope": "agent"}
     assert agent.post("/v1/facts", stated).status == 201

@@ -484,7 +484,7 @@ def run(tmp_path, monkeypatch):
     def run_(*words, code=0, typed=None):
         command = [sys.executable, "-m", "holdfast", *words]
         if typed is not None:
-            return _at_a_terminal(command, typed, tmp_path)
+            return _at_a_terminal(command, typed, tmp_path, code)
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, stdin=subprocess.DEVNULL)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -493,7 +493,7 @@ def run(tmp_path, monkeypatch):
     return run_
 
 
-def _at_a_terminal(command, typed, folder):
+def _at_a_terminal(command, typed, folder, code=0):
     ours, theirs = pty.openpty()
     running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder)
     os.close(theirs)
@@ -505,7 +505,7 @@ def _at_a_terminal(command, typed, folder):
     except OSError:
         pass  # how a terminal ends
     os.close(ours)
-    running.wait(60)
+    assert running.wait(60) == code, shown
     return shown.decode()
 
 
@@ -526,7 +526,7 @@ def test_a_dry_run_and_a_print_change_nothing(run):
     parts = json.loads(run("install", "qwen", "--print", "--json"))["parts"]
     assert json.loads(parts[0]["text"])["mcpServers"]["holdfast"]
     shown = json.loads(run("install", "qwen", "--dry-run", "--json"))
-    assert [one["action"] for one in shown["changes"]] == ["change", "create", "create"]
+    assert [one["action"] for one in shown["changes"]] == ["change", "create"]
     assert run.settings.read_bytes() == before
 
 
@@ -542,8 +542,9 @@ def test_installed_with_yes_and_taken_out_again(run):
 
 def test_a_person_is_asked_and_may_say_no(run):
     before = run.settings.read_bytes()
-    said = run("install", "qwen", typed="n\n")
+    said = run("install", "qwen", typed="n\n", code=3)
     assert "[y/N]" in said
+    assert "Nothing was changed." in said and "holdfast:" not in said
     assert run.settings.read_bytes() == before
     assert "installed" in run("install", "qwen", typed="y\n")
     assert run.settings.read_bytes() != before
@@ -554,6 +555,63 @@ def test_alone_it_says_what_is_there_and_asks_for_each(run):
     assert "qwen" in run("install")
     assert "Qwen Code" in run("install", typed="y\n")
     assert json.loads(run("install", "--json"))[0]["installed"] is True
+
+
+def test_to_decline_is_not_a_failure(run, tmp_path):
+    (tmp_path / "user" / ".codex").mkdir()
+    said = run("install", typed="n\nn\n", code=3)
+    assert said.count("[y/N]") == 2
+    assert said.count("Nothing was changed.") == 1
+    assert "failed" not in said
+    some = run("install", typed="n\ny\n")
+    assert "1 installed, 1 declined" in some
+    assert "failed" not in some
+    assert [one["installed"] for one in json.loads(run("install", "--json"))] == [False, True]
+    assert "Nothing was changed." in run("uninstall", "qwen", typed="n\n", code=3)
+
+
+def test_changes_to_files_that_are_there_come_first_and_new_files_are_a_line_each(run, tmp_path):
+    skill = tmp_path / "user" / ".qwen" / "skills" / "holdfast-memory" / "SKILL.md"
+    shown = run("install", "qwen", "--dry-run")
+    assert shown.index('+    "holdfast"') < shown.index(f"create  {skill} (")
+    assert shown.count("+++") == 1
+    assert "--diff" in shown
+    full = run("install", "qwen", "--dry-run", "--diff")
+    assert full.count("+++") == 2
+    assert "+name: holdfast-memory" in full
+    run("install", "qwen", "--yes")
+    gone = run("uninstall", "qwen", "--dry-run")
+    assert f"remove  {skill}\n" in gone
+    assert '-    "holdfast"' in gone
+    assert "-name: holdfast-memory" in run("uninstall", "qwen", "--dry-run", "--diff")
+    skill.write_text("mine\n")
+    assert "-mine" in run("install", "qwen", "--dry-run")  # what the user made of a file of ours is theirs
+
+
+def test_the_skill_of_the_gateway_is_installed_only_where_there_is_one(run, tmp_path, monkeypatch):
+    skill = tmp_path / "user" / ".qwen" / "skills" / "update-memory" / "SKILL.md"
+    run("install", "qwen", "--yes")
+    assert not skill.exists()
+    run("install", "qwen", "--yes", "--gateway")
+    assert skill.exists()
+    run("uninstall", "qwen", "--yes")
+    assert not skill.parent.exists()
+    monkeypatch.setenv("HOLDFAST_URL", "https://memory.example")
+    run("install", "qwen", "--yes")
+    assert skill.exists()
+    monkeypatch.delenv("HOLDFAST_URL")
+    run("install", "qwen", "--yes")
+    assert "all is well" in run("doctor")
+    run("uninstall", "qwen", "--yes")
+    assert not skill.parent.exists()
+
+
+def test_an_uninstall_takes_the_skill_of_the_gateway_out_without_the_record(place):
+    client = clients.load("qwen")
+    installing.install(client, place.replace(gateway=True))
+    (Path(place.memory) / "installed" / "qwen.json").unlink()
+    installing.uninstall(client, place)
+    assert not (Path(place.home) / ".qwen" / "skills" / "update-memory" / "SKILL.md").exists()
 
 
 def test_alone_with_yes_it_does_all_it_can_and_says_what_failed(run, tmp_path):
@@ -600,7 +658,15 @@ def test_an_uninstall_of_a_file_that_cannot_be_read_offers_what_there_is(run):
 
 
 def test_a_place_that_is_none_is_told_with_those_there_are(run):
-    assert "notes, files, plugin" in run("path", "nope", code=1)
+    assert "notes, files, plugin CLIENT" in run("path", "nope", code=1)
+
+
+def test_the_path_of_no_clients_plugin_says_which_there_are(run):
+    said = run("path", "plugin", code=2)
+    assert "`holdfast path plugin CLIENT`, with one of: claude-code, codex," in said
+    assert "besides notes" not in said
+    run("store", "How we package it.", "--key", "plugin", "--project", "demo")
+    assert run("path", "plugin", "--project", "demo").endswith("/notes/plugin.md\n")
 
 
 def test_an_unknown_client_is_told_with_the_nearest(run):

@@ -22,6 +22,7 @@ BEGIN = "<!-- floors: made by `python tests/test_layers.py --write` from pyproje
 END = "<!-- /floors -->\n"
 
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
+    "repository_id.py": "the id of a repository, in a file inside its git folder",
     "hooklog.py": "the log of what failed in hooks",
     "shelf/disk.py": "the truth: the one place where memory files are opened and written",
     "shelf/batch.py": "the truth: many notes at once, flushed together",
@@ -240,6 +241,7 @@ def test_only_the_shelf_renames_or_removes_what_is_in_it():
     assert elsewhere == {
         "house.py",  # databases
         "sql.py",  # a damaged or foreign database, set aside
+        "repository_id.py",  # holdfast-id in a git folder
         "marker.py",  # .holdfast/project.json in a person's folder
         "resident.py",  # its own socket
         "hooklog.py",  # its own log, when it is full

@@ -25,7 +25,8 @@ from holdfast.doors.mcp.caller import Started
 from holdfast.doors.mcp.server import build
 from mcp_fixtures import dressed
 from mcp_raw import HOLDFAST, INITIALIZE
-from mcp_sdk import run
+from mcp_result import Result
+from mcp_sdk import result_of, run
 
 CONFORMANCE = "@modelcontextprotocol/conformance", "0.1.16"
 INSPECTOR = "@modelcontextprotocol/inspector", "2.12.0"
@@ -116,9 +117,9 @@ def test_an_agent_works_over_http_and_the_servers_own_folder_says_nothing(served
     async def talk(mode):
         async with reached(served, bearer, mode) as client:
             stored = await client.call_tool("memory_store", {"text": f"Harbour {mode}.", "key": mode, "folder": str(tmp_path)})
-            assert stored.structured_content["project"]["found_by"] == "argument"
+            assert result_of(stored).project["found_by"] == "argument"
             found = await client.call_tool("memory_recall", {"query": "harbour", "folder": str(tmp_path)})
-            assert mode in [hit["key"] for hit in found.structured_content["hits"]]
+            assert mode in result_of(found).keys
             lost = await client.call_tool("memory_store", {"text": "Harbour."})
             assert lost.is_error and "folder" in lost.content[0].text
 
@@ -193,7 +194,7 @@ def test_whom_the_server_was_started_for_says_nothing_about_its_clients(home, tm
                     lost = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k", "scope": scope})
                     assert lost.is_error, scope
                 kept = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k", "scope": "global"})
-                assert "the-servers" not in json.dumps(kept.structured_content)
+                assert "the-servers" not in kept.model_dump_json()
 
         run(talk)
     assert "the-servers" not in "".join(str(path) for path in (home / "shelf").rglob("*"))
@@ -207,7 +208,7 @@ def test_the_app_can_be_mounted_under_hosts_that_are_named(home):
         async def talk():
             async with Client(f"{address}/mcp/", mode="legacy") as client:
                 stored = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k"})
-                assert stored.structured_content["project"] == {"id": "demo", "found_by": "setting"}
+                assert result_of(stored).project == {"id": "demo", "found_by": "setting"}
 
         run(talk)
         place = address.removeprefix("http://")
@@ -265,12 +266,12 @@ def test_the_inspector_lists_calls_and_reads(home, tmp_path):
         return json.loads(done.stdout) if code == 0 else done.stdout + done.stderr
 
     listed = inspect("tools/list", "--strict")["tools"]
-    assert len(listed) == 8 and all(tool["outputSchema"] and tool["annotations"] for tool in listed)
+    assert len(listed) == 8 and all(tool["description"] and tool["annotations"] for tool in listed)
     call = ("tools/call", "--tool-name")
     stored = inspect(*call, "memory_store", "--tool-arg", "text=Harbour words.", "key=k", "scope=global")
-    assert stored["structuredContent"]["action"] == "created"
+    assert Result.of(stored).startswith("Created ")
     found = inspect(*call, "memory_recall", "--tool-arg", "query=harbour")
-    assert [hit["key"] for hit in found["structuredContent"]["hits"]] == ["k"]
+    assert Result.of(found).keys == ["k"]
     assert "folder" in inspect(*call, "memory_store", "--tool-arg", "text=Nowhere.", code=1)
     resources = {one["uri"] for one in inspect("resources/list")["resources"]}
     assert resources == {"holdfast://briefing", "holdfast://notes/global/k"}

@@ -49,7 +49,7 @@ def git(folder, *words):
 
 
 async def used(agent, **given):
-    return (await agent("memory_recall", query="harbour", **given))["project"]
+    return (await agent("memory_recall", query="harbour", **given)).project
 
 
 @pytest.mark.promise("N1")
@@ -66,8 +66,8 @@ def test_where_nothing_tells_the_project_its_writes_are_refused_and_global_works
                 assert "no project is known" in told and "folder" in told and "global" in told
             assert truth() == {}
             stored = await agent("memory_store", text="Harbour for all.", key="k", scope="global")
-            assert "id" not in stored["project"] and "folder" in stored["project"]["fix"]
-            assert [hit["key"] for hit in (await agent("memory_recall", query="harbour"))["hits"]] == ["k"]
+            assert "id" not in stored.project and stored.endswith(f"No project is known. {caller.FIX}.")
+            assert (await agent("memory_recall", query="harbour")).keys == ["k"]
 
     run(talk)
 
@@ -81,9 +81,10 @@ def test_every_answer_names_the_project_and_how_it_was_found(home, nowhere, tmp_
                 await agent("memory_history", key="k"), await agent("memory_fact", subject="A", label="b", value="c"),
                 await agent("memory_file", command="create", path="a.md", file_text="a"), await agent("memory_forget", key="k"),
             ]  # fmt: skip
-            assert {json.dumps(answer["project"], sort_keys=True) for answer in answers} == {
-                json.dumps({"id": answers[0]["project"]["id"], "found_by": "roots", "folder": str(tmp_path)}, sort_keys=True)
+            assert {json.dumps(answer.project, sort_keys=True) for answer in answers} == {
+                json.dumps({"id": answers[0].project["id"], "found_by": "roots", "folder": str(tmp_path)}, sort_keys=True)
             }
+            assert {answer.split("\n")[-1] for answer in answers} == {f"Project: {answers[0].project['id']}, found by roots."}
             read = await agent.client.read_resource("holdfast://briefing")
             assert read.meta["holdfast/project"]["found_by"] == "roots"
             told = await agent.refused("memory_get", key="no-such-note")
@@ -152,8 +153,9 @@ def test_a_known_clients_variables_tell_the_folder_and_the_session_and_a_strange
     async def talk():
         async with Agent(home, client=client.name) as agent:
             stored = await agent("memory_store", text="Harbour.", key="k", scope="session")
-            assert stored["project"]["folder"] == str(tmp_path) and stored["note"]["scope"] == "session:their-session"
-            assert stored["note"]["source"] == {"origin": "agent", "client": client.name, "session": "their-session"}
+            assert stored.project["folder"] == str(tmp_path)
+            kept = await agent("memory_get", key="k", scope="session")
+            assert "sessions/their-session/notes/k.md" in kept and f"agent {client.name} their-session" in kept
         async with Agent(home, name="somebody-else") as agent:
             assert "id" not in await used(agent)
         monkeypatch.setenv(client.folder_env[0], "${UNEXPANDED}")
@@ -252,8 +254,8 @@ def test_a_note_says_which_client_wrote_it_in_plain_characters(home, nowhere):
 
     async def talk():
         async with Agent(home, name="Some Client/2") as agent:
-            stored = await agent("memory_store", text="A note.", scope="global", origin="web")
-            assert stored["note"]["source"] == {"origin": "web", "client": "some-client-2"}
+            await agent("memory_store", text="A note.", key="k", scope="global", origin="web")
+            assert ", web some-client-2," in await agent("memory_get", key="k")
 
     run(talk)
 
@@ -270,19 +272,19 @@ def test_two_projects_never_see_each_others_notes(home, nowhere, repository):
             await one("memory_store", text="Harbour secret of ours.", key="plan")
             await one("memory_fact", subject="Harbour", label="owner", value="ours")
             await one("memory_file", command="create", path="harbour.md", file_text="harbour of ours")
-            citation = (await one("memory_recall", query="secret"))["hits"][0]["citation"]
-            assert (await two("memory_recall", query="harbour"))["hits"] == []
-            assert (await two("memory_search", query="harbour"))["results"] == []
-            assert (await two("memory_fact", subject="Harbour"))["facts"] == []
-            assert (await two("memory_get", path=citation))["exists"] is False
-            assert (await two("memory_forget", key="plan"))["deleted"] is False
+            citation = (await one("memory_search", query="secret")).places[0]
+            assert (await two("memory_recall", query="harbour")).keys == []
+            assert (await two("memory_search", query="harbour")).startswith("Nothing found")
+            assert (await two("memory_fact", subject="Harbour")).startswith("No such fact")
+            assert (await two("memory_get", path=citation)).startswith("There is no file")
+            assert "nothing was forgotten" in await two("memory_forget", key="plan")
             for tool, given in [("memory_get", {"key": "plan"}), ("memory_history", {"key": "plan"}),
                                 ("memory_file", {"command": "view", "path": "harbour.md"})]:  # fmt: skip
                 assert "harbour of ours" not in await two.refused(tool, **given)
             assert "ours" not in (await two.client.read_resource("holdfast://briefing")).contents[0].text
             listed = (await two.client.list_resources()).resources
             assert [one_.uri for one_ in listed] == ["holdfast://briefing"]
-            assert (await one("memory_recall", query="harbour"))["hits"] != []
+            assert (await one("memory_recall", query="harbour")).keys != []
 
     run(talk)
 
@@ -295,11 +297,11 @@ def test_a_clone_and_a_worktree_share_their_projects_notes(home, nowhere, reposi
 
     async def talk():
         async with Agent(home, roots=[app]) as agent:
-            project = (await agent("memory_store", text="Harbour of the app.", key="k"))["project"]["id"]
+            project = (await agent("memory_store", text="Harbour of the app.", key="k")).project["id"]
         for folder in (clone, tmp_path / "tree"):
             async with Agent(home, name="another", roots=[folder]) as agent:
                 answer = await agent("memory_recall", query="harbour")
-                assert [hit["key"] for hit in answer["hits"]] == ["k"] and answer["project"]["id"] == project
+                assert answer.keys == ["k"] and answer.project["id"] == project
 
     run(talk)
 
@@ -315,8 +317,7 @@ def test_two_clients_in_one_project_see_each_others_notes_and_a_sessions_stay_in
             await one("memory_store", said_by("s1"), text="Harbour for the project.", key="shared")
             await one("memory_store", said_by("s1"), text="Harbour for this session.", key="own", scope="session")
             for agent, session, sees in [(one, "s1", {"shared", "own"}), (two, "s2", {"shared"}), (one, "../x", {"shared"})]:
-                hits = (await agent("memory_recall", said_by(session), query="harbour"))["hits"]
-                assert {hit["key"] for hit in hits} == sees
+                assert set((await agent("memory_recall", said_by(session), query="harbour")).keys) == sees
 
     run(talk)
 
@@ -325,7 +326,7 @@ def test_an_agent_has_notes_of_its_own_if_the_server_was_started_for_it(home, no
     async def talk():
         async with Agent(home, agent="reviewer") as one, Agent(home, agent="writer") as two:
             await one("memory_store", text="Harbour first.", key="own", scope="agent")
-            assert [hit["key"] for hit in (await one("memory_recall", query="harbour"))["hits"]] == ["own"]
-            assert (await two("memory_recall", query="harbour"))["hits"] == []
+            assert (await one("memory_recall", query="harbour")).keys == ["own"]
+            assert (await two("memory_recall", query="harbour")).keys == []
 
     run(talk)

@@ -37,19 +37,34 @@ def test_the_tools_are_these_eight_with_schemas_hints_and_words_that_fit_a_conte
     shown = [tool.as_shown() for tool in TOOLS]
     assert tuple(one["name"] for one in shown) == NAMES
     for one in shown:
-        for schema in (one["inputSchema"], one["outputSchema"]):
-            jsonschema.Draft202012Validator.check_schema(schema)
-            assert schema["type"] == "object"
-        assert one["inputSchema"]["additionalProperties"] is False
-        assert all(said.get("description") for said in one["inputSchema"]["properties"].values())
+        jsonschema.Draft202012Validator.check_schema(one["inputSchema"])
+        assert one["inputSchema"]["type"] == "object" and "outputSchema" not in one  # a result is one text, said once
+        assert set(one["inputSchema"]["properties"]) == set(BY_NAME[one["name"]].input_schema["properties"])
         assert {"project", "folder"} <= set(one["inputSchema"]["properties"])
-        assert "project" in one["outputSchema"]["required"]
+        assert all(said["type"] for said in one["inputSchema"]["properties"].values())
     hints = {one["name"]: one["annotations"] for one in shown}
-    reads = {name for name, hint in hints.items() if hint["readOnlyHint"]}
+    reads = {name for name, hint in hints.items() if hint.get("readOnlyHint")}
     assert reads == {"memory_recall", "memory_search", "memory_get", "memory_history"}
-    assert {name for name, hint in hints.items() if hint["destructiveHint"]} == {"memory_forget", "memory_file"}
-    assert not hints["memory_file"]["idempotentHint"] and not any(hint["openWorldHint"] for hint in hints.values())
-    assert len(json.dumps(shown)) < 20_000  # every session pays for it
+    assert {name for name, hint in hints.items() if hint.get("destructiveHint")} == {"memory_forget", "memory_file"}
+    for name in ("memory_store", "memory_fact"):
+        assert hints[name] == {"destructiveHint": False, "openWorldHint": False}
+
+
+def test_the_tool_definitions_and_a_typical_answer_are_small(talk, open_memory):
+    """Every session pays for the definitions, and every call for its answer."""
+    assert len(json.dumps({"tools": [tool.as_shown() for tool in TOOLS]})) <= 6000
+    memory = open_memory(project="github.com-acme-shop")
+    rule = "Ships wait for the pilot at the outer buoy, also in good weather, because the sand moves. " * 2
+    for number in range(5):
+        memory.store(f"Harbour rule {number}. {rule}Ask the master.", key=f"rule-{number}")
+    assert all(200 <= len(note.text) <= 220 for note in memory.list())
+
+    async def work(agent):
+        answer = await agent("memory_recall", query="harbour rule", limit=5)
+        assert len(answer.keys) == 5 and all(text.endswith("Ask the master.") for text in answer.texts)
+        assert "Degraded: " in answer and len(answer.encode()) <= 1536
+
+    talk(work, project="github.com-acme-shop")
 
 
 def test_the_schemas_say_the_same_as_the_check():
@@ -79,23 +94,23 @@ def test_the_schemas_say_the_same_as_the_check():
 def test_a_note_is_stored_recalled_changed_and_forgotten(talk):
     async def work(agent):
         first = await agent("memory_store", text="We deploy on Fridays.", key="deploys", tags="ci-cd, Höhe", type="project")
-        assert first["action"] == "created" and first["note"]["tags"] == ["ci-cd", "Höhe"]
-        assert first["note"]["source"] == {"origin": "agent", "client": "sdk"}
+        assert first.startswith("Created **deploys** (project), version ")
+        note = await agent("memory_get", key="deploys")
+        assert "tags: ci-cd; Höhe" in note and "agent sdk" in note and note.version == first.version
         again = await agent("memory_store", text="We deploy on Fridays.", key="deploys")
-        assert again["action"] == "unchanged"
-        new = await agent("memory_store", text="We deploy on Tuesdays.", key="deploys", expected=first["note"]["version"])
-        assert new["action"] == "updated"
-        told = await agent.refused("memory_store", text="Lost.", key="deploys", expected=first["note"]["version"])
+        assert again.startswith("Unchanged ")
+        new = await agent("memory_store", text="We deploy on Tuesdays.", key="deploys", expected=first.version)
+        assert new.startswith("Updated ") and new.version != first.version
+        told = await agent.refused("memory_store", text="Lost.", key="deploys", expected=first.version)
         assert "deploys" in told
         answer = await agent("memory_recall", query="when do we deploy")
-        assert [hit["text"] for hit in answer["hits"]] == ["We deploy on Tuesdays."]
-        assert answer["mode"] == "keyword" and answer["degraded"] is True and "embedder" in answer["reason"]
-        versions = (await agent("memory_history", key="deploys"))["versions"]
-        assert [one["text"] for one in versions] == ["We deploy on Tuesdays.", "We deploy on Fridays."]
+        assert answer.texts == ["We deploy on Tuesdays."] and answer.startswith("1 found (mode keyword). ")
+        assert "Degraded: no embedder is set" in answer
+        assert (await agent("memory_history", key="deploys")).texts == ["We deploy on Tuesdays.", "We deploy on Fridays."]
         gone = await agent("memory_forget", key="deploys")
-        assert gone["deleted"] is True and gone["scope"] == "project:demo" and gone["restorable_until"]
-        assert (await agent("memory_forget", key="deploys"))["deleted"] is False
-        assert (await agent("memory_recall", query="deploy"))["hits"] == []
+        assert gone.startswith("Forgot **deploys** (project), restorable until ")
+        assert "nothing was forgotten" in await agent("memory_forget", key="deploys")
+        assert (await agent("memory_recall", query="deploy")).keys == []
 
     talk(work)
 
@@ -107,13 +122,13 @@ def test_recall_takes_what_memory_takes(talk):
         await agent("memory_store", text="Harbour for all.", key="b", scope="global")
 
         async def keys(**given):
-            return [hit["key"] for hit in (await agent("memory_recall", **{"query": "harbour", **given}))["hits"]]
+            return (await agent("memory_recall", **{"query": "harbour", **given})).keys
 
         assert await keys() == ["a", "b"] and await keys(limit=1) == ["a"] and await keys(scope="global") == ["b"]
         assert await keys(type="feedback") == ["a"] and await keys(tags=["x"]) == ["a"] and await keys(kind="file") == []
         assert await keys(query="", mode="recent") != [] and await keys(sort="recency", mode="keyword") != []
         old = await agent("memory_recall", query="harbour", as_of="2026-02-01", scope="project")
-        assert [hit["text"] for hit in old["hits"]] == ["Harbour old."]
+        assert old.texts == ["Harbour old."]
         assert "empty query" in await agent.refused("memory_recall")
         assert "as_of" in await agent.refused("memory_recall", query="a", as_of="no day")
 
@@ -122,12 +137,31 @@ def test_recall_takes_what_memory_takes(talk):
 
 def test_a_long_hit_is_cut_with_a_mark_and_the_rest_can_be_read(talk):
     async def work(agent):
-        text = "harbour " + "x" * 10_000 + " end"
-        await agent("memory_store", text=text, key="long")
-        (hit,) = (await agent("memory_recall", query="harbour"))["hits"]
-        assert len(hit["text"]) == 4000 and "more characters" in hit["cut"] and hit["citation"] in hit["cut"]
-        assert (await agent("memory_get", path=hit["citation"]))["text"] == text
-        assert (await agent("memory_get", key="long"))["text"] == text
+        for key, text in {
+            "no-stop": "harbour " + "x" * 10_000 + " end",
+            "sentences": "The harbour is deep. " * 100 + "The last line.",
+            "lines": "The harbour is deep\n" * 100 + "The last line.",
+        }.items():
+            await agent("memory_store", text=text, key="long")
+            (shown,) = (await agent("memory_recall", query="harbour")).texts
+            kept, mark, _ = shown.partition(" … (memory_get long shows all)")
+            assert mark and text.startswith(kept) and 150 < len(kept) <= 600
+            assert key == "no-stop" or kept.endswith("deep" if key == "lines" else "deep.")
+            assert (await agent("memory_get", key="long")).body == text
+
+    talk(work)
+
+
+def test_many_long_hits_do_not_fill_a_context(talk, open_memory):
+    memory = open_memory()
+    for number in range(10):
+        memory.store(f"Harbour {number}. " + "A long line of words. " * 100, key=f"k{number}")
+    memory.store("Harbour of all, at length. " * 40, key="all", scope="global")
+
+    async def work(agent):
+        answer = await agent("memory_recall", query="harbour", limit=11)
+        assert len(answer.keys) == 11 and len(answer.encode()) < 5000
+        assert "(memory_get all, scope global shows all)" in answer
 
     talk(work)
 
@@ -136,13 +170,15 @@ def test_a_long_hit_is_cut_with_a_mark_and_the_rest_can_be_read(talk):
 def test_search_shows_where_and_get_reads_that_piece(talk):
     async def work(agent):
         await agent("memory_file", command="create", path="plan.md", file_text="# Plan\none\nharbour two\nthree\n")
-        (found,) = (await agent("memory_search", query="harbour"))["results"]
-        assert found["path"].endswith("files/plan.md") and "harbour two" in found["snippet"] and found["score"] > 0
-        path = found["path"]
-        assert (await agent("memory_get", path=path, **{"from": 3, "lines": 1}))["text"] == "harbour two"
-        assert (await agent("memory_get", path=f"{path}:2-3"))["text"] == "one\nharbour two"
+        found = await agent("memory_search", query="harbour")
+        (place,), (text,) = found.places, found.texts
+        path, _, lines = place.rpartition(":")
+        assert path.endswith("files/plan.md") and lines == "1-4" and "harbour two" in text and "(score " in found
+        assert "(mode keyword)" in found and "Degraded: no embedder is set" in found
+        assert (await agent("memory_get", path=path, **{"from": 3, "lines": 1})).body == "harbour two"
+        assert (await agent("memory_get", path=f"{path}:2-3")).body == "one\nharbour two"
         missing = await agent("memory_get", path="plans/none.md")
-        assert missing["text"] == "" and missing["exists"] is False and missing["path"] == "plans/none.md"
+        assert missing.startswith("There is no file plans/none.md: the text is empty.") and missing.body == ""
         for given in ({}, {"key": "a", "path": "b"}):
             assert "key or path" in await agent.refused("memory_get", **given)
         for path in ("/etc/passwd", "../../config.toml", "plan%2e.md"):
@@ -156,9 +192,9 @@ def test_get_reads_the_version_that_held_on_a_day(talk):
     async def work(agent):
         await agent("memory_store", text="Fridays.", key="k", valid_from="2026-01-05")
         await agent("memory_store", text="Tuesdays.", key="k", valid_from="2026-03-27")
-        assert (await agent("memory_get", key="k", as_of="2026-02-01"))["text"] == "Fridays."
+        assert (await agent("memory_get", key="k", as_of="2026-02-01")).body == "Fridays."
         note = await agent("memory_get", key="k")
-        assert note["text"] == "Tuesdays." and note["note"]["version"] and "text" not in note["note"]
+        assert note.body == "Tuesdays." and note.version and note.count("Tuesdays.") == 1
 
     talk(work)
 
@@ -168,13 +204,15 @@ def test_a_fact_is_stated_replaced_and_asked(talk):
     async def work(agent):
         fact = {"subject": "Telegram", "label": "owner"}
         first = await agent("memory_fact", **fact, value="[[Ada]]", on="2026-03-20")
-        assert first["action"] == "created" and first["fact"]["links"] == ["Ada"]
+        assert first.startswith("Created: Telegram, owner (since 2026-03-20, ") and "): [[Ada]]\n" in first
         second = await agent("memory_fact", **fact, value="[[Bob]]", on="2026-03-27")
-        assert [one["value"] for one in second["retired"]] == ["[[Ada]]"]
-        assert [one["value"] for one in (await agent("memory_fact", subject="Telegram"))["facts"]] == ["[[Bob]]"]
+        assert "Closed: Telegram, owner (2026-03-20 to 2026-03-27, " in second and "): [[Bob]]\n" in second
+        current = await agent("memory_fact", subject="Telegram")
+        assert current.startswith("1 fact. ") and "[[Bob]]" in current and "[[Ada]]" not in current
         asked = await agent("memory_fact", **fact, as_of="2026-03-21")
-        assert [one["value"] for one in asked["facts"]] == ["[[Ada]]"]
-        assert len((await agent("memory_fact", subject="Telegram", history=True))["facts"]) == 2
+        assert "[[Ada]]" in asked and "[[Bob]]" not in asked
+        assert (await agent("memory_fact", subject="Telegram", history=True)).startswith("2 facts. ")
+        assert (await agent("memory_fact", subject="Nobody")).startswith("No such fact is known.")
         assert "label" in await agent.refused("memory_fact", subject="Telegram", value="x")
         assert "asking" in await agent.refused("memory_fact", subject="Telegram", on="2026-01-01")
         assert "stating" in await agent.refused("memory_fact", **fact, value="x", as_of="2026-01-01")
@@ -191,13 +229,13 @@ def test_the_six_verbs_of_the_memory_tool(talk):
         await file("create", path="/memories/plan.md", file_text="one\ntwo\n")
         await file("str_replace", path="/memories/plan.md", old_str="two", new_str="three")
         await file("insert", path="/memories/plan.md", insert_line=1, insert_text="between\n")
-        assert (await file("view", path="/memories/plan.md"))["text"] == "one\nbetween\nthree\n"
-        assert (await file("view", path="/memories/plan.md", view_range=[2, 3]))["text"] == "between\nthree"
+        assert (await file("view", path="/memories/plan.md")).body == "one\nbetween\nthree"
+        assert (await file("view", path="/memories/plan.md", view_range=[2, 3])).body == "between\nthree"
         moved = await file("rename", old_path="/memories/plan.md", new_path="/memories/b/goals.md")
-        assert moved["path"] == "/memories/b/goals.md"
-        assert "goals.md" in (await file("view", path="/memories/b"))["text"]
+        assert moved.startswith("Renamed it to /memories/b/goals.md.")
+        assert "goals.md" in (await file("view", path="/memories/b")).body
         await file("str_replace", path="/memories/b/goals.md", old_str="one\n")  # with nothing in its place
-        assert (await file("view", path="/memories/b/goals.md"))["text"] == "between\nthree\n"
+        assert (await file("view", path="/memories/b/goals.md")).body == "between\nthree"
         await file("delete", path="/memories/b/goals.md")
         refused = [
             ({"command": "view", "path": "/memories/b/goals.md"}, "no file"), ({"command": "view"}, "needs path"),
@@ -219,10 +257,11 @@ def test_what_was_said_around_a_turn_can_be_read(talk, open_memory):
     open_memory().log(turns, session="s1", client="some")
 
     async def work(agent):
-        hits = (await agent("memory_recall", query="harbour", kind="turn"))["hits"]
-        turn = next(hit for hit in hits if hit["text"] == "harbour 4")
-        around = (await agent("memory_history", turn=turn["citation"], before=1, after=2))["turns"]
-        assert [one["text"] for one in around] == [f"harbour {number}" for number in (3, 4, 5, 6)]
+        hits = await agent("memory_recall", query="harbour", kind="turn")
+        turn = hits.places[hits.texts.index("harbour 4")]
+        around = await agent("memory_history", turn=turn, before=1, after=2)
+        said = [line.rpartition(": ")[2] for line in around.split("\n") if line.startswith("- ")]
+        assert said == [f"harbour {number}" for number in (3, 4, 5, 6)]
         assert "key or turn" in await agent.refused("memory_history")
 
     talk(work)
@@ -282,8 +321,7 @@ def test_search_finds_notes_and_files_and_no_turns_however_many_there_are(talk, 
         memory.recall("harbour", kind="note,bogus")
 
     async def work(agent):
-        found = await agent("memory_search", query="harbour", limit=5)
-        assert len(found["results"]) == 2
+        assert len((await agent("memory_search", query="harbour", limit=5)).places) == 2
 
     talk(work)
 
@@ -318,8 +356,9 @@ def test_the_boot_prompt_is_the_continuity_start_up_and_else_the_briefing(talk):
 def test_the_newest_protocol_works_too(talk):
     async def work(agent):
         assert agent.client.protocol_version == "2026-07-28"
-        assert (await agent("memory_store", text="Harbour.", key="k"))["note"]["source"]["client"] == "sdk"
-        assert [hit["key"] for hit in (await agent("memory_recall", query="harbour"))["hits"]] == ["k"]
+        await agent("memory_store", text="Harbour.", key="k")
+        assert "agent sdk" in await agent("memory_get", key="k")
+        assert (await agent("memory_recall", query="harbour")).keys == ["k"]
         assert len((await agent.client.list_tools()).tools) == 8
         assert len((await agent.client.list_resources()).resources) == 2
         assert (await agent.client.get_prompt("boot")).messages

@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psycopg
 import pytest
 
 import postgres
+from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
 from holdfast.postgres import Alone, Database, Store, migrate, migrating, newest, statements
 from holdfast.postgres.pool import hang_up
@@ -53,6 +55,24 @@ def test_a_step_that_fails_leaves_nothing_of_itself(empty_postgres_url, postgres
     assert server.sql("SELECT to_regclass('holdfast.half') IS NULL, max(number) < 9999 FROM holdfast.migration", name) == [
         (True, True)
     ]
+
+
+def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(postgres_url, postgres_databases, tmp_path):
+    server, name = postgres_databases.server, name_of(postgres_url)
+    (step,) = Path(migrating.FOLDER).glob("*_entries.sql")
+    with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
+        for number in range(3):
+            memory.files.create(f"{number}.md", "---\nname: Harbour\ntype: user\n---\nboats\n")
+    server.sql("UPDATE holdfast.doc SET type = NULL", name)
+    server.sql("UPDATE holdfast.passage SET type = NULL", name)
+    with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
+        assert len(memory.recall("boats", type="user", mode="keyword")) == 0
+    server.sql(step.read_text(), name)
+    with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
+        assert len(memory.recall("boats", type="user", mode="keyword")) == 3
+        assert [one.code for one in memory.check()] == ["no_overview"]  # the catalogue agrees with itself again
+    forced = "SELECT bool_and(relforcerowsecurity) FROM pg_class WHERE relname IN ('doc', 'folder')"
+    assert server.sql(forced, name) == [(True,)]
 
 
 def test_the_first_use_migrates(empty_postgres_url):

@@ -326,7 +326,13 @@ def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open
         assert other.reviews.get("a", "o", "r", 1) is None
         with pytest.raises(HoldfastError):
             other.done.record("a", "kind", "forged", NOW)
+        assert other.done.page("a") == ([], None) and not other.done.exists("a", "github.review", "o/r#1")
     assert [one.subject for one in open_ledger().done.list()[0]] == ["subject"]
+    first, cursor = open_ledger().done.page(limit=1)
+    rest, end = open_ledger().done.page(limit=1, cursor=cursor)
+    assert [one.kind for one in first + rest] == ["github.review", "kind"] and first[0].subject == "o/r#1" and end is None
+    assert open_ledger(agent="a").done.exists("a", "github.review", "O/R#1")
+    assert [one.agent for one in open_ledger().done.page(None, "github.review", "O/R#1")[0]] == ["a"]
 
 
 @pytest.mark.promise("A7")

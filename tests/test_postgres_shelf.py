@@ -544,7 +544,7 @@ def test_a_folders_number_is_always_that_of_what_stands_there(shelf, seed):
 @pytest.mark.parametrize(
     ("ours", "theirs", "shared"),
     [
-        (Shelf, folder.Shelf, {"path", "read", "write", "replace", "binned", "carried", "close"}),
+        (Shelf, folder.Shelf, {"path", "read", "write", "replace", "archived", "binned", "carried", "close"}),
         (Tree, tree.Tree, set()),
         (Rolls, roll.Rolls, set()),
         (Roll, roll.Roll, {"bin", "unbin"}),

@@ -14,26 +14,28 @@ from holdfast.clients.making import server, text
 from holdfast.clients.shape import Change, Client, Place, Session
 from holdfast.errors import NotFound, UsageError
 from holdfast.proof import checks, run
+from holdfast.proof.dialects.shape import Ask, Said
+from holdfast.proof.model import Request
 from holdfast.proof.staging import Stage
 
 HOLDFAST = str(Path(sys.executable).parent / "holdfast")
 SCRIPT = Path(__file__).parent / "pretend_client.py"
+FACT = "a changed fact has its new value only"
 
 
 class Pretend(Client):
     name = "claude-code"  # whose dialect it speaks
     title = "Pretend"
     programs = ("pretend",)
-    events = {"SessionStart": "start"}
+    events = {"SessionStart": "start", "UserPromptSubmit": "prompt"}
 
     def __init__(self, mode=""):
         self.mode = mode
 
     def changes(self, place):
         words = server(self, place)
-        told = {
-            "hooks": {"start": place.shell("hook", self.name, "SessionStart")}, "server": [words["command"], *words["args"]],
-        }  # fmt: skip
+        hooks = {ours: place.shell("hook", self.name, own) for own, ours in self.events.items()}
+        told = {"hooks": hooks, "server": [words["command"], *words["args"]]}
         return [Change(os.path.join(place.home, "pretend.json"), "file", text(told))]
 
     def session(self, place, url, prompt, program):
@@ -70,6 +72,7 @@ def test_a_client_that_passes_everything_on_is_all_green(proof):
     assert [("briefing" in str(one.pieces), "recalled note" in str(one.pieces)) for one in good.requests] == [
         (True, False), (True, True),
     ]  # fmt: skip
+    assert told[FACT] == "Canary share of traffic: 10 %"
     assert seen.buried.encode() not in seen.requests[0].body
     assert seen.buried.encode() in seen.requests[-1].body
 
@@ -79,8 +82,8 @@ def test_a_client_that_passes_everything_on_is_all_green(proof):
     [
         ("cuts", ["nothing of it was cut"]),
         ("escapes", []),
-        ("drops", ["the briefing reached the model", "nothing of it was cut"]),
-        ("untrusting", ["our hooks were called", "the briefing reached the model", "nothing of it was cut"]),
+        ("drops", ["the briefing reached the model", "nothing of it was cut", FACT]),
+        ("untrusting", ["our hooks were called", "the briefing reached the model", "nothing of it was cut", FACT]),
         ("toolless", ["our tools are offered", "a recall came back to the model"]),
         ("denies", ["a recall came back to the model"]),
         ("mute", ["the server's instructions reached the model"]),
@@ -90,6 +93,28 @@ def test_each_failure_turns_its_own_check_red_and_has_a_fix(proof, mode, names):
     bad, _ = proof(mode)
     assert red(bad) == names
     assert all(bool(check.fix) != check.ok for check in bad.checks)
+
+
+@pytest.mark.parametrize(
+    ("told", "ok", "what"),
+    [
+        ("Canary, share of traffic: 10 % (since 2026-09-01)", True, "share of traffic: 10 %"),
+        ("- ~~[2026-02-01] share of traffic: 5 %~~\n- [2026-09-01] share of traffic: 10 %", False, "old value 5 % reached"),
+        ("Canary, share of traffic: 10 %, until then 5 %", False, "old value 5 % reached"),
+        ("Canary, share of traffic: 25 %", False, "10 % reached the model in no request"),
+        ("battery 10 %", False, "in no request"),
+    ],
+)
+def test_a_fact_is_green_with_its_current_value_and_red_with_an_old_one(told, ok, what):
+    def check(role):
+        ask = Ask((Said("user", run.PROMPT), Said(role, told)))
+        request = Request("POST", "/v1/messages", b"", ask)
+        saw = run.Run(client="c", program="p", code=0, seconds=1, printed="", briefed="b", buried="d", requests=(request,))
+        return next(check for check in checks.judge(Pretend(), saw).checks if check.name == FACT)
+
+    assert check("system").ok == ok
+    assert what in check("system").seen
+    assert not check("tool").ok  # what the model had to ask for was not told
 
 
 def test_a_client_that_does_not_start_the_server_is_told_so(proof):

@@ -123,7 +123,6 @@ def test_claude_code(put):
     client, turns, broken = read(put(claude_lines()))
     assert (client, broken) == ("claude-code", 0)
     assert short(turns) == [
-        ("system", "Caveat: made by the client"),
         ("user", "Which boats are there?"),
         ("assistant", "Let me look."),
         ("tool", 'Bash {"command": "ls harbour"}'),
@@ -133,8 +132,8 @@ def test_claude_code(put):
         ("assistant", "Searched."),
     ]
     assert {one.session for one in turns} == {"s-1"}
-    assert turns[1].id == UUID(2) and turns[1].time == "2026-02-01T14:59:02Z"
-    assert [turns[3].id, turns[4].id, turns[4].speaker] == ["toolu_1", "toolu_1.result", "Bash"]
+    assert turns[0].id == UUID(2) and turns[0].time == "2026-02-01T14:59:02Z"
+    assert [turns[2].id, turns[3].id, turns[3].speaker] == ["toolu_1", "toolu_1.result", "Bash"]
     assert turns[-1].speaker == "subagent"
 
 
@@ -148,8 +147,7 @@ def test_codex(put):
     client, turns, broken = read(put(codex_lines()))
     assert (client, broken) == ("codex", 0)
     assert short(turns) == [
-        ("system", "Permissions: none."),
-        ("system", "<environment_context><cwd>/x</cwd></environment_context>"),
+        ("user", "<environment_context><cwd>/x</cwd></environment_context>"),
         ("user", "Where is the crane?"),
         ("tool", 'shell {"command":["ls"]}'),
         ("tool", "crane.md"),
@@ -157,7 +155,7 @@ def test_codex(put):
         ("user", "Where is the crane?"),
     ]
     assert {one.session for one in turns} == {"c-1"}
-    assert turns[2].time != turns[6].time  # so they are two turns
+    assert turns[1].time != turns[5].time  # so they are two turns
 
 
 @pytest.mark.promise("H3")

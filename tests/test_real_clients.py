@@ -1,12 +1,13 @@
 """The real programs, from npm: each is set up by our own install in a private home, and asks a model on loopback.
 
-What is asserted on are the bytes of the requests: a note that was stored beforehand stands in the briefing, whole, and another
-one that no briefing has room for comes back from `memory_recall`.
+What is asserted on are the bytes of the requests: a note that was stored beforehand stands in the briefing, whole, another
+one that no briefing has room for comes back from `memory_recall`, and a fact that was stated twice has its current value only.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,12 @@ def test_a_session_sees_the_briefing_whole_and_recalls_a_note(name, tmp_path):
     without = [one for one in asked if one.ask.answer_of("memory_recall") is None]
     assert not any(saw.buried.encode() in one.body for one in without)
     assert saw.buried in asked[-1].ask.answer_of("memory_recall")
+    if "start" in client.injects:
+        assert any(b"share of traffic: 10 %" in one.body for one in asked)
+    assert not any(re.search(rb"share of traffic: 5 %|(?<![\d.,])5 %~~", one.body) for one in asked)
+    titles = [one for one in asked if one.ask.said[0].text.startswith("You are a title generator")]
+    assert bool(titles) == (name == "opencode")
+    assert not any(b"holdfast-memory" in one.body or saw.briefed.encode() in one.body for one in titles)
 
 
 @pytest.mark.parametrize("name", each(*VERSIONS))

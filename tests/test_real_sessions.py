@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.proof import run
 from holdfast.proof.staging import write
-from real import Prepared, session_of, told
+from real import PROMPT, Prepared, session_of, told
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("programs-True")]
 
@@ -70,7 +70,7 @@ def test_what_is_captured_holds_nothing_that_we_put_in(tmp_path, name):
     client.talk()
     kept = [path.read_text() for path in Path(client.stage.memory).rglob("transcripts/*/*.jsonl")]
     assert len(kept) == 1
-    assert run.PROMPT in kept[0]
+    assert PROMPT in kept[0]
     assert "holdfast-memory id" not in kept[0]
     assert "Code word of the harbour: briefed" not in kept[0]
     assert "keeper is called buried" not in kept[0]  # which the model recalled

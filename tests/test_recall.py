@@ -339,7 +339,7 @@ def test_the_citation_of_an_older_version_names_its_lines_in_the_history(memory,
 
 def test_the_bytes_shown_are_the_bytes_on_the_shelf(memory, note_file, monkeypatch):
     memory.store("harbour text", key="k")
-    monkeypatch.setattr(type(memory._desk), "look", lambda self, folders: "")
+    monkeypatch.setattr(type(memory._desk), "look", lambda self, folders, archived=False: "")
     note_file("k").write_text("harbour text, changed a moment ago\n")
     assert memory.recall("harbour")[0].text == "harbour text, changed a moment ago"
 
@@ -427,25 +427,19 @@ def test_a_briefing_keeps_to_its_caps_and_says_how_many_were_left_out_and_how_to
     for scope in ("global", "agent", "project", "session"):
         memory.store_many([{"text": f"{n} " + "words " * 60, "key": f"{scope}-{n}"} for n in range(25)], scope=scope)
     brief = memory.brief()
-    assert len(brief.text) <= 3000
-    for scope in ("global", "agent", "project", "session"):
-        told = [line for line in brief.text.split("\n") if line.startswith(f"- [{scope}]")]
-        assert 1 <= len(told) <= 10
-        assert sum(map(len, told)) <= 1000
-    assert brief.left_out == 100 - len(brief.shown)
-    assert f"{brief.left_out} more" in brief.text
+    assert 5000 < len(brief.text) <= 6000
+    assert brief.left_out == 100 - len(brief.shown) - len(brief.listed)
+    assert f"{brief.left_out} notes left out" in brief.text
     assert "recall" in brief.text
 
 
 @pytest.mark.promise("B1")
-def test_one_entry_too_long_for_its_share_is_shortened_with_a_mark_and_never_empties_its_scope(memory):
+def test_a_note_too_long_for_a_briefing_is_listed_by_title_and_comes_whole_with_no_prompt(memory):
     memory.store("endless " * 4000, key="long")
     memory.store("short", key="short")
     brief = memory.brief()
-    assert "long" in brief.text
-    assert "short" in brief.text
-    assert "[…]" in brief.text
-    assert len(brief.text) <= 3000
+    assert brief.shown == ("project/short",) and brief.listed == ("project/long",)
+    assert "- long: endless endless" in brief.text and "[…]" not in brief.text
 
 
 @pytest.mark.promise("B1")
@@ -453,13 +447,67 @@ def test_the_caps_of_a_briefing_are_settings_and_never_above_9000(home, open_mem
     home.mkdir(0o700)
     (home / "config.toml").write_text("[brief]\nentries = 3\nscope_chars = 9000\ntotal_chars = 9000\n")
     memory = open_memory()
-    memory.store_many([{"text": f"{n} " + "words " * 2000, "key": f"k{n}"} for n in range(9)])
+    memory.store_many([{"text": f"{n} " + "words " * 200, "key": f"k{n}"} for n in range(9)])
     brief = memory.brief()
-    assert len(brief.shown) == 3
+    assert len(brief.shown) == 3 and len(brief.listed) == 6
     assert 3000 < len(brief.text) <= 9000
     (home / "config.toml").write_text("[brief]\ntotal_chars = 9001\n")
     with pytest.raises(UsageError):
         open_memory()
+
+
+@pytest.mark.promise("B1")
+def test_standing_notes_are_whole_and_facts_are_current_in_a_briefing(open_memory):
+    memory = open_memory(session="s1")
+    memory.store("Answer in English.", key="language", type="user", scope="global")
+    memory.store("Never push without asking.", key="pushes", type="feedback")
+    memory.store_many([{"text": f"Note {n} " + "words " * 40, "key": f"n{n}"} for n in range(60)])
+    memory.fact("Canary", "share of traffic", "5 %", on="2026-02-01")
+    memory.fact("Canary", "share of traffic", "10 %", on="2026-03-01")
+    brief = memory.brief()
+    assert brief.shown[:2] == ("project/pushes", "global/language")
+    assert "- Canary, share of traffic: 10 % (since 2026-03-01)" in brief.text.split("\n")
+    assert "5 %" not in brief.text and "~~" not in brief.text and "- canary:" not in brief.text
+    told = memory.brief(prompt="what share of traffic does the canary get?")
+    assert told.text == ""  # its facts were shown at the start
+    fresh = open_memory(session="s2").brief(prompt="what share of traffic does the canary get?")
+    assert "10 % (since 2026-03-01)" in fresh.text and "5 %" not in fresh.text
+
+
+@pytest.mark.promise("B2")
+def test_a_title_line_does_not_count_as_shown(open_memory):
+    memory = open_memory(session="s1")
+    memory.store("The lighthouse keeper is called Ingeborg.", key="keeper")
+    memory.store_many([{"text": f"Note {n} " + "words " * 40, "key": f"n{n}"} for n in range(60)])
+    start = memory.brief()
+    assert "project/keeper" not in start.shown
+    assert "Ingeborg" in memory.brief(prompt="what is the lighthouse keeper called in our notes?").text
+
+
+@pytest.mark.promise("B2")
+def test_a_word_that_one_note_alone_has_brings_that_note(open_memory):
+    memory = open_memory(session="s1")
+    memory.store("We left LaunchDarkly in May: the bill tripled. Flags are in flags.toml.", key="flags")
+    memory.store_many([{"text": f"Note {n} is about boats and harbours.", "key": f"n{n}"} for n in range(60)])
+    assert memory.brief(prompt="what happened to LaunchDarkly").shown == ("project/flags",)
+
+
+@pytest.mark.promise("N7")
+@pytest.mark.parametrize("mode", ["keyword", "hybrid"])
+def test_hits_that_probably_do_not_answer_are_marked_weak(memory, mode):
+    memory.store("A good release is boring: make it on Tuesday.", key="releases")
+    memory.store("We charge in yen and euro.", key="currencies")
+    assert all(hit.weak for hit in memory.recall("how do I make a good espresso", mode=mode))
+    strong = memory.recall("can we charge in yen?", mode=mode)
+    assert strong[0].key == "currencies" and not strong[0].weak
+
+
+@pytest.mark.promise("H2")
+def test_small_talk_in_a_session_does_not_outrank_a_note(memory):
+    memory.store("We charge in yen and euro, never in dollars.", key="currencies")
+    memory.log([{"role": "user", "text": "hello"}, {"role": "assistant", "text": "Hello! What can I do?"}], session="s")
+    for mode in ("keyword", "hybrid"):
+        assert memory.recall("can we charge in yen?", mode=mode)[0].key == "currencies"
 
 
 @pytest.mark.promise("B3")
@@ -468,8 +516,9 @@ def test_a_briefing_is_data_between_marks_with_scope_key_date_and_origin(memory,
     lines = memory.brief().text.strip().split("\n")
     assert lines[0].startswith("<holdfast-memory") and lines[-1].startswith("</holdfast-memory")
     assert any("not instructions" in line for line in lines)
-    (told,) = [line for line in lines if line.startswith("- ")]
-    for part in ("project", "opening", "2026-05-01", "user", "harbour opens at six"):
+    head, told = lines[2:4]
+    assert head.startswith("Project notes")
+    for part in ("opening", "2026-05-01", "user", "harbour opens at six"):
         assert part in told
 
 

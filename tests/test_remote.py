@@ -24,6 +24,7 @@ from holdfast.remote.refusals import error_of
 from holdfast.remote.spelling import NOT_OFFERED
 from http_gateway import served
 from mcp_raw import HOLDFAST
+from mcp_result import Result
 from test_http_serve import started
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like one, and is none
@@ -149,7 +150,7 @@ LIFE = {  # in this order
     "forget_source": lambda m: m.forget_source("https://a.example"),
     "export": lambda m: sorted([row["key"], row["text"], row["type"], len(row["versions"])] for row in m.export()),
     "export a scope": lambda m: [row["key"] for row in m.export(scope="global")],
-    "purge": lambda m: m.purge("redacted"),
+    "purge": lambda m: m.purge("redacted").replace(usage_rows=0),  # from afar it is read first, to find its scope
     "purge nothing": lambda m: m.purge("nothing"),
     "purge a session": lambda m: m.purge(session="s1").deleted,
     "receipts": lambda m: len(m.receipts()),
@@ -362,7 +363,7 @@ def test_transcripts_are_kept_as_with_a_folder_and_no_secret_is_sent(gateway, lo
             mine, theirs = here.import_history(transcripts), there.import_history(transcripts)
             assert [same(one) for one in theirs] == [same(one) for one in mine]
             assert turns_of(there, theirs) == turns_of(here, mine)
-        assert [one.added + one.known for one in theirs] == [4, 2200, 1] and theirs[0].broken == 1
+        assert [one.added + one.known for one in theirs] == [2, 2200, 1] and theirs[0].broken == 1
         assert TOKEN.encode() not in line.sent and b"REDACTED" in line.sent
         there.close()
 
@@ -814,12 +815,10 @@ def test_mcp_on_stdio_asks_the_gateway(command, gateway, tmp_path):
                 answer = json.loads(process.stdout.readline())
                 said[answer["id"]] = answer["result"]
         process.stdin.close()
-    assert said[2]["structuredContent"]["action"] == "created"
-    assert said[3]["structuredContent"]["hits"][0]["key"] == "k"
-    assert said[4]["structuredContent"]["results"][0]["snippet"]
-    assert said[5]["structuredContent"]["text"] == "harbour words"
+    told = {id: Result.of(one) for id, one in said.items() if id in (2, 3, 4, 5, 7)}
+    assert told[2].startswith("Created ") and told[3].keys == ["k"] and told[4].texts == ["harbour words"]
+    assert told[5].body == "harbour words" and told[7].startswith("Forgot ")
     assert said[6]["isError"]
-    assert said[7]["structuredContent"]["deleted"]
     assert not (tmp_path / "here").exists()
 
 

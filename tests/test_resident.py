@@ -71,6 +71,16 @@ def test_the_command_line_asks_it_without_a_word(home, staying, tmp_path):
     assert told["reason"] == "no embedder is set: keyword search ran"  # which only hybrid says
 
 
+def test_the_command_line_searches_by_it_too(home, staying, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "search", "harbour", "--json", "--home", str(home), "--project", "demo"],
+        capture_output=True, text=True, cwd=tmp_path, check=True,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert [one["snippet"] for one in told["results"]] == ["harbour words"]
+    assert told["reason"] == "no embedder is set: keyword search ran"  # which only hybrid says
+
+
 @pytest.mark.parametrize("sent", [b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"who": {}, "asked": {"bogus": 1}}\n', b"no newline",
                                   b'{"who": [], "asked": {"query": "x"}}\n', b"[" * 100_000 + b"\n"])  # fmt: skip
 def test_nonsense_gets_an_error_and_it_goes_on(home, staying, sent):

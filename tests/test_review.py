@@ -148,6 +148,25 @@ def test_without_a_terminal_it_lists(home, tmp_path, capsys):
     assert "nothing is in quarantine" in capsys.readouterr().err
 
 
+def test_to_approve_what_is_not_in_quarantine_says_so(home, tmp_path, capsys):
+    from holdfast.doors.cli import main
+
+    with Memory(home, project="demo", cwd=tmp_path) as memory:
+        memory.store("said here", key="mine")
+        memory.store("of a page", key="k", origin="web")
+    words = ["--home", str(home), "--project", "demo", "review", "--approve"]
+    assert main([*words, "mine"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "the note 'mine' is not in quarantine" in said.err
+    assert main([*words, "k"]) == 0
+    assert "approved k" in capsys.readouterr().out
+    assert main([*words, "k", "--json"]) == 1
+    assert '"the note \'k\' is not in quarantine"' in capsys.readouterr().out
+    assert main([*words, "none"]) == 1
+    assert "no note 'none'" in capsys.readouterr().err
+
+
 def test_what_somebody_wrote_after_the_edit_is_not_approved_with_it(home, tmp_path, monkeypatch):
     """The edit is done, and before the approval another text of the web stands there."""
     from holdfast.doors.cli import editing, reviewing

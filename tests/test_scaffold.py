@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import HoldfastError, UsageError, facts, scaffold
+from holdfast.browsing import WIKI_LINKS
 
 TEMPLATES = Path(holdfast.__file__).parent / "scaffold"
 TREES = {
@@ -81,6 +83,28 @@ def test_without_a_scope_it_is_the_agents_and_without_an_agent_the_projects(open
 def test_what_is_made_can_be_found_when_the_call_returns(memory):
     memory.scaffold("wiki")
     assert "projects/demo/files/memory/system/definition.md" in {one.path for one in memory.search("superseded")}
+
+
+@pytest.mark.promise("F6")
+def test_the_index_of_the_wiki_links_its_parts(memory, tree):
+    memory.scaffold("wiki")
+    page = (tree / "memory/index.md").read_text()
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", page, re.M)
+    assert sorted(links) == ["data/", "memories/", "system/definition.md"]
+    assert all((tree / "memory" / link).exists() for link in links)
+    assert [line for line in page.splitlines() if line.startswith("- ")] == list(WIKI_LINKS)
+
+
+@pytest.mark.promise("F6")
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Every folder has its own `index.md`", "about 20 entries", "entity folders", "smallest existing file",
+        "nearest index true", "Read before you answer from memory",
+    ],
+)  # fmt: skip
+def test_the_wiki_says_how_it_is_kept(rule):
+    assert rule in (TEMPLATES / "wiki/memory/system/definition.md").read_text()
 
 
 # --- what is there stays ----------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from holdfast.secrets.rules import all_rules, present
 
 SEED = 20261116
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+MAILGUN = "3f2a9c81d4e57b60c18ea2f39d047b5e"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA0Zl9\n" * 4 + "-----END RSA PRIVATE KEY-----"
 RULES = published()
 
@@ -67,6 +68,11 @@ def test_ordinary_notes_pass():
         ("Authorization: Bearer 8f7a6b5c4d3e2f1a0b9c8d7e", "bearer-token"),
         ("the api token is 8f7aQ6b5c4d3eZ2f1a0b9c8d7e6f5a4b", "secret-beside-word"),
         ("sk-ant-api03-" + "aB3_kP9-xQ7zLm2" * 6, "anthropic-key"),
+        (f"we send with key-{MAILGUN}", "mailgun-api-key"),
+        (f"MAILGUN_API_KEY=key-{MAILGUN}", "mailgun-api-key"),
+        (f"the Mailgun key is {MAILGUN}-1a2b3c4d-5e6f7a8b.", "mailgun-sending-key"),
+        (f"our API key: {MAILGUN}-1a2b3c4d-5e6f7a8b", "mailgun-sending-key"),
+        (f"Mailgun's webhook signing key is {MAILGUN}", "mailgun-webhook-signing-key"),
         ("TEST_PASS=hunter2", "short-password-assignment"),
         ("machine box.internal\n  login bob\n  password hunter2", "netrc-password"),
         ("otpauth://totp/GitHub:bob?secret=JBSWY3DPEHPK3PXP&issuer=GitHub", "otpauth-secret"),
@@ -145,6 +151,10 @@ def test_hidden_characters_do_not_hide_one(memory, sign):
         "ssh key fingerprint SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
         "postgres://postgres:postgres@localhost/test",
         "api_key_header = X-Internal-Api-Key-V2",
+        "Mailgun message 3f2a9c81-d4e5-7b60-c18e-a2f39d047b5e was accepted; its batch is 3f2a9c81d4e57b60c18ea2f39d047b5e",
+        "mailgun domain id: 3f2a9c81-d4e5-7b60-c18e-a2f39d047b5e",
+        "the row cache-key-3f2a9c81d4e57b60c18ea2f39d047b5e",
+        "key-00000000000000000000000000000000",
     ],
 )
 def test_what_only_speaks_of_secrets_passes(text):
@@ -163,7 +173,7 @@ def test_a_secret_is_found_whatever_stands_around_it():
     ["a", "key=", "password: ", "sk-", "curl -u ", "-----BEGIN PRIVATE KEY-----\n", ".ey", "twitter=", "://:",
      "kind: secret\ndata:\n x: ", "token is a ", "facebook1234567890123456", "xapp-1-A", "api_key='", "secret_key" + " " * 20,
      "pw=", "password for a ", "password (a", "password |" + " " * 40, "mysql - -p", "creds a b ",
-     "otpauth://a?&", "$6$a$", "sig=%2F"],
+     "otpauth://a?&", "$6$a$", "sig=%2F", "mailgun signing key ", "api key 3f2a9c81d4e57b60c18ea2f39d047b5e-"],
 )  # fmt: skip
 def test_no_text_makes_a_rule_run_away(piece):
     text = piece * (64 * 1024 // len(piece))

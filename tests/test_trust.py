@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Memory, config, page, trust
-from holdfast.doors.mcp import verbs
+from holdfast.doors.mcp import markdown, verbs
 from holdfast.doors.mcp.tools import BY_NAME
 from holdfast.errors import ConfigError, HoldfastError, InvalidText, NotFound, Refused, TooLarge, UsageError
 from holdfast.note import ORIGINS, Source, Version, lowest
@@ -256,6 +256,7 @@ def origins_of_doors(home, tmp_path):
     lines = tmp_path / "notes.jsonl"
     lines.write_text('{"text": "a line", "key": "line", "origin": "user"}\n')
     cli(home, tmp_path, "import", str(lines), "--json")
+    (home / "config.toml").write_text("[history]\ntools = true\n")
     with Memory(home, project="demo", cwd=tmp_path) as memory:
         yield "command line, import", said(memory.get("line").source)
         from holdfast import history
@@ -300,7 +301,8 @@ def test_an_agent_on_the_command_line_cannot_speak_as_a_person_or_approve(home, 
 
 def test_a_hit_in_quarantine_tells_a_model_what_that_means(memory):
     memory.store("harbour words", key="k", origin="web")
-    assert "no person approved" in verbs.recall(memory, {"query": "harbour", "mode": "keyword"})["hits"][0]["quarantined"]
+    told = markdown.recalled(verbs.recall(memory, {"query": "harbour", "mode": "keyword"}))
+    assert ", web, quarantined): harbour words" in told[1] and "no person approved" in told[2]
     memory.store("lighthouse words", key="l")
     assert "quarantined" not in verbs.recall(memory, {"query": "lighthouse", "mode": "keyword"})["hits"][0]
 

@@ -34,7 +34,7 @@ said_turns = st.builds(
 
 def brief(text="Deploys are on Tuesdays.", count=1):
     notes = tuple([briefing.Told("project", f"k{number}", "2026-05-01", "agent", text) for number in range(count)])
-    return briefing.composed([briefing.Part("project", notes, count)], briefing.Budget())[0].text
+    return briefing.at_start([briefing.Part("project", notes, count)], briefing.Facts(), briefing.Budget()).brief.text
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------

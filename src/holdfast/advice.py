@@ -18,6 +18,10 @@ _SAME = (  # the same said both ways; X and Y are names
     ("`holdfast store --allow-secret WHY`", '`POST /v1/notes {"allow_secret": WHY}`'),
     ("`--redact` (redact=True)", '`{"redact": true}`'),
     ('`holdfast review` in a terminal of their own, or Memory(origin="user")', "`GET /v1/review` with the operator's token"),
+    (
+        '`holdfast recall --scope all` in a terminal of their own, or Memory(origin="user")',
+        '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
+    ),
     ("`holdfast review`", "`GET /v1/review`"),
     ("`holdfast agent list`", "`GET /agents`"),
     ("`holdfast agent add`", "`POST /agents`"),

@@ -114,6 +114,8 @@ class AsyncMemory(_Skin[Memory]):
     check = _awaitable(Memory.check)
     reindex = _awaitable(Memory.reindex)
     embed = _awaitable(Memory.embed)
+    projects = _awaitable(Memory.projects)
+    adopt = _awaitable(Memory.adopt)
     mark = _awaitable(Memory.mark)
     close = _awaitable(Memory.close)
 

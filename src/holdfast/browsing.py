@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast import guard, leaf
 from holdfast.errors import HoldfastError, NotFound, UsageError
 from holdfast.note import Hit, Record, Scope, Written
 from holdfast.page import clean
+from holdfast.shelf.folder import binned_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from holdfast.index.rows import Found
+    from holdfast.note import Answer, Binned
     from holdfast.shelf.disk import Sheet
     from holdfast.shelf.folder import Shelf
 
-_WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
-_OVERVIEWS = ("MEMORY.md", "index.md", _WIKI_INDEX)
+WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
+WIKI_LINKS = (  # the lines of its template
+    "- [Memories](memories/): one page for each subject",
+    "- [Data](data/): tables, lists and samples",
+    "- [How this wiki is kept](system/definition.md): read it before you write here",
+)
+_OVERVIEWS = ("MEMORY.md", "index.md", WIKI_INDEX)
 TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
     *_OVERVIEWS, "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md",
     "memory/CORE_MEMORY.md", "memory/GOALS.md",
@@ -38,6 +43,23 @@ class Snippet(Written):
     score: float
     snippet: str
     quarantined: bool = False
+    archived: bool = False
+
+
+class Snippets(list[Snippet]):
+    """What a search found: a list that also says which mode ran and whether that is less than was asked for."""
+
+    def __init__(
+        self, results: Iterable[Snippet] = (), mode: str = "hybrid", degraded: bool = False, reason: str = "",
+        disabled: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(results)
+        self.mode, self.degraded, self.reason, self.disabled = mode, degraded, reason, disabled
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, as `--json` prints it and HTTP answers it."""
+        how = {"mode": self.mode, "degraded": self.degraded, "reason": self.reason, "disabled": self.disabled}
+        return {"results": [one.as_dict() for one in self], **how}
 
 
 class Piece(Written):
@@ -59,11 +81,18 @@ def hit_of_file(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit |
     if sheet is None:
         return None
     first, last = found.lines
-    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
+    text = clean(sheet.data.decode("utf-8", "surrogateescape"))
+    entry, rows = leaf.entry_head(found.name, text), text.split("\n")
     return Hit(
-        "file", Scope.of_folder(found.scope), found.key, None, (), piece_of(rows, first, last),
+        "file", Scope.of_folder(found.scope), found.key, found.type, (), piece_of(rows, first, last),
         float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
+        name=_withheld(entry.name), description=_withheld(entry.description),
     )  # fmt: skip
+
+
+def _withheld(text: str) -> str | None:
+    """The words without a secret; None where there are none."""
+    return guard.withheld(text)[0] if text else None
 
 
 def piece_of(rows: list[str], first: int, last: int) -> str:
@@ -112,12 +141,17 @@ def turn_trust(shelf: Shelf, citation: str, visible: tuple[str, ...]) -> tuple[s
     return None
 
 
+def snippets(answer: Answer) -> Snippets:
+    """The hits of a recall as `search` shows them."""
+    return Snippets([snippet(hit) for hit in answer.hits], answer.mode, answer.degraded, answer.reason, answer.disabled)
+
+
 def snippet(hit: Hit) -> Snippet:
     """A hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
     text = guard.cut(hit.text[:_SNIPPET], *_beside(hit.text))
-    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined)
+    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived)
 
 
 def _beside(text: str) -> tuple[str, str]:
@@ -129,9 +163,11 @@ def _beside(text: str) -> tuple[str, str]:
 def read_piece(
     shelf: Shelf, path: str, start: int, lines: int | None, visible: tuple[str, ...],
     may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
+    used: Callable[[Scope, str, str, Binned | None], object] = lambda _place, _key, _id, _archived: None,
 ) -> Piece:  # fmt: skip
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
-    must not be told."""
+    must not be told, and `used` hears which note was read. A note that was archived, or came back, since it was cited is found
+    where it is now."""
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
         raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1", "Count lines from 1")
     parts, nothing = guard.path(path), Piece(path, start, "", exists=False)
@@ -139,23 +175,46 @@ def read_piece(
         return nothing
     depth = 1 if parts[:1] == ("global",) else 2
     scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
-    if scope not in visible or part not in (("notes",), ("files",)) or not below:
+    if scope not in visible or part not in (("notes",), ("archive",), ("files",)) or not below:
         if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
             return nothing
         scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
     tree = shelf.tree(scope, 0)
     if part == ("files",) and tree.is_folder(below):
         return nothing
-    sheet = tree.beside(part[0], below)
-    if sheet is None:
-        return nothing
-    if part == ("notes",):
-        there = leaf.opened(sheet.data, sheet.modified)
-        may(f"{scope}/notes/{below[-1].removesuffix('.md')}", [one.text for one in leaf.versions_of(there)])
-    else:
+    if part == ("files",):
+        sheet = tree.beside(part[0], below)
+        if sheet is None:
+            return nothing
         may("", [sheet.data.decode("utf-8", "replace")])
+    else:
+        place = Scope.of_folder(scope)
+        key, lies, sheet = _note_file(shelf, place, part[0], below)
+        if sheet is None:
+            return nothing
+        there = leaf.opened(sheet.data, sheet.modified)
+        may(f"{scope}/notes/{key}", [one.text for one in leaf.versions_of(there)])
+        used(place, key, there.head.id, lies)
     rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
+
+
+def _note_file(shelf: Shelf, place: Scope, part: str, below: tuple[str, ...]) -> tuple[str, Binned | None, Sheet | None]:
+    """The note that a path means: its key, which archived note it is if it is one that can come back, and its file."""
+    tree, name = shelf.tree(place.folder, 0), below[-1]
+    key = binned_key(name) if part == "archive" else name.removesuffix(".md")
+    if not key:
+        return "", None, None
+    last = shelf.archived(place, [key]).get(key) if len(below) == 1 else None
+    if part == "notes":
+        sheet = tree.beside(part, below)
+        if sheet is not None or last is None:
+            return key, None, sheet
+        return key, last, shelf.read_name(place.folder, last.part, last.name)
+    sheet = tree.beside(part, below)
+    if sheet is None:
+        return key, None, shelf.read(place, key)
+    return key, last if last and last.name == name else None, sheet
 
 
 def missing(shelf: Shelf, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
@@ -197,7 +256,7 @@ def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[O
         except HoldfastError:
             continue
         text = clean(sheet.data.decode("utf-8", "surrogateescape")) if sheet is not None else ""
-        if text.strip() and not (name == _WIKI_INDEX and _is_template(text)):
+        if text.strip() and not (name == WIKI_INDEX and _is_template(text)):
             found.append(Overview(f"files/{name}", text, text.rstrip("\r\n").count("\n") + 1))
             if len(found) == most:
                 break
@@ -206,14 +265,8 @@ def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[O
 
 def _is_template(text: str) -> bool:
     """Whether a wiki index has only headings, comments and lines of the shipped template."""
-    template, shipped = os.path.join(os.path.dirname(__file__), "scaffold/wiki", _WIKI_INDEX), set[str]()
-    try:
-        with open(template, encoding="utf-8") as file:
-            shipped = {line.strip() for line in file}
-    except OSError:
-        pass  # the page is then compared without the template's own lines
     rows = [row.strip() for row in _without_comments(text).split("\n")]
-    return all(not row or row.startswith("#") or row in shipped for row in rows)
+    return all(not row or row.startswith("#") or row in WIKI_LINKS for row in rows)
 
 
 def _without_comments(text: str) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import dates, exposure, hooklog, premises
+from holdfast import archive, dates, exposure, fact_problems, hooklog, premises, projects
+from holdfast.browsing import WIKI_INDEX, overviews
 from holdfast.config import named, source, without_password
 from holdfast.embed import for_search, presence
 from holdfast.embedding import by_role
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.index.sqlite import Asked
 from holdfast.index.vectors import Model
+from holdfast.leaf import entry_head
 from holdfast.mending import lacks_room, quoted, told
 from holdfast.mending import mending as mending_of
 from holdfast.note import Problem, Record, Scope
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.mending import Mending
 
 _LEDGER, _READ_ONLY, _DISK = "ledger.db", "read_only", "disk"
+_HEARTBEAT, _HEARTBEAT_LINES = "HEARTBEAT.md", 40
 _LOW_DISK = 64 * 1024 * 1024
 _HOOK_SECONDS = 7 * 86400
 _SHOWN = 50  # problems of one kind that are listed one by one
@@ -42,7 +45,7 @@ class ScopeStatus(Record):
     bytes: int
     last_write: str
     sessions: int = 0
-    archived: int = 0  # hidden since they were not touched for their scope's time; `restore` brings one back
+    archived: int = 0  # not updated or used for their scope's time: left out of briefings, still found by recall
 
 
 class Status(Record):
@@ -68,6 +71,7 @@ class Status(Record):
     unusable: str = ""  # what keeps the embedder from being loaded
     waiting: int | None = None  # passages that lack vectors
     quarantined: int | None = None  # notes that this caller may see and that are not told before a person approved them
+    archived: tuple[str, ...] = ()  # how many notes are archived and why, a line for each kind of scope
 
 
 class Reindexed(Record):
@@ -87,7 +91,7 @@ def status(desk: Desk, brief: Brief, whole: bool = True) -> Status:
     home, visible = desk.config.home, desk.folders(None)
     there = desk.shelf.there()
     folders = tuple(dict.fromkeys([*visible, *(desk.shelf.scopes() if there and whole else ())]))
-    degraded = desk.look(folders) or _without_vectors(desk) or _lost(desk)
+    degraded = desk.look(folders, archived=True) or _without_vectors(desk) or _lost(desk)
     last: dict[str, str] = {}
     for scope, part, _, _, updated in desk.ask(desk.index.counts) if there else ():
         written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
@@ -101,6 +105,7 @@ def status(desk: Desk, brief: Brief, whole: bool = True) -> Status:
         "; ".join([what for what, _ in presence.missing(desk.config.embedder)]),
         (_waiting(desk) if there else 0) if whole else None,
         desk.ask(lambda: desk.index.count(visible, only=1)) if there else 0,
+        tuple(archive.reasons([Scope.of_folder(one.scope).kind for one in scopes for _ in range(one.archived)], desk.config)),
     )  # fmt: skip
 
 
@@ -181,7 +186,7 @@ def reindex(desk: Desk) -> Reindexed:
     start = time.monotonic()
     desk.index.start_anew()
     desk.sync.reset()
-    desk.sync.look(tuple(desk.shelf.scopes()))
+    desk.sync.look(tuple(desk.shelf.scopes()), archived=True)
     notes, files, passages, facts = desk.index.totals()
     return Reindexed(notes, files, passages, facts, round(time.monotonic() - start, 3))
 
@@ -209,8 +214,10 @@ def check(desk: Desk) -> list[Problem]:
     if enabled:
         looks = [
             lambda: _index(desk, mending, scopes), lambda: _marker(desk, mending), *looks,
-            lambda: _files(desk, mending, scopes), lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
-            lambda: _embedder(desk, mending), lambda: exposure.problems(desk),
+            lambda: _files(desk, mending, scopes), lambda: _trees(desk, mending, scopes),
+            lambda: _unindexed(desk, mending, scopes), lambda: _ledger(desk, mending),
+            lambda: _embedder(desk, mending), lambda: exposure.problems(desk), lambda: _projects(desk, mending),
+            lambda: fact_problems.problems(desk, mending, scopes),
         ]  # fmt: skip
     found = [problem for look in looks for problem in _seen(look)]
     return problems + [one for one in found if not sealed or one.code not in _FOR_WANT_OF_WRITING]
@@ -242,8 +249,9 @@ def _hosted(desk: Desk, mending: Mending) -> list[Problem]:
         scopes = tuple(desk.shelf.scopes())
         problems += hosted.problems(desk.config, desk.index)
         problems += _index(desk, mending, scopes) + _marker(desk, mending) + _files(desk, mending, scopes)
+        problems += _trees(desk, mending, scopes)
         problems += _unindexed(desk, mending, scopes) + _ledger(desk, mending) + _embedder(desk, mending)
-        problems += exposure.problems(desk)
+        problems += exposure.problems(desk) + fact_problems.problems(desk, mending, scopes)
     except HoldfastError as error:  # away from the start, or since a moment
         problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, _shelf(desk)))
     return problems
@@ -289,6 +297,20 @@ def _marker(desk: Desk, mending: Mending) -> list[Problem]:
     marked_anew = f"(cd {quoted(os.path.dirname(os.path.dirname(ignored)))} && {mending.holdfast('init --marker')})"
     what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
     return [Problem("marker", what, f"{mending.beside(ignored)} && {marked_anew}", ignored)]
+
+
+def _projects(desk: Desk, mending: Mending) -> list[Problem]:
+    """Projects that no folder leads to any more: their notes are found from nowhere. In a store nobody can tell, since the
+    folders may be those of other machines."""
+    return [
+        Problem(
+            "project_gone", f"the folder of the project {one.id} is gone: {', '.join([told(path) for path in one.folders])}",
+            f"In its new folder run `{mending.holdfast(f'project adopt {one.id}')}`; to forget its notes run "
+            f"`{mending.holdfast(f'clear --scope project --project {one.id} --yes')}`",
+            f"projects/{one.id}",
+        )
+        for one in projects.gone(desk)[:_SHOWN]
+    ]  # fmt: skip
 
 
 def _hooks(desk: Desk) -> list[Problem]:
@@ -344,6 +366,44 @@ def _files(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Proble
     return problems
 
 
+def _trees(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
+    """Files of an agent's own tree that its briefings and start-ups cannot tell as they should."""
+    return [problem for scope in scopes for problem in (*_heartbeat(desk, mending, scope), *_unlisted(desk, mending, scope))]
+
+
+def _heartbeat(desk: Desk, mending: Mending, scope: str) -> list[Problem]:
+    """A heartbeat that grew too long to be read at every start."""
+    lines = len((_text_of(desk, scope, _HEARTBEAT) or "").splitlines())
+    if lines < _HEARTBEAT_LINES:
+        return []
+    path = f"{scope}/files/{_HEARTBEAT}"
+    what = f"{path} has {lines} lines; keep it under {_HEARTBEAT_LINES}. Move older news to another file"
+    return [Problem("heartbeat", what, mending.rewritten(scope, _HEARTBEAT), path)]
+
+
+def _unlisted(desk: Desk, mending: Mending, scope: str) -> list[Problem]:
+    """Entry files in a tree without an overview page: no briefing mentions them."""
+    tree = desk.shelf.tree(scope, 0)
+    names = [entry.name for entry in tree.census() if entry.regular and entry.name.endswith(".md")]
+    if not names or overviews(desk.shelf, Scope.of_folder(scope), most=1):
+        return []
+    first = next((name for name in names if entry_head(name, _text_of(desk, scope, name) or "").name), None)
+    if first is None:
+        return []
+    page = WIKI_INDEX if WIKI_INDEX in names else "MEMORY.md"
+    what = f"{scope}/files has entry files such as {told(first)}, but no page that a briefing shows. List them in {page}"
+    return [Problem("no_overview", what, mending.rewritten(scope, page), f"{scope}/files/{page}")]
+
+
+def _text_of(desk: Desk, scope: str, name: str) -> str | None:
+    """The text of a file, or None if it is missing or cannot be read."""
+    try:
+        sheet = desk.shelf.tree(scope, 0).read(tuple(name.split("/")))
+    except HoldfastError:
+        return None
+    return sheet.data.decode("utf-8", "replace") if sheet is not None else None
+
+
 # --- the databases ----------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +419,7 @@ def _index(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Proble
         problems.append(Problem("index_damaged", f"the index was damaged: {broken}", fix, "index.db"))
         desk.index.start_anew()
         desk.sync.reset()
-    reason = desk.look(scopes)
+    reason = desk.look(scopes, archived=True)
     if desk.index.in_memory and not problems:
         what = f"the index cannot be kept: {desk.index.in_memory}"
         problems.append(Problem("index_unwritable", what, mending.room() or mending.of_database("index.db"), "index.db"))
@@ -374,7 +434,9 @@ def _unindexed(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Pr
     for scope in scopes:
         notes = {entry.name for entry in desk.shelf.census(scope, "notes")}
         said = {entry.name for entry in desk.shelf.rolls(scope, 0).census()}
-        for part, kind, here in (("notes", "note", notes), ("transcripts", "transcript", said)):
+        archived = {entry.name for entry in desk.shelf.census(scope, "archive")}
+        every = ("notes", "note", notes), ("archive", "archived note", archived), ("transcripts", "transcript", said)
+        for part, kind, here in every:
             known = set(desk.ask(lambda scope=scope, part=part: desk.index.stamps(scope, part)))  # type: ignore[misc]
             if here != known:
                 what = f"{scope}: {len(here - known)} {kind}s without an index row, {len(known - here)} rows without a {kind}"

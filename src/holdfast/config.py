@@ -58,6 +58,7 @@ class Config(Record):
     prompt_chars: int = 1350
     reminder: int = 15
     capture: bool = False
+    tool_turns: bool = False
     scaffolds: str | None = None
     lock_seconds: int = 30
     embedder: str = "default"
@@ -80,6 +81,7 @@ class Config(Record):
     quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
     sees: tuple[str, ...] = SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
+    read_only: bool = False  # whether a caller may only read: no setting, the gateway gives it by its role
     together: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
 
     def __repr__(self) -> str:
@@ -102,8 +104,8 @@ SETTINGS = (
     Setting("client.name", "client", str, "the program that is asking, kept with each version", "HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
     Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", "", 1, 10 * 1024 * 1024),
-    Setting("retention.project_days", "project_days", int, "archive project notes not updated for so long; 0 never"),
-    Setting("retention.session_days", "session_days", int, "archive session notes not updated for so long; 0 never"),
+    Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
+    Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
     Setting("brief.entries", "brief_entries", int, "most whole notes of a scope in a start briefing; 0: no limit", "", 0, 100),
     Setting(
@@ -114,6 +116,7 @@ SETTINGS = (
     Setting("hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", "", 0, 9000),
     Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
     Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
+    Setting("history.tools", "tool_turns", bool, "keep tool calls and their results when a transcript is imported or captured"),
     Setting(
         "trust.quarantine", "quarantine", tuple, "origins whose notes are not briefed before a person approved them: a list of "
         "agent, tool, import, web",
@@ -159,6 +162,7 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         elif setting.name in table:
             values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
         table.pop(setting.name, None)
+    values["project"] = values.get("project") or None  # an empty one in config.toml means that none is set
     return Config(home=root, unknown=tuple(sorted(table)), **values)
 
 

@@ -175,6 +175,8 @@ def must_not_forget(desk: Desk, place: Scope, keys: list[str]) -> None:
 def _is_held(desk: Desk, place: Scope, key: str) -> bool:
     try:
         sheet = desk.shelf.read(place, key)
+        if sheet is None and (one := desk.shelf.archived(place, [key]).get(key)):
+            sheet = desk.shelf.read_name(place.folder, one.part, one.name)
     except HoldfastError:
         return False  # no file that could be read as a note
     return sheet is not None and leaf.opened(sheet.data, sheet.modified).trust in desk.config.quarantine

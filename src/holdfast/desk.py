@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config
     from holdfast.index.sqlite import Asked
     from holdfast.leaf import Stamp
+    from holdfast.note import Binned
     from holdfast.seeking import Seeker
     from holdfast.shelf.disk import Sheet
 
@@ -48,8 +49,9 @@ class Desk:
         self.agent = guard.name(agent, "agent name") if agent else None
         self.client = guard.one_line(client, "client's name", 100) if client else None
         self.origin = guard.origin(origin)
-        self.override = guard.name(project, "project id") if project else None
+        self.override = guard.name(project, "project id") if project is not None else None
         self._project: tuple[str, ...] | None = None
+        self._recorded = self.override is not None  # whether the ledger knows the folder of this project
         self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
         self._seeker: Seeker | None = None
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
@@ -79,7 +81,18 @@ class Desk:
             remember = self.config.enabled and self.shelf.there()
             project = identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
+            self._recorded = self._recorded or (remember and self.shelf.has(f"projects/{project.id}"))
         return self._project
+
+    def record_project(self) -> None:
+        """After a write: let the ledger know the folder of a project that has just got its first notes."""
+        if self._recorded or self._project is None or not self.shelf.has(f"projects/{self._project[0]}"):
+            return
+        from holdfast import identity
+
+        self._recorded = True
+        seen = identity.look(self._cwd or ".", None, self.config.isolate_worktrees)
+        identity.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
@@ -87,11 +100,15 @@ class Desk:
 
         return "" if self.override else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
 
+    def forget_project(self) -> None:
+        """Find out the project again with the next call: what the ledger says of it has changed."""
+        self._project = None
+
     def mark(self) -> str:
         """Write a marker into this folder: an id that moves with it."""
         from holdfast.marker import write_marker
 
-        self._project = None
+        self.forget_project()
         return write_marker(self._cwd or ".", self.ledger, utc(dates.clock()))
 
     def scope(self, kind: str) -> Scope:
@@ -121,6 +138,18 @@ class Desk:
     def folders(self, kind: str | None) -> tuple[str, ...]:
         """The same, as folders of the shelf."""
         return tuple([place.folder for place in self.places(kind)])
+
+    def everywhere(self) -> tuple[str, ...]:
+        """The folders of every scope of the home. Only a person may look there."""
+        self.must_be_person("search every project", "`holdfast recall --scope all`")
+        kinds = {folder: Scope.of_folder(folder).kind for folder in self.shelf.scopes()}
+        return tuple([folder for folder, kind in kinds.items() if kind in self.config.sees])
+
+    def must_be_person(self, what: str, command: str) -> None:
+        """Raise `Denied` for an agent: it has no part in the memory of other projects."""
+        if self.origin != "user":
+            fix = f'A person does it: {command} in a terminal of their own, or Memory(origin="user")'
+            raise errors.Denied(f"only a person may {what}", fix)
 
     def place_of(self, scope: Scope, key: str) -> Scope:
         """Where a key of this scope lives: a project's older id may have it already."""
@@ -202,6 +231,8 @@ class Desk:
         doubts: dict[str, str] = {}
         for _ in range(_ATTEMPTS):
             sheet = self.shelf.read(place, key)
+            if sheet is None and self.unarchive(place, [key]):
+                continue  # the next version of the archived note
             old = leaf.opened(sheet.data, sheet.modified) if sheet else None
             draft = draft_for(leaf.note_of(place, key, old, self.config.quarantine) if old else None)
             if again and draft.source.origin != "user":
@@ -315,11 +346,44 @@ class Desk:
         self.sync.ready(place.folder)
         moved = self.shelf.bin(place, keys, part, dates.clock(), seen)
         self.catalogue(lambda: self.sync.gone(place.folder, "notes", [f"{key}.md" for key in keys]))
+        if part == "archive" and moved:
+            self.catalogue(lambda: self.sync.refresh(place.folder, part))
         self.sync.listing(place)
         return moved
 
+    def unarchive(self, place: Scope, keys: list[str]) -> list[str]:
+        """Move the archived notes of these keys back among the notes, with their history; the keys that were moved."""
+        found = self.shelf.archived(place, keys)
+        if not found:
+            return []
+        from holdfast import archive
+
+        return [key for key, one in found.items() if archive.bring_back(self, place, one)]
+
+    def used(self, place: Scope, key: str, id: str, archived: Binned | None = None) -> bool:
+        """A note was read: count it, and bring it back if it was archived and this caller may write. Whether it came back. A
+        count or a move that fails never fails the read."""
+        self.count([self.usage_id_of(place, key, id)])
+        if archived is None or self.config.read_only:
+            return False
+        from holdfast import archive
+
+        return archive.bring_back(self, place, archived)
+
+    def usage_id_of(self, place: Scope, key: str, id: str) -> str:
+        """What the uses of a note are counted under: its id, or where it has none a digest of its path."""
+        return id or nameless_id(place.folder, "notes", f"{key}.md")
+
+    def shown(self, ids: list[str]) -> None:
+        """Notes were shown to a caller without a session; what a session was shown the ledger knows by itself."""
+        try:
+            self.ledger.show(ids, int(dates.clock()))
+        except HoldfastError:
+            pass
+
     def catalogue(self, change: Callable[[], object]) -> None:
         """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
+        self.record_project()
         try:
             change()
         except (Lost, Busy, DiskTrouble):
@@ -327,12 +391,13 @@ class Desk:
 
     # --- asking --------------------------------------------------------------------------------------------------
 
-    def look(self, folders: tuple[str, ...]) -> str:
-        """Make the catalogue true for these scopes; the reason if it may say less than the shelf."""
+    def look(self, folders: tuple[str, ...], archived: bool = False) -> str:
+        """Make the catalogue true for these scopes, with `archived` also for their archived notes; the reason if it may say
+        less than the shelf."""
         self.shelf.must_be_ours()
         for attempt in range(_ASKED):
             try:
-                return self.sync.look(folders)
+                return self.sync.look(folders, archived)
             except Lost:
                 self.sync.reset()
             except (Busy, DiskTrouble) as error:
@@ -356,11 +421,11 @@ class Desk:
             except DiskTrouble:
                 if not self.sync.behind():
                     raise
-            self.look(self.sync.scopes)
+            self.look(self.sync.scopes, self.sync.archived)
             left -= seen[1] == self.index.seen[1]
         self.index.go_without_file()
         try:
-            self.look(self.sync.scopes)
+            self.look(self.sync.scopes, self.sync.archived)
             return question()
         except Lost:
             raise DiskTrouble("the index cannot be used at all", "Check the disk; the notes are safe") from None
@@ -400,7 +465,7 @@ class Desk:
                 hit = hit.replace(weak=True) if found.passage in weak else hit
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 counted.append(usage_id(found))
-        self._count(counted)
+        self.count(counted)
         return hits
 
     def weak(self, found: list[Found], query: str, asked: Asked, threshold: float | None) -> set[int]:
@@ -425,7 +490,7 @@ class Desk:
 
     def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
         try:
-            if found.part != "notes":
+            if found.part not in ("notes", "archive"):
                 from holdfast.browsing import hit_of_file, hit_of_turn
 
                 return (hit_of_turn if found.turn else hit_of_file)(self.shelf, found, sheet)
@@ -440,12 +505,13 @@ class Desk:
             text, lines = leaf.past_text(leaf.opened(sheet.data, sheet.modified), found.seq)
         return None if lines == (0, 0) else Hit(
             "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
-            float(f"{found.score:.4g}"), f"{found.scope}/notes/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
+            float(f"{found.score:.4g}"), f"{found.scope}/{found.part}/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
             found.valid_to, found.recorded, found.source,
             quarantined=found.source.trusted in self.config.quarantine if found.past else found.quarantined,
+            archived=found.archived,
         )  # fmt: skip
 
-    def _count(self, ids: list[str]) -> None:
+    def count(self, ids: list[str]) -> None:
         """Usage; a count that fails never fails a recall."""
         try:
             self.ledger.count(ids, int(dates.clock()))
@@ -460,18 +526,31 @@ class Desk:
 
     def note(self, key: str, kind: str | None) -> tuple[Scope, leaf.Leaf]:
         """The nearest note of that key."""
+        return self.standing(key, kind)[:2]
+
+    def standing(self, key: str, kind: str | None) -> tuple[Scope, leaf.Leaf, Binned | None]:
+        """The nearest note of that key; an archived one, and where it lies, if no place has another."""
         guard.key_of_note(key)
-        for place, sheet in self.shelf.nearest(self.places(kind), key) if self.config.enabled else ():
-            there = leaf.opened(sheet.data, sheet.modified)
-            if self.any_purged():
-                self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in leaf.versions_of(there)])
-            return place, there
         if not self.config.enabled:
             raise NotFound(Disabled().message, Disabled().fix)
+        places = self.places(kind)
+        for place, sheet in self.shelf.nearest(places, key):
+            return place, self._opened(place, key, sheet), None
+        for place in places:
+            one = self.shelf.archived(place, [key]).get(key)
+            found = self.shelf.read_name(place.folder, one.part, one.name) if one else None
+            if found is not None:
+                return place, self._opened(place, key, found), one
         from holdfast.browsing import missing
 
         self.look(folders := self.folders(None))
         raise missing(self.shelf, self.places(None), key, lambda: self.ask(lambda: self.index.notes(folders, most=5000)))
+
+    def _opened(self, place: Scope, key: str, sheet: Sheet) -> leaf.Leaf:
+        there = leaf.opened(sheet.data, sheet.modified)
+        if self.any_purged():
+            self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in leaf.versions_of(there)])
+        return there
 
     def close(self) -> None:
         if self._seeker is not None:
@@ -507,8 +586,9 @@ def _typed(verb: Any) -> Any:
 
 
 def usage_id(found: Found) -> str:
-    """What its uses are counted under: never content."""
-    return found.note_id or nameless_id(found.scope, found.part, found.name)
+    """What its uses are counted under: never content. Archived or not, a note keeps it."""
+    part, name = ("notes", f"{found.key}.md") if found.archived else (found.part, found.name)
+    return found.note_id or nameless_id(found.scope, part, name)
 
 
 def nameless_id(scope: str, part: str, name: str) -> str:

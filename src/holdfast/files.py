@@ -38,13 +38,16 @@ class Files:
             raise UsageError(f"lines {first} to {last} of {len(rows)}", "Count from 1; -1 means the end")
         return piece_of(rows, first, len(rows) if last == -1 else last)
 
-    def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> None:
-        """Write a file, new or in the place of the old one. A secret is refused, unless it is to `redact`."""
+    def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
+        """Write a file, new or in the place of the old one, and return "created" or "updated". A secret is refused, unless it
+        is to `redact`."""
         text = guard.decoded(text)
         parts, tree, place = self._at(path, scope, writing=True)
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
-        self._write(tree, place, parts, guard.redacted(text)[0] if redact else text, tree.stamp(parts))
+        seen = tree.stamp(parts)
+        self._write(tree, place, parts, guard.redacted(text)[0] if redact else text, seen)
+        return "created" if seen is None else "updated"
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
         """Replace a text that stands exactly once in the file: as it is, or as it is shown where something in it is hidden."""

@@ -297,10 +297,14 @@ def one_line(value: object, what: str, most: int = 2000) -> str:
 
 
 def label(value: object) -> str:
-    """A fact's label: the text before its colon."""
-    text_ = one_line(value, "label", 200)
+    """A fact's label: the text before its colon, without `**` around it."""
+    from holdfast.facts import bare_label
+
+    text_ = bare_label(one_line(value, "label", 200))
     if ":" in text_:
         raise InvalidText(f"a colon in the label {_show(text_)}", "The label is the text before the colon")
+    if text_.startswith("~~"):
+        raise InvalidText(f"the label {_show(text_)} begins with ~~, which marks a closed fact", "Leave the ~~ out")
     return text_
 
 
@@ -314,6 +318,12 @@ def fact(subject: object, label_: object, value: object, redact: bool) -> tuple[
         said = clean.removeprefix(before)
     fix = "State where it is kept, not what it is; or keep it with `--redact` (redact=True)"
     no_secret(before + said, "the fact", fix=fix)
+    from holdfast.facts import reads_back
+
+    if not reads_back(name, said):
+        raise InvalidText(
+            f"the value {_show(said)} reads like a closed fact", "Leave out `superseded DATE`; give the date of the fact itself"
+        )
     return about, name, said, rules
 
 

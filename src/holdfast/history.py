@@ -14,7 +14,7 @@ from holdfast import dates, guard, turns
 from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFound, UsageError
 from holdfast.note import Logged, Progress, Turn
 from holdfast.pattern import pattern
-from holdfast.reading import chat
+from holdfast.reading import chat, noise
 from holdfast.reading.detect import dialect, folder, unknown
 from holdfast.reading.pieces import Tools, text_of
 from holdfast.reading.source import Source
@@ -37,6 +37,7 @@ _UNKNOWN = "unknown"  # the client of a caller that names none
 _BATCH = 4 * 1024 * 1024  # characters that wait to be written
 _BATCH_TURNS = 5000
 _OPEN = 64  # sessions of one import that are held open
+_SAME = 4  # how often the same words at the same time are looked for
 _CITATION = pattern(r"(?P<scope>.+?)/transcripts/(?P<name>[^/]+/[^/]+\.jsonl):(?P<first>\d{1,12})(?:-(?P<last>\d{1,12}))?\Z")
 
 
@@ -118,7 +119,7 @@ def _read(
     source.progress = progress
     progress.start(f"reading {source.name}", source.size)
     try:
-        for session, said in said_in(source, reader):
+        for session, said in said_in(source, reader, desk.config.tool_turns):
             keeper.add(session, said)
     except HoldfastError:
         keeper.flush()
@@ -143,11 +144,16 @@ def reader_of(source: Source, written: str | None, must: bool) -> Dialect | None
     return reader
 
 
-def said_in(source: Source, reader: Dialect) -> Iterator[tuple[str, Said]]:
-    """Every turn with its session, without what Holdfast itself put into the conversation."""
+def said_in(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str, Said]]:
+    """Every turn with its session, without what no one said: blocks of Holdfast or of the client, and what `tools` were
+    given and gave back, unless that is asked for. A turn that says nothing else is left out."""
     for said in reader.turns(source.rows(), source.stem):
+        if said.role == "tool" and not tools:
+            continue
         text = turns.stripped(said.text)
-        yield said.session or source.stem, said.replace(text=text) if text != said.text else said
+        bare = noise.without(said.replace(text=text) if text != said.text else said)
+        if bare.text.strip():
+            yield said.session or source.stem, bare
 
 
 def _places(desk: Desk, scope: str) -> list[Scope]:
@@ -192,10 +198,11 @@ def _gate(given: Mapping[str, Any], redact: bool) -> Said | None:
         raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(turns.ROLES)}")
     text = given.get("text") if given.get("text") is not None else given.get("content")
     text = text_of(text) if isinstance(text, list | dict) else text
-    if text is None or (isinstance(text, str) and not turns.stripped(text).strip()):
+    if isinstance(text, str):
+        text = noise.without(Said(role, turns.stripped(text))).text
+    if text is None or (isinstance(text, str) and not text.strip()):
         return None
     if isinstance(text, str):
-        text = turns.stripped(text)
         text = turns.cut(text, turns.TOOL_BYTES) if role == "tool" else text
     text = guard.text(text, turns.TURN_BYTES, "a turn", allowed=redact)  # the keeper redacts it
     id = given.get("id")
@@ -224,7 +231,8 @@ class _Keeper:
 
     def __init__(self, desk: Desk, scope: str, client: str, where: str = "", kept: str = "") -> None:
         self._desk, self._kept = desk, kept
-        self._places = _places(of_folder(desk, where) if where and scope == "project" else desk, scope)
+        self._whose = of_folder(desk, where) if where and scope == "project" else desk
+        self._places = _places(self._whose, scope)
         self._client = client
         self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
         self._paths: dict[str, str] = {}
@@ -248,6 +256,7 @@ class _Keeper:
         self._waiting = self._chars = 0
         for one in self._open.values():
             one.flush()
+        self._whose.record_project()
 
     def done(self, session: str, broken: int = 0) -> Logged:
         """What happened to one session."""
@@ -304,7 +313,7 @@ class _Session:
             if line.number == 1:
                 _header(self._roll, line.data, self._name)
             elif said := turns.parse(line.data):
-                self._known.add(said)
+                self._know(said)
         said_now, self.pending = self.pending, []
         new = [one for said in said_now if (one := self._known.admit(said))]
         self._counts[1] += len(said_now) - len(new)
@@ -317,6 +326,16 @@ class _Session:
         if empty and new:
             lines.insert(0, turns.render_header(Header(self._name, self._client, new[0].time or dates.now(), self._kept)))
         return lines
+
+
+    def _know(self, said: Said) -> None:
+        """Count a turn as known. One that was kept with noise in it is known by what is left, so that it is not added again."""
+        bare = noise.without(said)
+        self._known.add(bare)
+        if bare is not said and bare.text and any(said.id == turns.made_id(said, number) for number in range(_SAME)):
+            for role in (said.role, "user"):
+                one = bare.replace(role=role)
+                self._known.add(one.replace(id=turns.made_id(one, 0)))
 
 
 def _header(roll: Roll, line: bytes, session: str | None = None) -> Header:

@@ -67,10 +67,12 @@ class Sync(sync.Sync):
         self._bridge = Database(shelf.store, SQL, self._lock_seconds)
         self._now = local()  # of each thread: what a replica must have to be asked, and whether one was
 
-    def look(self, scopes: tuple[str, ...]) -> str:
+    def look(self, scopes: tuple[str, ...], archived: bool = False) -> str:
         self.scopes, self._generation = scopes, self._index.generation()
+        self.archived = self.archived or archived
         self._changed_here()
-        rows = self._bridge.rows("look", scopes=list(scopes))
+        parts = [*sync.PARTS, sync.ARCHIVE] if archived else list(sync.PARTS)
+        rows = self._bridge.rows("look", scopes=list(scopes), parts=parts)
         wrong = [(scope, part) for scope, part, mix, known in rows if mix != known]
         reasons = [self._mend(*place) for place in sorted(wrong)]
         if not wrong and self._bridge.store.read_url:

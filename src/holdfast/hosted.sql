@@ -3,7 +3,7 @@
 -- name: look
 SELECT s.scope, s.part, s.mix, f.fingerprint
 FROM shelf_folder s LEFT JOIN folder f ON f.scope = s.scope AND f.part = s.part
-WHERE s.scope = ANY(:scopes::text[]) AND s.part IN ('notes', 'files', 'transcripts');
+WHERE s.scope = ANY(:scopes::text[]) AND s.part = ANY(:parts::text[]);
 
 -- Which of these are on the shelf, each with its stamp: asked when nobody else can change the folder's catalogue.
 -- name: standing

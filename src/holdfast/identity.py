@@ -3,6 +3,7 @@
 `look` reads a folder and git's own files, and nothing else: starting git would cost more than all the rest of
 a cold recall. `settle` weighs what was found against what the ledger remembers, so that memory survives a
 rename, a move and a remote gained later, and never follows a path to another repository that is there now.
+A repository that has memory gets an id of its own inside its git folder (docs/adr/0028).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from holdfast.repository import (
     short_hex,
     upwards,
 )
+from holdfast.repository_id import read_id, write_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
     from holdfast.marker import Registry
     from holdfast.repository import Repository
+
+
+FOLDER, CLONE = "folder:", "clone:"  # rows of the ledger's places: a folder without a remote, and one with
+_ID_LENGTH = 32
 
 
 class Candidates(Record):
@@ -46,6 +52,9 @@ class Candidates(Record):
     checkout: str | None = None
     cloned: bool = False
     place: str = ""  # git's folder for all worktrees; moves with the checkout
+    git_id: str | None = None  # from the id that Holdfast wrote into git's folder
+    worktree: str = ""  # what is added to the ids of a worktree that has a memory of its own
+    folder: str = ""  # the folder a person would name: the main checkout, or the worktree if it is on its own
 
 
 class Project(Record):
@@ -69,7 +78,7 @@ def look(cwd: str, override: str | None = None, isolate_worktrees: bool = False)
     repository, marked = _walk(here)
     if repository is None:
         root = marked or here
-        return Candidates(path=path_id(root), root=root, marker=read_marker(root) if marked else None)
+        return Candidates(path=path_id(root), root=root, marker=read_marker(root) if marked else None, folder=root)
     return _look_at(repository, marked, isolate_worktrees)
 
 
@@ -81,6 +90,7 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
         marked = repository.main  # a marker that git does not track stands in the main checkout only
     remote = remote_id(repository) if repository.common else None
     first = first_line(repository.common) if repository.common else None
+    kept = read_id(repository.common) if repository.common else None
     return Candidates(
         path=path_id(repository.main) + own,
         root=repository.root,
@@ -89,7 +99,15 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
         checkout=checkout_id(first) + own_checkout if first else None,
         cloned=first is not None and not began_here(first),
         place=repository.common,
+        git_id=_git_id(kept, own_checkout) if kept else None,
+        worktree=own_checkout,
+        folder=repository.root if apart else repository.main,
     )
+
+
+def _git_id(kept: str, worktree: str) -> str:
+    """How the ledger knows a repository; the colon keeps it apart from every project's id."""
+    return f"git:{kept}{worktree}"
 
 
 def settle(
@@ -97,7 +115,7 @@ def settle(
 ) -> Project:
     """The project of a folder: P1's order, except where an older id of this folder has the memory already."""
     if candidates.override is not None:
-        return Project(candidates.override, (), "override")
+        return Project(candidates.override, _adopted(candidates.override, registry, has_notes), "override")
     evidence = _Evidence(candidates, registry, has_notes)
     known = evidence.known()
     id = known[0] if known else evidence.led(evidence.primary)
@@ -106,7 +124,13 @@ def settle(
             id = evidence.remember(id)
         except HoldfastError:
             pass  # a home that cannot be written to still answers
-    return Project(id, tuple(other for other in known if other != id), evidence.how)
+    older = dict.fromkeys([*known, *_adopted(id, registry, has_notes)])
+    return Project(id, tuple([other for other in older if other != id]), evidence.how)
+
+
+def _adopted(id: str, registry: Registry, has_notes: Callable[[str], bool]) -> tuple[str, ...]:
+    """The projects that a person joined to this one and that have notes of their own."""
+    return tuple([other for other in registry.adopted(id) if has_notes(other)])
 
 
 def ignored_marker(seen: Candidates, registry: Registry) -> str:
@@ -116,20 +140,61 @@ def ignored_marker(seen: Candidates, registry: Registry) -> str:
     return f"{seen.root}/{MARKER_FOLDER}/{MARKER_FILE}"
 
 
+class _AskedOnce:
+    """What the ledger says, asked once of each id until something is written: a cold recall settles its project too."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._links: dict[str, str | None] = {}
+        self._places: dict[str, tuple[str, str] | None] = {}
+
+    def canonical(self, alias: str) -> str | None:
+        if alias not in self._links:
+            self._links[alias] = self._registry.canonical(alias)
+        return self._links[alias]
+
+    def place(self, id: str) -> tuple[str, str] | None:
+        if id not in self._places:
+            self._places[id] = self._registry.place(id)
+        return self._places[id]
+
+    def link(self, alias: str, project: str, instead: str | None = None) -> None:
+        self._links.clear()
+        self._registry.link(alias, project, instead)
+
+    def put_place(self, id: str, nonce: str, path: str) -> None:
+        self._places.clear()
+        self._registry.put_place(id, nonce, path)
+
+    def adopted(self, project: str) -> list[str]:
+        return self._registry.adopted(project)
+
+
 class _Evidence:
     """What a folder says, beside what the ledger remembers of it."""
 
     def __init__(self, candidates: Candidates, registry: Registry, has_notes: Callable[[str], bool]) -> None:
-        self.candidates, self.registry, self.has_notes = candidates, registry, has_notes
+        self.candidates = candidates
+        self.registry = registry = _AskedOnce(registry)
+        self._has_notes, self._noted = has_notes, dict[str, bool]()
         marker = candidates.marker
         self.marker = marker if marker is not None and honoured(marker, registry) else None
-        self.checkout = self._own_checkout()
+        self._knows_git_id = candidates.git_id is not None and registry.place(candidates.git_id) is not None
+        self.git_id = self._own(candidates.git_id, lambda place: _same_id(candidates.git_id, read_id(place)))
+        known = None if self._knows_git_id else candidates.checkout
+        self.checkout = self._own(known, lambda place: _same_start(known, first_line(place)))
         if candidates.remote is not None:
             self.how, self.primary = "remote", candidates.remote
         elif self.marker is not None:
             self.how, self.primary = "marker", self.marker.id
         else:
             self.how, self.primary = "path", candidates.path
+
+    def has_notes(self, id: str) -> bool:
+        """Asked once of each id: in PostgreSQL it is a question to the server."""
+        if id not in self._noted:
+            self._noted[id] = self._has_notes(id)
+        return self._noted[id]
 
     def led(self, id: str) -> str:
         """The project an id leads to: itself, unless it is an alias."""
@@ -138,10 +203,14 @@ class _Evidence:
     def known(self) -> list[str]:
         """The projects with notes that the evidence leads to, the strongest first."""
         leads = [self.primary]
-        followed = self.registry.canonical(self.checkout) if self.checkout is not None else None
+        followed = self._canonical(self.git_id)
         if followed is not None:
             leads.append(followed)
-            if self.how == "path" and self.candidates.cloned and self.has_notes(followed):
+            if self.how == "path" and self.has_notes(followed):  # it moved here; the path may have been another's
+                leads = [followed, self.primary] if self._path_is_ours() else [followed]
+        elif (followed := self._led_by_reflog()) is not None:
+            leads.append(followed)
+            if self.how == "path" and self.candidates.cloned:
                 leads.remove(self.primary)  # a clone that lost its remote; the path may have been another's
         if self.marker is not None:
             leads.append(self.marker.id)
@@ -154,31 +223,54 @@ class _Evidence:
         candidates, marker = self.candidates, self.marker
         if id != self.primary and not self.has_notes(self.primary):
             id = self._link(self.primary, id)
-        if self.checkout is not None:
-            self._link(self.checkout, id)
-            if self.checkout == candidates.checkout:
-                see(self.checkout, "", candidates.place, self.registry)
+        noted = self.has_notes(id)
+        known_by = (noted and self._kept_in_git()) or self.git_id or self.checkout
+        if known_by is not None:
+            self._link(known_by, self._led_by_reflog() or id)
+            if not known_by.endswith(self._twin("")):
+                see(known_by, "", candidates.place, self.registry)
             if candidates.path in (id, self.primary):
                 see(candidates.path, "", candidates.place, self.registry)
         if marker is not None:
             see(marker.id, marker.nonce, marker.folder, self.registry)
+        if noted:
+            see(folder_row(id, candidates), id, candidates.folder, self.registry)
         return id
+
+    def _kept_in_git(self) -> str | None:
+        """The repository's id, written into its git folder if it is not there; a copy of another gets one of its own."""
+        candidates = self.candidates
+        if not candidates.place or (candidates.git_id is not None and self.git_id == candidates.git_id):
+            return self.git_id
+        copied = candidates.git_id.removeprefix("git:")[:_ID_LENGTH] if candidates.git_id is not None else None
+        kept = write_id(candidates.place, instead=copied)
+        return _git_id(kept, candidates.worktree) if kept else self.git_id
+
+    def _canonical(self, id: str | None) -> str | None:
+        return self.registry.canonical(id) if id is not None else None
+
+    def _led_by_reflog(self) -> str | None:
+        """The project with notes that the reflog leads to. It is the weaker evidence, since git shortens it and a copy has
+        the same: it counts until this home knows the repository by its id."""
+        followed = self._canonical(self.checkout)
+        return followed if followed is not None and self.has_notes(followed) else None
 
     def _path_is_ours(self) -> bool:
         """Whether what this path remembers is this repository's: not if it came from elsewhere, nor if a
         checkout was seen here before (were it this very one, we would know it without the path)."""
         return not self.candidates.cloned and self.registry.place(self.candidates.path) is None
 
-    def _own_checkout(self) -> str | None:
-        """A copy, or a twin made in the same second, must not pass for the checkout it equals."""
-        checkout, place = self.candidates.checkout, self.candidates.place
-        seen = self.registry.place(checkout) if checkout else None
-        if checkout is None or seen is None or same_folder(seen[1], place):
-            return checkout
-        twin = f"{checkout}-at-{short_hex(place, 8)}"
-        original = first_line(seen[1])
-        stands = original is not None and checkout.startswith(checkout_id(original))
-        return twin if stands or self.registry.canonical(twin) else checkout
+    def _own(self, id: str | None, stands: Callable[[str], bool]) -> str | None:
+        """A copy, or a twin made in the same second, must not pass for the repository whose id it has: `stands` says
+        whether that one is still where it was last seen."""
+        place = self.candidates.place
+        seen = self.registry.place(id) if id else None
+        if id is None or seen is None or same_folder(seen[1], place):
+            return id
+        return self._twin(id) if stands(seen[1]) or self.registry.canonical(self._twin(id)) else id
+
+    def _twin(self, id: str) -> str:
+        return f"{id}-at-{short_hex(self.candidates.place, 8)}"
 
     def _link(self, alias: str, project: str) -> str:
         now = self.registry.canonical(alias)
@@ -187,6 +279,18 @@ class _Evidence:
         self.registry.link(alias, project, instead=now)
         return self.led(alias)
 
+
+def folder_row(project: str, candidates: Candidates) -> str:
+    """The id under which the ledger keeps a folder of a project: with a remote, any other clone is found as well."""
+    return f"{CLONE if candidates.remote else FOLDER}{short_hex(f'{project} {candidates.folder}', 16)}"
+
+
+def _same_id(id: str | None, kept: str | None) -> bool:
+    return id is not None and kept is not None and id.startswith(_git_id(kept, ""))
+
+
+def _same_start(id: str | None, first: bytes | None) -> bool:
+    return id is not None and first is not None and id.startswith(checkout_id(first))
 
 
 def _walk(here: str) -> tuple[Repository | None, str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import page
 from holdfast.dates import stamp as utc
 from holdfast.errors import Conflict, NotFound
-from holdfast.note import KEY, ORIGINS, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
+from holdfast.note import KEY, ORIGINS, TYPES, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
 from holdfast.page import Head, Page, clean
 from holdfast.pattern import pattern
 
@@ -13,6 +13,7 @@ Stamp = tuple[int, int, int]
 _COMMENT = pattern(r"(?s)<!--.*?-->")
 _HEADING = pattern(r"(?m)^#{1,6} ")
 _SECTION_LINES = 40
+_ENTRY_CHARS = 500  # of an entry's name or description
 
 
 def mix_of(stamp: Stamp, name: str) -> int:
@@ -75,18 +76,19 @@ class Doc(Record):
     exposed: bool = False  # and whether it seems to hold a secret
 
 
-def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False) -> Doc:
-    """A note's file; with `newest_only` just the current version and the one before it."""
-    key = name.removesuffix(".md")
+def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False, archived_as: str = "") -> Doc:
+    """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
+    its key and a time: `archived_as` is the key."""
+    key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
     head, text = leaf.head, clean(leaf.text)
     title = title_of(text, key)
     past = page.past_of(leaf.page, 1 if newest_only else None) if leaf.older else []
     passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
     return Doc(
-        scope, "notes", name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
+        scope, part, name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
         leaf.lines, leaf.older + 1, _problem(key, leaf), passages,
-        _facts(text, title, scope, f"{scope}/notes/{name}", leaf.lines[0]), leaf.trust, leaf.exposed,
+        _facts(text, title, scope, f"{scope}/{part}/{name}", leaf.lines[0]), leaf.trust, leaf.exposed,
     )  # fmt: skip
 
 
@@ -94,21 +96,22 @@ def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) ->
     """A text file of the agent's own tree: one passage a section."""
     text = clean(data.decode("utf-8", "surrogateescape"))
     title = title_of(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
-    updated = utc(modified)
+    updated, entry = utc(modified), entry_head(name, text)
+    called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
     passages = tuple([
-        Passage(seq, False, f"{name} {title}", section, lines, None, (), None, updated)
+        Passage(seq, False, called, section, lines, entry.type, (), None, updated)
         for seq, (lines, section) in enumerate(sections(_without_comments(text, name)))
     ])
     facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
     return Doc(
-        scope, "files", name, stamp, digest(data), "file", name, "", title, None, (), updated, updated, Source(), None, None,
-        False, updated, (1, text.count("\n") + 1), 1, _entry_problem(name, text), passages, facts,
+        scope, "files", name, stamp, digest(data), "file", name, "", title, entry.type, (), updated, updated, Source(), None,
+        None, False, updated, (1, text.count("\n") + 1), 1, entry.problem, passages, facts,
     )  # fmt: skip
 
 
 def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> Doc:
     """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
-    kind = "note" if part == "notes" else "file"
+    kind = "note" if part in ("notes", "archive") else "file"
     return Doc(
         scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
         "", (1, 1), 1, problem, (), (),
@@ -116,7 +119,7 @@ def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> 
 
 
 def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
-    if "[" not in text or (" [" not in text and " ~~[" not in text):
+    if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
         return ()
     from holdfast.facts import facts_of
 
@@ -188,20 +191,51 @@ def _problem(key: str, leaf: Leaf) -> str:
     return "; ".join(found)
 
 
-def _entry_problem(name: str, text: str) -> str:
-    """Entry files carry a `name` in their frontmatter; one that starts a frontmatter should have it right."""
+class EntryHead(Record):
+    """What the frontmatter of an entry file says, and what is wrong with it."""
+
+    name: str = ""
+    description: str = ""
+    type: str | None = None
+    problem: str = ""
+
+
+def entry_head(name: str, text: str) -> EntryHead:
+    """Read the frontmatter of a file. A Markdown file that starts one should have a `name` in it (F5)."""
     if not name.endswith(".md") or not text.startswith("---"):
-        return ""
+        return EntryHead()
     sheet = page.parse(text)
     if not sheet.opening:
-        return "its frontmatter is never closed"
-    import yaml
+        return EntryHead(problem="its frontmatter is never closed")
+    fields = _plain_fields(sheet.fields)
+    if fields is None:
+        import yaml
 
-    try:
-        said = yaml.load("".join([raw for _, raw in sheet.fields])[:16384], Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return "its frontmatter is not valid YAML"
-    return "" if isinstance(said, dict) and said.get("name") else "its frontmatter has no name"
+        try:
+            said = yaml.load("".join([raw for _, raw in sheet.fields])[:16384], Loader=yaml.BaseLoader)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            return EntryHead(problem="its frontmatter is not valid YAML")
+        fields = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
+        if isinstance(said, dict) and said.get("name") and "name" not in fields:
+            fields["name"] = str(said["name"])
+    called, type = _one_line(fields.get("name", "")), fields.get("type", "").strip().lower()
+    problem = "" if called else "its frontmatter has no name"
+    return EntryHead(called, _one_line(fields.get("description", "")), type if type in TYPES else None, problem)
+
+
+def _plain_fields(fields: tuple[tuple[str, str], ...]) -> dict[str, str] | None:
+    """The fields, if each is plain words on one line, as most are; None where only a YAML parser can tell."""
+    found: dict[str, str] = {}
+    for key, raw in fields:
+        value = page.plain_value(key, raw)
+        if value is None or key in found:
+            return None
+        found[key] = value
+    return found
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_ENTRY_CHARS]
 
 
 # --- the note and its versions -----------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
         def put_place(self, id: str, nonce: str, path: str) -> None: ...
 
+        def adopted(self, project: str) -> list[str]:
+            """The projects that a person joined to this one."""
 
 
 MARKER_FOLDER, MARKER_FILE = ".holdfast", "project.json"

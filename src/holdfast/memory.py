@@ -8,8 +8,23 @@ from holdfast import config as configuration
 from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
 from holdfast.errors import UsageError
+from holdfast.index.rows import lowered
 from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.note import MODES, PARTS, SCOPES, SORTS, TYPES, Answer, Cleared, Note, Progress, stamp, tags_of
+from holdfast.note import (
+    EVERY_PART,
+    MODES,
+    PARTS,
+    SCOPES,
+    SEARCH_MODES,
+    SORTS,
+    TYPES,
+    Answer,
+    Cleared,
+    Note,
+    Progress,
+    stamp,
+    tags_of,
+)  # fmt: skip
 from holdfast.provenance import Provenance
 
 TYPE_CHECKING = False
@@ -20,17 +35,20 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.briefing import Brief
-    from holdfast.browsing import Piece, Snippet
+    from holdfast.browsing import Piece, Snippets
     from holdfast.checkup import Reindexed, Status
     from holdfast.desk import Tags, When
     from holdfast.embedding import Left
     from holdfast.exporting import Export
     from holdfast.files import Files
     from holdfast.graph import Edge, Graph
-    from holdfast.note import Binned, Fact, FactSet, Forgotten, Logged, Problem, Receipt, Stored, Turn, Version
+    from holdfast.note import Binned, Fact, FactSet, Forgotten, Hit, Logged, Problem, Receipt, Stored, Turn, Version
+    from holdfast.projects import Adopted, KnownProject
     from holdfast.rendering import Rendered
     from holdfast.scaffold import Scaffolded
     from holdfast.scaffold.boot import Boot
+
+_FACTS = PARTS["fact"]
 
 
 @typed_errors
@@ -52,8 +70,9 @@ class Memory(Provenance):
         config: configuration.Config | None = None,
     ) -> None:
         self.config = config or configuration.load(home)
+        whose = self.config.project if project is None else project  # an empty one is an error, not none
         self._desk = Desk(
-            self.config, project or self.config.project, session or self.config.session, agent or self.config.agent,
+            self.config, whose, session or self.config.session, agent or self.config.agent,
             client or self.config.client, origin, os.fspath(cwd) if cwd is not None else None, progress or Progress(),
         )  # fmt: skip
 
@@ -146,7 +165,9 @@ class Memory(Provenance):
         from holdfast.erasing import back
 
         self._desk.must_be_enabled()
-        places = self._desk.places_of(guard.key_of_note(key), scope)
+        desk = self._desk
+        places = desk.places_of(guard.key_of_note(key), scope)
+        places = places or desk.places_of(key, scope, lambda place, key: key in desk.shelf.archived(place, [key]))
         return self._forgotten(key, back.forget(self._desk, places, key, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
@@ -204,7 +225,8 @@ class Memory(Provenance):
         return cleared
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
-        """Archive what has not been updated for its scope's time, and empty trash that is too old to restore."""
+        """Archive what has not been updated or used for its scope's time, bring back archived notes that were recalled since,
+        and empty trash that is too old to restore."""
         from holdfast import erasing, retention
 
         self._desk.must_be_enabled()
@@ -234,9 +256,12 @@ class Memory(Provenance):
         explain: bool = False,
     ) -> Answer:
         """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
-        (`known_at`); of one `kind` (note, file, turn), of several with a comma between, or of all. A question that names a
-        time ("last week") means it as of `now`. A hit that probably does not answer is marked `weak`. The answer says which
-        mode really ran, and why if it is less than was asked for; with `explain` each hit says why it is where it is."""
+        (`known_at`); of one `kind` (note, file, turn, fact), of several with a comma between, or of all. The scope `all` is
+        every scope of the home, which only a person may search: `Memory(origin="user")`. With `as_of` the facts that held
+        then are among the hits, each as one statement with its dates. A question that names a time ("last week") means it as
+        of `now`. Archived notes are found too, marked and ranked lower. A hit that probably does not answer is marked
+        `weak`. The answer says which mode really ran, and why if it is less than was asked for; with
+        `explain` each hit says why it is where it is."""
         from holdfast import rank
 
         desk = self._desk
@@ -245,42 +270,62 @@ class Memory(Provenance):
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
         threshold: float | None = None
-        reason, why = desk.look(asked.scopes), {}
-        if ran == "recent":
+        reason, why = desk.look(asked.scopes, archived=True), {}
+        if asked.part == _FACTS:
+            found, by_meaning, ran = [], ran != "keyword", "keyword"
+            reason = reason or ("facts are found by words: keyword search ran" if by_meaning else "")
+        elif ran == "recent":
             found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
         else:
             sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
             found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
             threshold = sought.threshold
+        weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(found, query, asked, threshold))
+        found, why = lowered(found, why)
         usage = desk.usage(found) if sort == "usage" else {}
-        ranked = rank.order(found, asked.scopes, "recency" if ran == "recent" else sort, usage, usage_id)
-        weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(ranked[: 2 * limit], query, asked, threshold))
+        near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others
+        ranked = rank.order(found, near, "recency" if ran == "recent" else sort, usage, usage_id)
         hits = desk.hits(ranked, limit, why, weak)
+        if ran != "recent" and (asked.as_of if asked.part == EVERY_PART else _FACTS in (asked.part or "")):
+            from holdfast import stating
+
+            at = asked.as_of or present or asked.now
+            hits = _merged(hits, stating.recalled(desk, query, asked, at, limit, explain), sort)[:limit]
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
-        """The note under a key, in the nearest scope that has one; or the version of it that held at a time."""
+        """The note under a key, in the nearest scope that has one; or the version of it that held at a time. Reading counts as
+        use. An archived note is marked, and comes back among the notes if this caller may write."""
         from holdfast import leaf
 
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
-        place, there = self._desk.note(key, scope)
+        place, there, lies = self._desk.standing(key, scope)
         held = self.config.quarantine
-        return leaf.note_at(place, key, there, moment, known, held) if moment else leaf.note_of(place, key, there, held)
+        note = leaf.note_at(place, key, there, moment, known, held) if moment else leaf.note_of(place, key, there, held)
+        back = self._desk.used(place, key, there.head.id, lies)
+        if lies is None:
+            return note
+        return note.replace(archived=True, path=note.path if back else f"{place.folder}/{lies.part}/{lies.name}")
 
     def list(
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
-        source: str | None = None,
+        source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         """The notes this caller may see, newest first, pinned ones before; only those that came from a `source`, be it by way
-        of other notes."""
+        of other notes. With `archived` the archived notes instead."""
         desk = self._desk
         wanted = _one_of(type, TYPES, "type") if type else None
         most = _limit(limit, 10**9) if limit is not None else -1
         if not self.config.enabled:
             return []
         folders = desk.folders(scope)
-        desk.look(folders)
+        desk.look(folders, archived)
+        if archived:
+            if source is not None:
+                raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
+            rows = desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
+            return [note_of_row(row, archived=True) for row in rows]
         if source is not None:
             from holdfast import sweeping
 
@@ -293,7 +338,9 @@ class Memory(Provenance):
         """Every version of a note, newest first."""
         from holdfast import leaf
 
-        return leaf.versions_of(self._desk.note(key, scope)[1])
+        place, there, lies = self._desk.standing(key, scope)
+        self._desk.used(place, key, there.head.id, lies)
+        return leaf.versions_of(there)
 
     def facts(
         self,
@@ -370,21 +417,24 @@ class Memory(Provenance):
         them. Its `failed` says why a model could not be used."""
         desk = self._desk
         desk.must_be_enabled()
-        desk.look(tuple(desk.shelf.scopes()))
+        desk.look(tuple(desk.shelf.scopes()), archived=True)
         return desk.ask(lambda: desk.seeker().embedding.catch_up(desk.progress, everything=True))
 
-    def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
-        """Pieces of notes and files that match: path, lines, score, snippet."""
-        from holdfast.browsing import SEARCHED, snippet
+    def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
+        """Pieces of notes and files that match, by words and by meaning: path, lines, score, snippet. The list also says
+        which `mode` ran, and whether it is `degraded` and the `reason`."""
+        from holdfast.browsing import SEARCHED, snippets
 
-        return [snippet(hit) for hit in self.recall(query, limit=limit, mode="keyword", kind=SEARCHED).hits]
+        how = _one_of(mode, SEARCH_MODES, "mode")
+        return snippets(self.recall(query, limit=limit, mode=how, kind=SEARCHED))
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
-        """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`."""
+        """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`. Reading a
+        note counts as use, as with `get`."""
         from holdfast.browsing import read_piece
 
         desk, on = self._desk, self.config.enabled
-        return read_piece(desk.shelf, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned)
+        return read_piece(desk.shelf, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned, desk.used)
 
     @property
     def files(self) -> Files:
@@ -422,6 +472,20 @@ class Memory(Provenance):
 
         self._desk.must_be_enabled()
         return checkup.reindex(self._desk)
+
+    def projects(self) -> List[KnownProject]:
+        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone."""
+        from holdfast import projects
+
+        return projects.every(self._desk)
+
+    def adopt(self, old: str, new: str | None = None) -> Adopted:
+        """Let the memory of the project `old` be found from `new`, or from this caller's own project. Only a person may:
+        `Memory(origin="user")`. The notes stay where they are."""
+        from holdfast import projects
+
+        self._desk.must_be_enabled()
+        return projects.adopt(self._desk, old, new)
 
     def mark(self) -> str:
         """Give this folder a marker, so that its memory moves with it; the project's id."""
@@ -485,10 +549,24 @@ class Memory(Provenance):
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         wanted = _one_of(type, TYPES, "type") if type else None
-        folders = self._desk.folders(scope) if self.config.enabled else ()
+        look = self._desk.everywhere if scope == "all" else lambda: self._desk.folders(scope)
+        folders = look() if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
-        part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or None
+        if mode == "recent" and kinds == ["fact"]:
+            raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
+        part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
         return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode
+
+
+def _merged(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:
+    """Both in one order. A fact that has all that is asked for scores as much as the best of the others."""
+    best = max([hit.score for hit in hits], default=1.0) or 1.0
+    facts = [fact.replace(score=float(f"{best * fact.score:.4g}")) for fact in facts]
+    if sort == "usage":
+        return hits + facts
+    if sort == "recency":
+        return sorted(facts + hits, key=lambda hit: hit.updated, reverse=True)
+    return sorted(facts + hits, key=lambda hit: -hit.score)
 
 
 def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:

@@ -10,6 +10,7 @@ from holdfast.errors import ConfigError
 from holdfast.guard import withheld
 from holdfast.note import KEY, Scope, key_of
 from holdfast.shelf.disk import FILE_BYTES, NOTE_FILE_BYTES
+from holdfast.shelf.folder import binned_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Mending:
         """Opens it for a person, who alone knows what it should say."""
         return self._command("${EDITOR:-vi}", path)
 
+    def rewritten(self, scope: str, name: str) -> str:
+        """Opens a file of a scope's tree, which may be a new one."""
+        return self.edited(os.path.join(self._home, "shelf", scope, "files", name))
+
     def opened(self, path: str, like: str = "") -> str:
         """Lets this user read and write it, and enter it if it is a folder; what is somebody else's, or holds something `like`
         that, is taken over first."""
@@ -80,13 +85,13 @@ class Mending:
 
     def purge(self, scope: Scope, key: str) -> str:
         """The words that purge a note of any scope."""
-        whose = f" --{scope.kind} {scope.id}" if scope.id else ""
-        return f"purge {key} --scope {scope.kind}{whose}"
+        return f"purge {key} {_whose(scope)}"
 
     def of_returned(self, scope: str, part: str, name: str) -> str:
         """Takes away again what was purged and came back; a file of the tree is a person's to change."""
-        if part == "notes" and KEY.match(name[:-3]):
-            return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
+        key = binned_key(name) if part == "archive" else name[:-3]
+        if part in ("notes", "archive") and KEY.match(key):
+            return self.holdfast(self.purge(Scope.of_folder(scope), key))
         return self.edited(os.path.join(self._home, "shelf", scope, part, name))
 
     def of_database(self, name: str) -> str:
@@ -154,6 +159,9 @@ class Asking(Mending):
             return self.holdfast("purge --text -")
         return self.holdfast("purge --text - --files") if "/files/" in path else super().edited(path)
 
+    def rewritten(self, scope: str, name: str) -> str:
+        return self.holdfast(f"file create {quoted(name)} - {_whose(Scope.of_folder(scope))}")
+
     def of_file(self, scope: str, part: str, name: str) -> str:
         if part != "notes" or not KEY.match(name[:-3]):
             return self.holdfast("doctor")
@@ -165,6 +173,11 @@ class Asking(Mending):
     def room(self) -> str:
         """What is full then is the server's disk, and it says so itself."""
         return ""
+
+
+def _whose(scope: Scope) -> str:
+    """The options that name a scope."""
+    return f"--scope {scope.kind}" + (f" --{scope.kind} {scope.id}" if scope.id else "")
 
 
 def lacks_room(home: str) -> bool:

@@ -27,8 +27,12 @@ SCOPES = ("session", "project", "agent", "global")  # in order of precedence
 TYPES = ("user", "feedback", "project", "reference")
 ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
 MODES = ("hybrid", "keyword", "semantic", "recent")
+SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")
-PARTS = {"note": "notes", "file": "files", "turn": "transcripts"}  # where what can be asked for stands
+PARTS = {  # where what can be asked for stands
+    "note": "notes archive", "file": "files", "turn": "transcripts", "fact": "facts",
+}  # fmt: skip
+EVERY_PART = "notes archive files transcripts"  # what a recall searches; None in its place leaves the archive out
 KEY = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
@@ -215,6 +219,7 @@ class Note(Written):
     version: str
     versions: int = 1
     quarantined: bool = False  # not trusted enough to be told to anybody who did not ask, and approved by no person
+    archived: bool = False  # retention moved it to the archive; briefings leave it out
 
 
 class Fact(Written):
@@ -233,6 +238,8 @@ class Fact(Written):
     path: str = ""
     line: int = 0
     quarantined: bool = False  # it stands in a note that is
+    archived: bool = False  # likewise
+    stale_in: tuple[str, ...] = ()  # other files that still state an older, different value: `path:line`, at most 10
 
 
 class Stored(Record):
@@ -294,8 +301,8 @@ class Receipt(Record):
 class Hit(Written):
     """A passage that answers, with where it stands and why it may be believed."""
 
-    _called = ("key", "tags", "session", "speaker")
-    kind: str  # note, past, file, turn
+    _called = ("key", "tags", "session", "speaker", "name", "description")
+    kind: str  # note, past, file, turn, fact
     scope: Scope
     key: str
     type: str | None
@@ -312,6 +319,9 @@ class Hit(Written):
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
     weak: bool = False  # it shares something with the question, but probably does not answer it
+    name: str | None = None  # of a file with frontmatter: its name and
+    description: str | None = None  # its description there
+    archived: bool = False
 
 
 class Answer(Record):

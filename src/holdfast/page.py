@@ -308,6 +308,15 @@ def _value(name: str, raw: str) -> Any:
     return remarks.value(name, raw)
 
 
+def plain_value(name: str, raw: str) -> str | None:
+    """Return the value of a field that is plain words on one line; None for any other YAML."""
+    text = raw.removeprefix(f"{name}:")
+    if not name or text == raw or raw.count("\n") != 1 or not text.startswith((" ", "\t", "\n", "\r")):
+        return None
+    text = text.strip()
+    return text if not text or (_SIMPLE.match(text) and ": " not in text and not text.endswith(":")) else None
+
+
 def _items(text: str) -> list[str] | None:
     inside = text[1:-1]
     if not text.endswith("]"):

@@ -25,34 +25,34 @@ _FIX = "Begin again without a cursor"
 
 def page(
     memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, type: str | None = None, tags: Tags = None,
-    source: str | None = None,
+    source: str | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:
     """As `Memory.list`, but only so many, and the cursor for the next; none at the end."""
     wanted = guard.type_(type) if type else None
     folders = memory._desk.folders(scope) if memory.config.enabled else ()
     last = _last_note(cursor, folders)
     if source is not None:  # what came from it is followed note by note: all of it is known, or none
-        every = memory.list(scope=scope, type=type, tags=tags, source=source)
+        every = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
         return _some([one for one in every if last is None or _is_behind(one, last)], limit, _cursor_of)
-    return _noted(memory, limit, folders, last, wanted, tags_of(tags))
+    return _noted(memory, limit, folders, last, wanted, tags_of(tags), archived=archived)
 
 
 def _noted(
     memory: Memory, limit: int, folders: tuple[str, ...], last: Note | None, type: str | None = None,
-    tags: tuple[str, ...] = (), only: int | None = None,
+    tags: tuple[str, ...] = (), only: int | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:  # fmt: skip
     """A page of the notes of some folders, behind the last of the page before. `only` is the index's."""
     if not memory.config.enabled:
         return [], None
     desk = memory._desk
-    desk.look(folders)
+    desk.look(folders, archived)
 
     def rows() -> list[tuple[object, ...]]:
         if last is None:
-            return desk.index.notes(folders, type, tags, most=limit + 1, only=only)
-        return desk.index.notes_after(last, folders, type, tags, limit + 1, only)
+            return desk.index.notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
+        return desk.index.notes_after(last, folders, type, tags, limit + 1, only, archived)
 
-    return _some([note_of_row(row) for row in desk.ask(rows)], limit, _cursor_of)
+    return _some([note_of_row(row, archived) for row in desk.ask(rows)], limit, _cursor_of)
 
 
 def waiting(

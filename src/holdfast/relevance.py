@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from holdfast.index.rows import Found
     from holdfast.note import Note
 
-NOTES = 6  # notes that one prompt brings at most,
-_NOTES_OF_GENERAL = 2  # and one that looks like a general request
+NOTES = 6  # notes that one prompt brings at most; those it does not may come with a later one
+_NOTES_OF_GENERAL = 2  # the same for a prompt that looks like a general request
 _GENERAL = 0.3  # threshold from which a prompt looks like one
 _PROMPT_CHARS = 8000
 _CANDIDATES = 60  # passages that a keyword search looks at
@@ -78,7 +78,7 @@ def _by_words(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> li
     if wording.small_talk:
         return []
     notes, shared = _with_words(desk, prompt, Asked(folders, "notes", now=now), wording)
-    usable = [one for one in notes if not one.quarantined][: _NOTES_OF_GENERAL if wording.general else NOTES]
+    usable = [one for one in notes if not one.quarantined][: _NOTES_OF_GENERAL if wording.general else len(notes)]
     best = max([shared[one.passage] for one in usable], default=0.0)
     turns, shared = _with_words(desk, prompt, Asked(folders, "transcripts", now=now), wording)
     better = [one.replace(score=inf) for one in turns if shared[one.passage] > best]  # comes before the notes
@@ -98,7 +98,7 @@ def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wordi
 def _chosen(desk: Desk, notes: list[Match], turns: list[Found], share: float) -> list[Match]:
     """The notes that reach this share of the best one's score, and the best turn if it scores about as well."""
     top = notes[0].score if notes else 0.0
-    kept = [one for one in notes if one.score >= share * top][:NOTES]
+    kept = [one for one in notes if one.score >= share * top]
     for turn in turns:
         own = desk.session is not None and turn.source.session == desk.session
         if own or turn.words <= _SMALL_TALK or turn.source.trusted in desk.config.quarantine:

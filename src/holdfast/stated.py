@@ -1,4 +1,4 @@
-"""The leg of facts: what is stated now about the things a question names, by any of their names."""
+"""The leg of facts: what is stated about the things a question names, by any of their names, now or as of a moment."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.index.rows import FoundFact
     from holdfast.index.sqlite import Asked, Index
+    from holdfast.note import Fact
 
 _LONGEST = 4  # words of a name
 _MOST = 200  # passages that this leg brings
+_MATCHED = 40  # passages whose facts are looked at
+_MOST_STATED = 2000  # facts that are rated
+_SUBJECT, _SUBJECT_AND_LABEL, _LEAST, _NEAR_BEST = 0.5, 1.0, 0.5, 0.75  # of how well a fact answers
 _ASKED, _NAMED, _THING = 1.0, 0.6, 0.4  # a fact of the kind asked for; another of the same subject; a label so called
 
 
@@ -31,6 +36,36 @@ def stated(index: Index, query: str, asked: Asked, now: str) -> dict[int, float]
             strength = _THING
         found[passage] = max(found.get(passage, 0.0), strength)
     return found
+
+
+def answering(index: Index, query: str, asked: Asked, at: str, most: int) -> list[tuple[FoundFact, float]]:
+    """The facts that held at a moment and answer a question, the best first, each with how well it does (0 to 1).
+
+    A fact answers if it has most words of the question, or if its subject is named. Facts that answer less well than the best
+    are left out.
+    """
+    about = set(words.asked(query))
+    if not about or not index.has_facts():
+        return []
+    current = asked.replace(part="notes files", as_of=None, known_at=None)
+    said = index.matches(words.rarest(*index.looked_for(query, current)), current, _MATCHED)
+    named = names_of(index, asked.scopes, names_in(query))
+    found = index.stated_at(sorted(named.union(index.subjects_of(said, asked.scopes))), asked, at, _MOST_STATED)
+    newest = sorted(found, key=lambda one: one.fact.valid_from, reverse=True)
+    rated = [(*_rated(one.fact, about, named), one) for one in newest]
+    floor = max(_LEAST, _NEAR_BEST * max([rate for rate, _, _ in rated], default=0.0))
+    best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # else the newest first
+    return [(one, rate) for rate, _, one in best if rate >= floor]
+
+
+def _rated(fact: Fact, about: set[str], named: set[str]) -> tuple[float, float]:
+    """How well a fact answers, and how many of the words that are asked for it has, as a share. One whose subject is named and
+    whose label is asked for answers in full."""
+    label = about.intersection(words.asked(fact.label))
+    share = len(about.intersection(words.asked(f"{fact.subject} {fact.label} {fact.value}"))) / len(about)
+    if fold(fact.subject) not in named:
+        return share, share
+    return max(share, _SUBJECT_AND_LABEL if label else _SUBJECT), share
 
 
 def names_in(query: str) -> set[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from holdfast import dates, facts, guard
-from holdfast.note import Fact, FactSet, title_of
-from holdfast.stated import names_of
+from holdfast.desk import nameless_id
+from holdfast.errors import HoldfastError
+from holdfast.note import Fact, FactSet, Hit, title_of
+from holdfast.stated import answering, names_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.desk import Desk
+    from holdfast.index.sqlite import Asked
     from holdfast.leaf import Draft
     from holdfast.note import Note, Scope
 
@@ -33,7 +36,19 @@ def fact(
     every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
-    return FactSet(edit.action, stated, tuple(retired), note, rules)
+    return FactSet(edit.action, _settled(desk, stated), tuple(retired), note, rules)
+
+
+def _settled(desk: Desk, stated: Fact) -> Fact:
+    """The fact that was just written, with what other files state of the same, if they can be read now."""
+    folders = desk.folders(None)
+    try:
+        desk.look(folders)
+        found = desk.ask(lambda: desk.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
+    except HoldfastError:
+        return stated
+    same = [one for one in found if (one.path, one.line, one.value) == (stated.path, stated.line, stated.value)]
+    return same[0] if same else stated
 
 
 def facts_of(
@@ -48,9 +63,35 @@ def facts_of(
     if not desk.config.enabled:
         return []
     folders = desk.folders(scope)
-    desk.look(folders)
+    desk.look(folders, archived=True)
     names = desk.ask(lambda: names_of(desk.index, folders, [subject])) if subject is not None else None
-    return desk.ask(lambda: desk.index.facts(folders, names, label, None if history else moment, last, most))
+    moment_or_all = None if history else moment
+    return desk.ask(lambda: desk.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
+
+
+def recalled(desk: Desk, query: str, asked: Asked, at: str, limit: int, explain: bool) -> list[Hit]:
+    """The facts that held at a moment and answer a question, as hits with a score of up to 1: `Memory.recall`."""
+    found = desk.ask(lambda: answering(desk.index, query, asked, at, limit))
+    desk.count([one.note_id or nameless_id(one.fact.scope.folder, one.part, one.name) for one, _ in found])
+    return [
+        Hit(
+            kind="fact",
+            scope=one.fact.scope,
+            key=one.key,
+            type=None,
+            tags=one.tags,
+            text=facts.statement(one.fact.subject, one.fact.label, one.fact.value, one.fact.valid_from, one.fact.valid_to),
+            score=rate,
+            citation=f"{one.fact.path}:{one.fact.line}-{one.fact.line}",
+            valid_from=one.fact.valid_from,
+            valid_to=one.fact.valid_to,
+            updated=one.updated,
+            source=one.source if one.part == "notes" else None,
+            why={"fact": [round(rate, 3)] * 2} if explain else None,
+            quarantined=one.fact.quarantined,
+        )
+        for one, rate in found
+    ]
 
 
 def _key(desk: Desk, subject: str, scope: Scope) -> str:
@@ -59,7 +100,7 @@ def _key(desk: Desk, subject: str, scope: Scope) -> str:
     folders = desk.folders(scope.kind)
     if any(desk.shelf.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
-    desk.look(folders)
+    desk.look(folders, archived=True)
     names = sorted(desk.ask(lambda: names_of(desk.index, folders, [subject])), key=lambda name: name != facts.fold(subject))
     return next((there for name in names for folder in folders if (there := _stating(desk, folder, name))), key)
 

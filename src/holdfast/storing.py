@@ -213,6 +213,7 @@ def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]
     desk = desks[0]
     desk.sync.ready(place.folder)
     doubts: dict[str, str] = {}
+    desk.unarchive(place, [draft.key for draft in drafts])
     for _ in range(_ATTEMPTS):
         made, new, says = _prepared(desks, place, drafts, doubts)
         whose = list(zip(desks, drafts, strict=True))

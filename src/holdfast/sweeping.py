@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast import containing, dates, guard, leaf, reviewing, tracing, trust
+from holdfast import archive, containing, dates, guard, leaf, reviewing, tracing, trust
 from holdfast.errors import NotFound, Refused
 from holdfast.note import Record, Scope
 
@@ -128,6 +128,7 @@ def sweep(desk: Desk, source: str, revert: bool, dry_run: bool, everywhere: bool
         _take_back(desk, back, source)
         _forget(desk, gone, source)
         _keep_away(desk, [one for one in binned if 0 in one.bad], source)
+        _discard(desk, [one for one in binned if 0 in one.bad])
     until = dates.stamp(dates.clock() + desk.config.trash_days * 86400) if gone and not dry_run else None
     forgotten, reverted, only_older, away = [tuple([one.touched for one in some]) for some in (gone, back, older, binned)]
     said, why = _transcripts(desk, folders, source), str(refused or "")
@@ -219,6 +220,12 @@ def _forget(desk: Desk, gone: list[_Found], source: str) -> None:
     for folder in dict.fromkeys([one.place[0] for one in gone]):
         keys = [one.key for one in gone if one.place[0] == folder]
         desk.bin(Scope.of_folder(folder), keys, "trash")
+
+
+def _discard(desk: Desk, gone: list[_Found]) -> None:
+    """Archived notes go to the trash like the others: recall would find them."""
+    for place, key in dict.fromkeys([(one.place[0], one.key) for one in gone if one.place[1] == "archive"]):
+        archive.discard(desk, Scope.of_folder(place), key)
 
 
 def _keep_away(desk: Desk, gone: list[_Found], source: str) -> None:

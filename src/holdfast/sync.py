@@ -18,7 +18,7 @@ from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, 
 from holdfast.note import Progress, Scope
 from holdfast.shelf import ahead
 from holdfast.shelf.disk import is_utf8
-from holdfast.shelf.folder import Entry, Shelf, entry_at
+from holdfast.shelf.folder import Entry, Shelf, binned_key, entry_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     _Row = tuple[str, str, str, str, str, int, int]  # what index.md says of a note
 
 PARTS = ("notes", "files", "transcripts")
+ARCHIVE = "archive"  # looked at only by calls that search archived notes too: a briefing never does
+_NOTES = ("notes", ARCHIVE)  # parts whose files are notes
 _HELD = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
 CAME_BACK = "purged, came back: receipt "  # what a file is known as that says what was purged
 _BATCH = 500
@@ -69,13 +71,16 @@ class Sync:
         self._deferred: list[str] = []
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
+        self.archived = False  # whether any call asked for archived notes
         self._lock = RLock()  # who hears of a change reads it before another thread answers
         _syncs.add(ref(self, _syncs.discard))
 
-    def look(self, scopes: tuple[str, ...]) -> str:
-        """Bring the catalogue up to date for these scopes. Empty, or why it may say less than the shelf holds."""
+    def look(self, scopes: tuple[str, ...], archived: bool = False) -> str:
+        """Bring the catalogue up to date for these scopes, with `archived` also for their archived notes. Empty, or why it may
+        say less than the shelf holds."""
         with self._lock:
-            return self._look(scopes)
+            self.archived = self.archived or archived
+            return self._look(scopes, (*PARTS, ARCHIVE) if archived else PARTS)
 
     def changed_meanwhile(self) -> bool:
         """Whether a folder that a child is still counting turns out other than the catalogue; then it is read now. Asking
@@ -103,7 +108,7 @@ class Sync:
         """Whether the catalogue is another file than the one that was last brought up to date."""
         return bool(self.scopes) and self._generation != self._index.generation()
 
-    def _look(self, scopes: tuple[str, ...]) -> str:
+    def _look(self, scopes: tuple[str, ...], parts: tuple[str, ...]) -> str:
         self.scopes, self._calls = scopes, self._calls + 1
         generation = self._index.generation()
         if self._generation != generation:
@@ -112,7 +117,7 @@ class Sync:
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
         known = self._index.known(scopes)
         for scope in scopes:
-            for part in PARTS:
+            for part in parts:
                 if (scope, part) not in self._clean:
                     reason = self._look_at(scope, part, known.get((scope, part))) or reason
             _, some, stale = known.get((scope, "notes"), (0, 0, 0))
@@ -273,8 +278,8 @@ class Sync:
     def _fingerprint(self, scope: str, part: str) -> int:
         if not self._shelf.has(scope, part):
             return 0
-        if part == "notes":
-            counted = ahead.fingerprint(scope)
+        if part in _NOTES:
+            counted = ahead.fingerprint(scope) if part == "notes" else None
             return self._shelf.fingerprint(scope, part) if counted is None else counted
         total = 0
         for entry in self._census(scope, part):
@@ -326,12 +331,15 @@ class Sync:
 
     def _describe(self, scope: str, part: str, entry: Entry, sheet: Sheet | None = None) -> Doc | None:
         """What a changed file says now, unless it was read already; None if it went away meanwhile."""
+        key = binned_key(entry.name) if part == ARCHIVE else ""
+        if part == ARCHIVE and not (key and entry.regular):
+            return unread_doc(scope, part, entry.name, entry.stamp, "")  # nothing that retention put there
         if part == "notes" and not entry.name.endswith(".md"):
             return unread_doc(scope, part, entry.name, entry.stamp, "not a markdown file")
         if not entry.regular:
             return unread_doc(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
         try:
-            if part == "notes":
+            if part in _NOTES:
                 sheet = sheet or self._shelf.read_name(scope, part, entry.name)
             else:
                 sheet = sheet or self._shelf.tree(scope).read(tuple(entry.name.split("/")))
@@ -339,12 +347,12 @@ class Sync:
             return unread_doc(scope, part, entry.name, entry.stamp, error.message)
         if sheet is None:
             return None
-        if part == "notes":
+        if part in _NOTES:
             leaf = opened(sheet.data, sheet.modified)
-            path = f"{scope}/notes/{entry.name[:-3]}"
+            path = f"{scope}/notes/{key or entry.name[:-3]}"
             if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(leaf)]):
                 return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
-            return note_doc(scope, entry.name, leaf, sheet.stamp)
+            return note_doc(scope, entry.name, leaf, sheet.stamp, archived_as=key)
         if b"\0" in sheet.data:
             return unread_doc(scope, part, entry.name, sheet.stamp, "")
         if came_back := self._purged_as("", lambda: [sheet.text()]):
@@ -375,12 +383,12 @@ class Sync:
         return stamp
 
     def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
-        if part == "notes":
+        if part in _NOTES:
             return self._shelf.stamps(scope, part, names)
         return {name: self._stamp(scope, part, name) for name in names}
 
     def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
-        if part == "notes":
+        if part in _NOTES:
             return self._shelf.stamp(scope, part, name)
         if part == "transcripts":
             return self._shelf.rolls(scope).roll(name).stamp()
@@ -389,7 +397,7 @@ class Sync:
     def _census(self, scope: str, part: str) -> list[Entry]:
         if part == "transcripts":
             return list(self._shelf.rolls(scope).census())
-        return list(self._shelf.census(scope, part) if part == "notes" else self._shelf.tree(scope).census())
+        return list(self._shelf.census(scope, part) if part in _NOTES else self._shelf.tree(scope).census())
 
     # --- listening -----------------------------------------------------------------------------------------------
 
@@ -428,7 +436,7 @@ class Sync:
     def _watched(self, scope: str, part: str) -> bool:
         if self._watch is None:
             return False
-        if part == "notes":
+        if part in _NOTES:
             return self._watch.add(self._path(scope, part))
         folders = self._shelf.rolls(scope).folders() if part == "transcripts" else self._shelf.tree(scope).folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)

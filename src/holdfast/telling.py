@@ -35,15 +35,17 @@ _STATEMENTS = 8  # facts of one subject that a prompt brings
 def brief(
     desk: Desk, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
+    anew: bool = True,
 ) -> Brief:  # fmt: skip
     """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was shown nothing. Of a session's `first`
-    context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again."""
+    context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again. A
+    start that is not `anew` goes with a prompt, and does not show again what that brings."""
     remember = remember and not explain
     if not desk.config.enabled:
         return briefing.Brief("", disabled=True)
     if prompt is not None:
         return _at_prompt(desk, prompt, again, cap, explain, mode, matches, remember)
-    return _at_start(desk, cap, explain, remember, first)
+    return _at_start(desk, cap, explain, remember, first, anew)
 
 
 def _most(cap: int | None) -> int:
@@ -61,8 +63,7 @@ def _capped(made: Composed, cap: int | None) -> Composed:
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool) -> Brief:
-    """Whatever was shown before: a start is a new context."""
+def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
     config, now = desk.config, dates.now()
     places = desk.places(None)
     desk.look(tuple([place.folder for place in places]))
@@ -82,7 +83,7 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
     budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _most(cap)))
     made = _capped(briefing.at_start(parts, facts, budget), cap)
     if remember:
-        claimed = _remember(desk, _shown(made, facts_only, stated), anew=True, first=first)
+        claimed = _remember(desk, _shown(made, facts_only, stated), anew, first)
         if others := {one.id for one in made.whole} - claimed:
             made = _capped(briefing.at_start([_without(part, others) for part in parts], facts, budget), cap)
             _remember(desk, [one for one in made.whole if one.id not in claimed])  # there was room for more
@@ -282,16 +283,34 @@ def _at_prompt(
     if matches is None:
         matches = relevance.matches(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
-    found = [one for match in matches if (one := _of_match(desk, match, prompt, now))]
-    fresh = [one for one in found if known.get(one.id) != one.version]
-    made = _capped(briefing.with_prompt(fresh, 0, most), cap)
+    found, fresh = _found(desk, matches, prompt, now, known)
+    more = len(matches) - len(found)
+    made = _capped(briefing.with_prompt(fresh, more, most), cap)
     shown = [one for one in made.whole if not one.partial]
     claimed = _remember(desk, shown) if remember else {one.id for one in shown}
     if not again and len(claimed) < len(shown):  # another hook of this session heard of the same prompt
-        made = _capped(briefing.with_prompt([one for one in fresh if one.id in claimed], 0, most), cap)
+        made = _capped(briefing.with_prompt([one for one in fresh if one.id in claimed], more, most), cap)
     if explain:
         return made.brief.replace(why=_why_at_prompt(desk, found, fresh, made, now))
     return made.brief
+
+
+def _found(
+    desk: Desk, matches: list[Match], prompt: str, now: str, known: dict[str, str]
+) -> tuple[list[Told | None], list[Told]]:
+    """The matches as they are shown, as many as it takes for those that may be shown now: these come second."""
+    from holdfast.relevance import NOTES
+
+    found: list[Told | None] = []
+    fresh: list[Told] = []
+    for match in matches:
+        one = _of_match(desk, match, prompt, now)
+        found.append(one)
+        if one is not None and known.get(one.id) != one.version:
+            fresh.append(one)
+        if len(fresh) == NOTES:
+            break
+    return found, fresh
 
 
 def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
@@ -349,8 +368,8 @@ def _excerpt(desk: Desk, match: Match) -> Told | None:
     return briefing.Told(kind, f"session {turn.session}"[:60], (turn.time or "")[:10], "said", text, turn.id or match.citation)
 
 
-def _why_at_prompt(desk: Desk, found: list[Told], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
-    matched, new = {one.id for one in found}, {one.id for one in fresh}
+def _why_at_prompt(desk: Desk, found: list[Told | None], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
+    matched, new = {one.id for one in found if one}, {one.id for one in fresh}
     whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
     reasons = []
     for note in [note for place in desk.places(None) for note in _notes(desk, place)]:
@@ -384,7 +403,11 @@ def _remember(desk: Desk, told: list[Told], anew: bool = False, first: bool = Fa
     """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
     shown twice than never."""
     every = {one.id for one in told}
-    if not desk.session or not desk.shelf.there():
+    if not desk.shelf.there():
+        return every
+    if not desk.session:
+        if every:
+            desk.shown(sorted(every))
         return every
     try:
         shown = [(one.id, one.version) for one in told]

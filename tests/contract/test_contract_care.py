@@ -193,3 +193,21 @@ def test_everything_a_source_touched_is_forgotten_at_once(any_memory, person):
     with pytest.raises(Refused, match="a person took"):
         any_memory.restore("second")
     assert person.restore("second").text == "which means"
+
+
+@pytest.mark.promise("T2")
+def test_dated_lines_that_cannot_be_read_as_facts_are_named_with_file_and_line(any_memory):
+    any_memory.fact("Telegram", "status", "on", on="2026-03-01")
+    any_memory.store("# Bot\n\n- ~~[2026-03-20] status: off~~\n- [2026-03-27] standup notes\n- [ ] task: open", key="bot")
+    any_memory.files.create("log.md", "# Log\n" + "- [2026/03/27] a: b\n" * 40 + "```\n- [2026/03/27] a: b\n```\n")
+    note, file = sorted(any_memory.check(), key=lambda one: one.path, reverse=True)
+    line = any_memory.get("bot").lines[0] + 2
+    assert (note.code, note.path) == ("fact", f"projects/demo/notes/bot.md:{line}")
+    assert f"line {line}: the line is struck through but not marked as superseded" in note.message
+    assert "- ~~[2026-03-20] label: value~~ superseded 2026-03-27" in note.message
+    assert file.path == "projects/demo/files/log.md:2"
+    assert "40 dated lines" in file.message and "; and 37 more)" in file.message and len(file.message) < 600
+    assert [fact.value for fact in any_memory.facts()] == ["on"]
+    any_memory.store("# Bot\n\n- ~~[2026-03-20] status: off~~ SUPERSEDED on 2026-03-27", key="bot")
+    any_memory.files.delete("log.md")
+    assert any_memory.check() == []

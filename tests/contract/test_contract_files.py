@@ -15,6 +15,10 @@ def test_a_file_is_created_read_and_found_when_the_call_returns(any_memory, open
     assert (hit.kind, hit.citation.rpartition(":")[0]) == ("file", "projects/demo/files/deep/plan.md")
 
 
+def test_whether_a_file_was_there_is_told(any_memory):
+    assert [any_memory.files.create("deep/a.md", text) for text in ("one", "two")] == ["created", "updated"]
+
+
 def test_a_folder_shows_its_names_and_a_file_its_lines(any_memory):
     for path in ("b.md", "a.md", "deep/c.md", "deep/er/d.md"):
         any_memory.files.create(path, "one\ntwo\nthree\n")
@@ -119,3 +123,11 @@ def test_files_of_many_folders_are_all_searched(any_memory, open_any):
         any_memory.files.create(f"d{number % 5}/{number}.md", f"harbour page number{number}")
     assert len(open_any().recall("harbour", limit=100)) == 30
     assert [hit.key for hit in open_any().recall("number17")] == [open_any().recall("number17")[0].key]
+
+
+def test_an_entry_is_found_by_the_type_in_its_frontmatter(any_memory):
+    any_memory.files.create("e.md", "---\nname: Harbour\ndescription: where ships are\ntype: feedback\n---\nabout boats\n")
+    any_memory.files.create("plain.md", "boats too\n")
+    (hit,) = any_memory.recall("boats", type="feedback", mode="keyword")
+    assert (hit.key, hit.type, hit.name, hit.description) == ("e.md", "feedback", "Harbour", "where ships are")
+    assert [one.key for one in any_memory.recall(mode="recent", type="feedback")] == ["e.md"]

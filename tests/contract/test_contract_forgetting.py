@@ -7,6 +7,7 @@ import json
 import pytest
 
 from holdfast import Conflict, NotFound, Purged, Refused
+from holdfast.note import Scope
 
 WORD = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
 LINE = f"the harbour code of {WORD} is forty-two and a half"
@@ -130,7 +131,7 @@ def test_clear_forgets_every_note_of_a_scope_and_only_of_that_scope(noted):
 # --- retention --------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_not_touched_for_its_time_is_archived_and_can_be_restored(open_any, clock):
+def test_what_was_not_used_for_its_time_is_archived_stays_findable_and_can_be_restored(open_any, clock):
     caller = open_any(session="s1", agent="a1")
     for scope in ("global", "project", "session", "agent"):
         caller.store(f"{scope} harbour words", key=scope, scope=scope)
@@ -139,9 +140,192 @@ def test_what_was_not_touched_for_its_time_is_archived_and_can_be_restored(open_
     assert sorted(note.key for note in caller.retain(dry_run=True)) == ["project", "session"]
     assert len(caller.list()) == 5
     assert sorted(note.key for note in caller.retain()) == ["project", "session"]
-    assert sorted(hit.key for hit in caller.recall("harbour")) == ["agent", "global"]
+    assert sorted(note.key for note in caller.list()) == ["agent", "global", "wish"]
+    assert sorted(note.key for note in caller.list(archived=True)) == ["project", "session"]
+    assert [(hit.key, hit.archived) for hit in caller.recall("harbour")] == [
+        ("agent", False), ("global", False), ("session", True), ("project", True),
+    ]  # fmt: skip
+    assert "project harbour" not in caller.brief().text and "project harbour" not in caller.brief(prompt="harbour words").text
     assert caller.restore("project").text == "project harbour words"
     assert caller.retain() == []
+
+
+@pytest.fixture
+def archived(any_memory, clock):
+    """A note of two versions that was archived, and one that was not."""
+    any_memory.store("The old gull.", key="k")
+    any_memory.store(f"# Harbour\n\nThe {WORD} is closed.\n\n- [2026-01-01] depth: 9 m", key="k")
+    clock.forward(days=91)
+    assert [note.key for note in any_memory.retain()] == ["k"]
+    any_memory.store("something else stays", key="other")
+    return any_memory
+
+
+def test_recalling_and_reading_count_as_use(any_memory, clock):
+    for key in ("recalled", "read", "got", "untouched"):
+        any_memory.store(f"{key} harbour words", key=key)
+    clock.forward(days=80)
+    assert [hit.key for hit in any_memory.recall("recalled", limit=1)] == ["recalled"]
+    any_memory.get("got")
+    any_memory.read("projects/demo/notes/read.md")
+    clock.forward(days=80)
+    assert [note.key for note in any_memory.retain()] == ["untouched"]
+    clock.forward(days=11)
+    assert sorted(note.key for note in any_memory.retain()) == ["got", "read", "recalled"]
+
+
+def test_being_shown_to_a_session_counts_as_use(open_any, clock):
+    caller = open_any(session="s1")
+    caller.store("The harbour is closed.", key="k")
+    clock.forward(days=80)
+    assert "harbour" in caller.brief().text
+    clock.forward(days=80)
+    assert caller.retain() == []
+    clock.forward(days=11)
+    assert [note.key for note in caller.retain()] == ["k"]
+
+
+def test_being_shown_without_a_session_can_be_noted_and_does_not_count_as_a_recall(any_memory, clock):
+    note = any_memory.store("The harbour is closed.", key="k").note
+    clock.forward(days=80)
+    any_memory._desk.shown([note.id])
+    any_memory.recall("harbour")
+    assert any_memory._desk.ledger.usage([note.id]) == {note.id: 1}
+    clock.forward(days=80)
+    assert any_memory.retain() == []
+
+
+def test_reading_an_archived_note_tells_that_it_was_archived_and_brings_it_back(archived, open_any):
+    note = archived.get("k")
+    assert note.archived and note.path == "projects/demo/notes/k.md" and note.versions == 2
+    for caller in (archived, open_any()):
+        assert not caller.get("k").archived and caller.get("k").version == note.version
+        assert [(hit.key, hit.archived) for hit in caller.recall(WORD)] == [("k", False)]
+        assert caller.list(archived=True) == [] and caller.trash() == []
+    assert archived.retain() == []
+
+
+def test_the_history_of_an_archived_note_is_read_like_any_other(archived):
+    assert len(archived.history("k")) == 2
+    assert not archived.get("k").archived
+
+
+def test_a_citation_of_an_archived_note_can_be_read_before_and_after_it_came_back(archived):
+    (hit,) = archived.recall(WORD)
+    path = hit.citation.rpartition(":")[0]
+    assert path.startswith("projects/demo/archive/k--")
+    assert WORD in archived.read(path).text
+    assert archived.list(archived=True) == []
+    assert WORD in archived.read(path).text
+    assert not archived.get("k").archived
+
+
+def test_a_recalled_archived_note_is_back_after_the_next_retention_run(archived, clock):
+    assert archived.recall(WORD).hits[0].archived
+    assert archived.recall(WORD).hits[0].archived  # a recall moves nothing
+    clock.forward(days=1)
+    assert archived.retain() == []
+    assert not archived.recall(WORD).hits[0].archived
+    assert [note.key for note in archived.list()] == ["other", "k"]
+
+
+def test_storing_on_the_key_of_an_archived_note_goes_on_with_its_history(archived):
+    stored = archived.store("The harbour is open.", key="k")
+    assert (stored.action, stored.note.versions) == ("updated", 3)
+    assert archived.list(archived=True) == []
+    assert [hit.text for hit in archived.recall(WORD)] == []
+
+
+def test_storing_many_goes_on_with_archived_notes_too(archived):
+    many = archived.store_many([{"text": "The harbour is open.", "key": "k"}, {"text": "new words", "key": "new"}])
+    assert [one.action for one in many] == ["updated", "created"]
+    assert len(archived.history("k")) == 3 and archived.list(archived=True) == []
+
+
+def test_a_fact_in_an_archived_note_is_still_stated_and_setting_it_again_closes_it(archived):
+    (fact,) = archived.facts("Harbour")
+    assert (fact.value, fact.archived) == ("9 m", True)
+    set_ = archived.fact("Harbour", "depth", "11 m", on="2026-07-01")
+    assert [one.value for one in set_.retired] == ["9 m"]
+    assert [(one.value, one.archived) for one in archived.facts("Harbour")] == [("11 m", False)]
+
+
+def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out_of_answers(archived):
+    shelf, place = archived._desk.shelf, Scope("project", "demo")
+    (lies,) = [one for one in shelf.binned(place) if one.part == "archive"]
+    data = shelf.read_name(place.folder, "archive", lies.name).data
+    archived.store("a new life", key="k")
+    shelf._put(place, "archive", lies.name, data, None)  # as an older Holdfast left it: the key was free again
+    assert archived.get("k").text == "a new life"
+    assert len(archived.recall(WORD)) == 0 and archived.list(archived=True) == []
+    assert [one.part for one in shelf.binned(place, "k")] == ["archive"]
+    assert archived.forget("k").deleted
+    assert len(archived.recall(WORD)) == 0  # nor does it come up once the other is forgotten
+    assert archived.restore("k").text == "a new life"
+
+
+def test_an_archived_note_can_be_forgotten_and_restored(archived):
+    assert archived.forget("k").deleted
+    assert len(archived.recall(WORD)) == 0 and archived.list(archived=True) == []
+    assert [(one.key, one.part) for one in archived.trash()] == [("k", "trash")]
+    assert not archived.forget("k").deleted
+    assert archived.restore("k").versions == 2
+    assert [(hit.key, hit.archived) for hit in archived.recall(WORD)] == [("k", False)]
+
+
+def test_an_archived_note_is_forgotten_only_in_the_version_that_was_seen(archived):
+    with pytest.raises(Conflict):
+        archived.forget("k", expected="another")
+    version = archived._desk.standing("k", None)[1].digest
+    assert archived.forget("k", expected=version).deleted
+
+
+def test_clearing_a_scope_forgets_its_archived_notes_too(archived):
+    assert archived.clear("project") == 2
+    assert archived.list(archived=True) == [] and len(archived.recall(WORD)) == 0
+
+
+@pytest.mark.parametrize("how", ["key", "text"])
+def test_a_purge_of_an_archived_note_leaves_nothing_of_it_in_the_index(archived, person, open_any, how):
+    assert len(archived.recall(WORD)) == 1
+    receipt = archived.purge("k") if how == "key" else person.purge(text=f"The {WORD} is closed.")
+    assert receipt.deleted and receipt.state == "done" and receipt.index_rows >= 1
+    for caller in (archived, open_any()):
+        assert len(caller.recall(WORD)) == 0 and caller.facts("Harbour") == []
+    assert not any(WORD.encode() in data for data in documents(archived).values())
+    assert archived._desk.index.verify() == ""
+
+
+def test_an_index_that_is_built_again_knows_archived_notes(archived):
+    rebuilt = archived.reindex()
+    assert rebuilt.notes == 1
+    assert [(hit.key, hit.archived) for hit in archived.recall(WORD)] == [("k", True)]
+    assert archived.check() == []
+
+
+def test_an_archived_note_ranks_below_a_comparable_note(any_memory, clock):
+    any_memory.store("The harbour crane lifts ten tonnes.", key="old")
+    clock.forward(days=91)
+    any_memory.retain()
+    any_memory.store("The harbour crane lifts ten tonnes still.", key="new")
+    for mode in ("keyword", "hybrid"):
+        hits = any_memory.recall("harbour crane tonnes", mode=mode).hits
+        assert [(hit.key, hit.archived) for hit in hits] == [("new", False), ("old", True)]
+        assert hits[1].score < hits[0].score
+    assert [hit.key for hit in any_memory.recall("harbour crane", kind="note")] == ["new", "old"]
+    assert [piece.archived for piece in any_memory.search("harbour crane")] == [False, True]
+
+
+def test_a_caller_who_may_only_read_does_not_bring_an_archived_note_back(archived, open_any):
+    reader = open_any(config=archived.config.replace(read_only=True))
+    for _ in range(2):
+        note = reader.get("k")
+        assert note.archived and note.path.startswith("projects/demo/archive/k--")
+    assert archived.recall(WORD).hits[0].archived
+
+
+def test_status_says_how_many_notes_are_archived_and_why(archived):
+    assert archived.status().archived == ("1 note archived: not updated or used for 90 days (project)",)
 
 
 # --- purge ------------------------------------------------------------------------------------------------------------
@@ -172,15 +356,14 @@ def test_a_receipt_names_what_was_removed_how_it_was_checked_and_what_is_beyond(
 
 
 def test_a_purge_reaches_trash_archive_and_every_older_version(any_memory, clock):
-    any_memory.store(f"forgotten {WORD}", key="k")
-    any_memory.forget("k")
+    any_memory.store(f"older {WORD}", key="k")
     any_memory.store(f"archived {WORD}", key="k")
     clock.forward(days=200)
     any_memory.retain()
-    any_memory.store(f"older {WORD}", key="k")
-    any_memory.store("newer", key="k")
-    any_memory.forget("k")
-    any_memory.store(f"current {WORD}", key="k")
+    shelf, place = any_memory._desk.shelf, Scope("project", "demo")
+    shelf.write(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another lies in the archive
+    shelf.bin(place, ["k"], "trash", clock())
+    shelf.write(place, "k", f"current {WORD}\n".encode(), None)
     receipt = any_memory.purge("k")
     assert {path.split("/")[2] for path in receipt.removed} == {"notes", "archive", "trash"}
     assert documents(any_memory) == {}

@@ -173,6 +173,9 @@ def test_snippets_have_a_path_lines_and_a_score(harbour):
     snippets = harbour.search("harbour", limit=2)
     assert len(snippets) == 2
     assert all(one.path and one.lines[0] <= one.lines[1] and one.score > 0 for one in snippets)
+    asked, words = harbour.recall("harbour"), harbour.search("harbour", mode="keyword")
+    assert (snippets.mode, snippets.degraded, snippets.reason) == (asked.mode, asked.degraded, asked.reason)
+    assert (words.mode, words.degraded, words.disabled) == ("keyword", False, False)
 
 
 # --- briefing ---------------------------------------------------------------------------------------------------------

@@ -160,3 +160,138 @@ def test_a_subject_may_be_called_anything(any_memory):
     for subject in ("O'Brien; --", "100% %s", "東京", "a: b"):
         any_memory.fact(subject, "kind", "thing", on="2026-01-01")
         assert [one.value for one in any_memory.facts(subject)] == ["thing"], subject
+
+
+# --- one value, whatever several files say --------------------------------------------------------------------------------
+
+
+def values(memory, *subject, **asked):
+    return [(fact.value, fact.stale_in) for fact in memory.facts(*subject, **asked)]
+
+
+@pytest.mark.promise("T3")
+def test_a_fact_in_a_file_that_is_set_again_has_one_current_value(any_memory):
+    any_memory.files.create("telegram.md", "# Telegram\n\nIn use.\n- [2026-01-05] status: [[Off]]\n- [2026-01-05] owner: Ada\n")
+    before = any_memory.files.view("telegram.md")
+    stated = any_memory.fact("Telegram", "status", "[[On]]", on="2026-03-27")
+    place = "projects/demo/files/telegram.md:4"
+    assert (stated.action, stated.fact.value, stated.fact.stale_in) == ("created", "[[On]]", (place,))
+    assert values(any_memory, "Telegram", label="status") == [("[[On]]", (place,))]
+    assert values(any_memory, "Telegram", label="owner") == [("Ada", ())]
+    assert [edge.target for edge in any_memory.graph("Telegram").edges] == ["On"]
+    assert values(any_memory, "Telegram", label="status", as_of="2026-02-01") == [("[[Off]]", ())]
+    (old,) = any_memory.facts("Telegram", label="status", as_of="2026-02-01")
+    assert (old.valid_from, old.valid_to) == ("2026-01-05", "2026-03-27")
+    every = {fact.value: fact for fact in any_memory.facts("Telegram", label="status", history=True)}
+    assert every["[[Off]]"].valid_to == "2026-03-27" and "notes/telegram.md" in every["[[Off]]"].retired_by
+    assert every["[[On]]"].stale_in == (place,)
+    assert any_memory.files.view("telegram.md") == before
+
+
+def test_a_newer_line_in_a_file_ends_an_older_fact(any_memory):
+    any_memory.files.create("telegram.md", "# Telegram\n[2026-05-01] status: on\n")
+    stated = any_memory.fact("Telegram", "status", "off", on="2026-03-27").fact
+    assert (stated.valid_to, stated.stale_in) == ("2026-05-01", ())
+    assert stated.retired_by == "[2026-05-01] status: on (projects/demo/files/telegram.md:2)"
+    assert values(any_memory, "Telegram", as_of="2026-06-01") == [("on", ("projects/demo/notes/telegram.md:10",))]
+    assert values(any_memory, "Telegram", as_of="2026-04-01") == [("off", ())]
+
+
+@pytest.mark.promise("T3")
+def test_of_two_notes_that_state_the_same_the_newer_line_counts(any_memory):
+    any_memory.store("# Canary\n- [2026-02-01] share: 5 %", key="rollout")
+    any_memory.store("# canary\n- [2026-04-01] Share: 10 %", key="plan")
+    assert [(fact.value, len(fact.stale_in)) for fact in any_memory.facts("Canary")] == [("10 %", 1)]
+    any_memory.store("# Canary\n- [2026-04-01] share: 10 %", key="rollout")
+    assert [(fact.value, fact.stale_in) for fact in any_memory.facts("Canary")] == [("10 %", ())]  # one place says it
+    any_memory.store("# Canary\n- ~~[2026-04-20] share: 20 %~~ ended 2026-04-25", key="rollout")
+    assert any_memory.facts("Canary") == []  # what was said before does not come back
+
+
+def test_several_values_of_one_note_stay_together(any_memory):
+    any_memory.fact("Team", "member", "Ann", on="2026-01-01")
+    any_memory.fact("Team", "member", "Bob", on="2026-02-01", many=True)
+    any_memory.files.create("team.md", "# Team\n- [2026-01-15] member: Cid\n")
+    assert [fact.value for fact in any_memory.facts("Team")] == ["Ann", "Bob"]
+    assert [fact.value for fact in any_memory.facts("Team", as_of="2026-01-20")] == ["Cid"]
+
+
+def test_a_farther_scope_or_a_text_in_quarantine_ends_nothing(any_memory, open_any):
+    any_memory.fact("Python", "version", "3.11", on="2026-01-01")
+    any_memory.fact("Python", "version", "3.12", on="2026-02-01", scope="global")
+    assert [fact.value for fact in any_memory.facts("Python")] == ["3.11", "3.12"]
+    any_memory.fact("Python", "version", "3.13", on="2026-03-01")
+    assert [fact.value for fact in any_memory.facts("Python")] == ["3.13"]
+    any_memory.store("# Python\n- [2026-04-01] version: 2.7", key="from-the-web", origin="web")
+    found = [(fact.value, fact.quarantined) for fact in any_memory.facts("Python")]
+    assert found == [("3.13", False), ("2.7", True)]
+
+
+def test_pages_of_facts_are_full_whatever_was_left_out(any_memory):
+    from holdfast import paging
+
+    rows = "".join(f"- [2026-01-0{day}] label {number}: old\n" for number in range(6) for day in (1,))
+    any_memory.files.create("thing.md", f"# Thing\n{rows}")
+    for number in (0, 1, 2, 4):
+        any_memory.fact("Thing", f"label {number}", "new", on="2026-02-01")
+    found, cursor = [], ""
+    while cursor is not None:
+        page, cursor = paging.facts(any_memory, 2, cursor, subject="Thing")
+        found.append([fact.value for fact in page])
+    assert found == [["new", "new"], ["new", "old"], ["new", "old"]]
+
+
+# --- recall as of a day answers with facts --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def canary(any_memory):
+    any_memory.fact("Canary", "share of traffic", "5 %", on="2026-02-01")
+    any_memory.fact("Canary", "share of traffic", "10 %", on="2026-04-01")
+    any_memory.fact("Canary", "owner", "Ada", on="2026-01-01")
+    any_memory.fact("Canary", "alias", "the bird", on="2026-01-01")
+    any_memory.store("Traffic lights are counted on Fridays.", key="lights", valid_from="2026-01-01")
+    return any_memory
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword"])
+@pytest.mark.parametrize(
+    "query", ["canary share of traffic", "how much traffic does the canary get?", "the bird: share of traffic"]
+)
+def test_recall_as_of_a_day_answers_with_the_fact_that_held_then(canary, mode, query):
+    best = canary.recall(query, as_of="2026-03-01", mode=mode)[0]
+    assert (best.kind, best.text) == ("fact", "Canary, share of traffic: 5 % (2026-02-01 to 2026-04-01)")
+    assert (best.valid_from, best.valid_to, best.key) == ("2026-02-01", "2026-04-01", "canary")
+    path, _, lines = best.citation.rpartition(":")
+    assert "5 %" in canary.read(path, int(lines.split("-")[0]), 1).text
+    later = canary.recall(query, as_of="2026-04-15", mode=mode)
+    assert later[0].text == "Canary, share of traffic: 10 % (since 2026-04-01)"
+    assert not any("5 %" in hit.text for hit in later if hit.kind == "fact")
+    scores = [hit.score for hit in later]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_facts_can_be_recalled_alone_now_or_then(canary):
+    now = canary.recall("canary share", kind="fact")
+    assert [(hit.kind, hit.text) for hit in now] == [("fact", "Canary, share of traffic: 10 % (since 2026-04-01)")]
+    assert {hit.text.split(":")[0] for hit in canary.recall("canary", kind="fact", as_of="2026-01-15")} == {
+        "Canary, owner", "Canary, alias",
+    }  # fmt: skip
+    assert all(hit.kind != "fact" for hit in canary.recall("canary share"))
+    assert all(hit.kind == "note" for hit in canary.recall("traffic", kind="note", as_of="2026-03-01"))
+    assert list(canary.recall("good espresso", as_of="2026-03-01")) == []
+    assert list(canary.recall("canary share", as_of="2026-03-01", known_at="2026-03-01")) == []  # said later
+    assert list(canary.recall("canary share", kind="fact", type="user")) == []
+    assert len(canary.recall("canary share", kind="fact", type="project")) == 1
+    assert canary.recall("canary share", kind="fact", explain=True)[0].why == {"fact": [1.0, 1.0]}
+    with pytest.raises(UsageError):
+        canary.recall(mode="recent", kind="fact")
+
+
+def test_a_recalled_fact_is_the_newest_of_several_files(canary):
+    canary.files.create("canary.md", "# Canary\n[2026-04-20] share of traffic: 25 %\n")
+    assert [hit.text for hit in canary.recall("canary share", kind="fact")] == [
+        "Canary, share of traffic: 25 % (since 2026-04-20)"
+    ]
+    (then,) = canary.recall("canary share", kind="fact", as_of="2026-04-15")
+    assert then.text == "Canary, share of traffic: 10 % (2026-04-01 to 2026-04-20)"

@@ -38,7 +38,8 @@ def place(config: Config) -> Place:
     environ, command = surroundings(), _command()
     if find_home(None, environ | {"HOLDFAST_HOME": ""}) != config.home:
         command = (*command, "--home", config.home)  # what the client starts does not know of our variable
-    return Place(user_home(environ), environ, command, config.home, _folder())
+    gateway = bool(config.url or config.token or config.store)
+    return Place(user_home(environ), environ, command, config.home, _folder(), gateway)
 
 
 def rubric() -> str:

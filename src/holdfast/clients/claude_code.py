@@ -53,7 +53,7 @@ class ClaudeCode(Client):
             "hooks/hooks.json": text({"hooks": hooks}),
             # without alwaysLoad the tools hide behind a search for tools
             ".mcp.json": text({"mcpServers": {"holdfast": server(self, place, alwaysLoad=True)}}),
-            **skills(),
+            **skills(place),
         }
 
     def auto_memory(self, place: Place, folder: str) -> list[Change]:

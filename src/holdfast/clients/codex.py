@@ -32,7 +32,7 @@ class Codex(Client):
             for event, groups in grouped(self, place).items()
             for group in groups
         ]
-        texts = [Change(os.path.join(folder, path), "file", text) for path, text in skills().items()]
+        texts = [Change(os.path.join(folder, path), "file", text) for path, text in skills(place).items()]
         return [Change(os.path.join(folder, "config.toml"), "toml", self._server(place)), *hooks, *texts]
 
     def _server(self, place: Place) -> str:
@@ -61,7 +61,7 @@ class Codex(Client):
             ".claude-plugin/marketplace.json": text(market),
             "hooks/hooks.json": text({"hooks": grouped(self, place)}),
             ".mcp.json": text({"mcpServers": {"holdfast": server(self, place)}}),
-            **skills(),
+            **skills(place),
         }
 
     def trouble(self, place: Place) -> list[tuple[str, str]]:

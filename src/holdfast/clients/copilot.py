@@ -32,7 +32,7 @@ class Copilot(Client):
         from holdfast.clients.making import skills, text
 
         folder = self.folder(place)
-        texts = [Change(os.path.join(folder, path), "file", one) for path, one in skills().items()]
+        texts = [Change(os.path.join(folder, path), "file", one) for path, one in skills(place).items()]
         return [
             Change(os.path.join(folder, "mcp-config.json"), "entry", self._server(place), ("mcpServers", "holdfast")),
             Change(os.path.join(folder, "hooks", "holdfast.json"), "file", text(self._hooks(place))),
@@ -46,7 +46,7 @@ class Copilot(Client):
             "plugin.json": text(manifest(skills=["skills"], hooks="hooks/hooks.json", mcpServers=".mcp.json")),
             "hooks/hooks.json": text(self._hooks(place)),
             ".mcp.json": text({"mcpServers": {"holdfast": self._server(place)}}),
-            **skills(),
+            **skills(place),
         }
 
     def _server(self, place: Place) -> dict[str, Any]:

@@ -15,9 +15,11 @@ _HEAD = (
     "Proven with",
 )  # fmt: skip
 _BEFORE = """\
-`holdfast install CLIENT` shows the exact changes, asks, and makes them; `holdfast uninstall CLIENT` makes every file what it
-was. Without a name it looks which clients are on this machine and asks for each; with `--yes` it asks nobody. What fails for
-one does not keep the others from it: the last line says how many failed, and the exit code is that of the worst.
+`holdfast install CLIENT` shows the changes, asks, and makes them; `holdfast uninstall CLIENT` makes every file what it
+was. Changes to files that you have are shown first, as a diff; then each new file as one line (`--diff` shows those in full,
+too). Answer no, and nothing is changed (exit code 3). Without a name it looks which clients are on this machine and asks for
+each; with `--yes` it asks nobody. What fails for one does not keep the others from it: the last line says how many failed, and
+the exit code is that of the worst.
 
 ```sh
 holdfast install claude-code            # shows, asks, installs
@@ -47,8 +49,9 @@ bears on it and was not shown yet. **Before compaction** and **Capture**: the se
 on (`hooks.capture`); *no* means that its transcripts are not read yet. **Tools**: `memory_recall` and the others, through the
 MCP server. **Server's words**: whether the guidance that the server gives about itself was seen to reach the model. **Plugin**:
 a folder of its own format, for those who would rather load that. **Proven with**: the version of the real program that was run
-against a model on loopback, with a note found in the bytes of its request and `memory_recall` answered; *by document*: the
-program could not be run, and its documented format was followed. `holdfast prove CLIENT` runs the program that you have.
+against a model on loopback, with a note found in the bytes of its request, a changed fact with its current value only, and
+`memory_recall` answered; *by document*: the program could not be run, and its documented format was followed.
+`holdfast prove CLIENT` runs the program that you have.
 
 ## For one session only
 
@@ -97,12 +100,17 @@ def page() -> str:
 
 def _skilled(known: list[Client]) -> str:
     """Which plugins bring the skills."""
-    from holdfast.clients.making import SKILLS
+    from holdfast.clients.making import GATEWAY_SKILL, SKILLS
 
     plugins = {client.title: client.plugin(_PLACE) for client in known}
     without = [title for title, files in plugins.items() if files and not any("SKILL.md" in path for path in files)]
     every = f"every plugin but that of {' and '.join(without)}" if without else "every plugin"
-    return f"Both skills,\n{' and '.join([f'`{name}`' for name in SKILLS])}, are in {every}."
+    first = " and ".join([f"`{name}`" for name in SKILLS if name != GATEWAY_SKILL])
+    return (
+        f"The skill\n{first} is in {every}. The skill `{GATEWAY_SKILL}`, for agents of a [gateway](gateway.md), is\n"
+        "added where `gateway.url`, `gateway.token` or `store.url` is set, or with `holdfast install CLIENT --gateway`;\n"
+        "`holdfast uninstall` removes it in any case."
+    )
 
 
 def _capabilities(client: Client) -> list[str]:

@@ -48,7 +48,7 @@ class Gemini(Client):
         }  # fmt: skip
         # PreCompress is left out: it fires before every call of the model
         hooks = grouped(self, place, events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), scale=1000)
-        return {"gemini-extension.json": text(extension), "hooks/hooks.json": text({"hooks": hooks}), **skills()}
+        return {"gemini-extension.json": text(extension), "hooks/hooks.json": text({"hooks": hooks}), **skills(place)}
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.making import text

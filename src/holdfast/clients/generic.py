@@ -41,7 +41,7 @@ class Generic(Client):
         return {
             "plugin.json": text(manifest(**{"$schema": f"{schema}/plugin.schema.json"})),
             "mcp.json": text({"$schema": f"{schema}/mcp.schema.json", "mcpServers": {"holdfast": server(self, place)}}),
-            **skills(),
+            **skills(place),
         }
 
 

@@ -33,6 +33,7 @@ class Step(Record):
     before: bytes | None = None  # what an uninstall puts back
     parts: tuple[Change, ...] = ()  # what of it is ours
     kept: str = ""  # where a file of ours goes that somebody changed: it is theirs by now
+    whole: bool = False  # whether the whole file was written by us, before and after
 
     @property
     def path(self) -> str:
@@ -42,9 +43,18 @@ class Step(Record):
     def changes(self) -> bool:
         return self.new != self.found.bytes
 
-    def as_dict(self) -> dict[str, Any]:
+    @property
+    def action(self) -> str:
         what = "remove" if self.new is None else "create" if self.found.bytes is None else "change"
-        return {"path": self.path, "action": what if self.changes else "keep", "diff": diff(self), "kept": self.kept}
+        return what if self.changes else "keep"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the file holds nothing of the user's: it is new, or is one that an install wrote."""
+        return not self.kept and (self.whole or self.found.bytes is None or self.new is None)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"path": self.path, "action": self.action, "diff": diff(self), "kept": self.kept}
 
 
 class Kept(Record):
@@ -81,15 +91,18 @@ def planned(client: Client, place: Place, changes: list[Change]) -> list[Step]:
         before = old if as_left else editing.restored(client, place, found, mine, old, kept is not None)
         parts = [*mine, *[one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]]
         theirs = found.bytes is not None and new != found.bytes and _made_theirs(place, path, mine, kept, as_left)
-        steps.append(Step(found, new, before, tuple(parts), _aside(path) if theirs else ""))
+        whole = any(one.how == "file" for one in mine)
+        steps.append(Step(found, new, before, tuple(parts), _aside(path) if theirs else "", whole))
     return [step for step in steps if step.changes or step.path not in record]
 
 
 def undone(client: Client, place: Place, everywhere: bool = False) -> list[Step]:
     """What an uninstall would do. Of a client that is told in every project's own folder, only this project's part goes,
-    unless `everywhere` is meant; the plugin that was made for it goes with the last."""
+    unless `everywhere` is meant; the plugin that was made for it goes with the last. The gateway's skill goes whether there is
+    a gateway or not: an earlier install may have written it."""
     from holdfast.clients.making import plugin_files
 
+    place = place.replace(gateway=True)
     record, steps = load(place, client.name), []
     by_file = dict(_by_file([*client.changes(place), *client.auto_memory(place, "")], traces=True))
     if not _staying(client, place, record, everywhere):

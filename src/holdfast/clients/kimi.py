@@ -68,7 +68,7 @@ class Kimi(Client):
                 for event, ours in self.events.items()
             ],
         }
-        return {"kimi.plugin.json": text(own), **skills()}
+        return {"kimi.plugin.json": text(own), **skills(place)}
 
     def folder(self, place: Place) -> str:
         return place.folder(".kimi-code", "KIMI_CODE_HOME")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.clients.shape import Change, Client, Place
 
 SKILLS = ("holdfast-memory", "update-memory")
+GATEWAY_SKILL = "update-memory"  # for agents that have the URL and a token of a gateway
 SECONDS = {"start": 10, "prompt": 10, "compact": 30, "stop": 10, "end": 3}  # how long a client waits for a hook of ours
 _DESCRIPTION = "Durable memory for AI agents: plain markdown that people own, shared by every agent on the machine."
 
@@ -73,11 +74,12 @@ def plugin_files(client: Client, place: Place) -> list[Change]:
     return [Change(os.path.join(folder, *path.split("/")), "file", text) for path, text in client.plugin(place).items()]
 
 
-def skills(folder: str = "skills") -> dict[str, str]:
-    """The skills, as files of a plugin."""
+def skills(place: Place, folder: str = "skills") -> dict[str, str]:
+    """The skills, as files of a plugin; that of the gateway only where there is one."""
     from holdfast.clients import rubric
 
-    texts = {name: data("skills", name, "SKILL.md").replace("{rubric}", rubric().strip()) for name in SKILLS}
+    names = [name for name in SKILLS if place.gateway or name != GATEWAY_SKILL]
+    texts = {name: data("skills", name, "SKILL.md").replace("{rubric}", rubric().strip()) for name in names}
     return {f"{folder}/{name}/SKILL.md": text for name, text in texts.items()}
 
 

@@ -47,7 +47,7 @@ class OpenClaw(Client):
             "openclaw": {"extensions": ["./index.js"]},
         }  # fmt: skip
         files = {"openclaw.plugin.json": text(own), "package.json": text(package), "index.js": script(self, place)}
-        return {**files, **skills()}
+        return {**files, **skills(place)}
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
         import json

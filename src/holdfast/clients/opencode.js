@@ -1,17 +1,33 @@
 // Holdfast in OpenCode: tells the model what is remembered, and keeps out of the way when anything fails.
+const TITLE = "You are a title generator" // how the prompt of OpenCode's own title agent begins
+
 function textOf(parts) {
   return (parts ?? []).filter((part) => part?.type === "text" && !part.synthetic).map((part) => part.text).join("\n")
+}
+
+// Memory that came with a prompt is kept as an ignored part of its message. OpenCode sends such a part to no model, so the
+// request for the session's title does not carry it; `experimental.chat.messages.transform` lets it through to the agent.
+function memoryPart(first, text) {
+  return { ...first, id: `${first.id}h`, text, synthetic: true, ignored: true, metadata: { holdfast: true } }
+}
+
+function isMemory(part) {
+  return part?.type === "text" && part.metadata?.holdfast === true
 }
 
 export const Holdfast = async ({ directory, worktree }) => {
   const folder = directory || worktree
   const told = new Map() // by session: what was told at its start, so that the same bytes come with every request
+  let title = TITLE
   const tell = (session, source) => {
     const before = told.get(session) ?? Promise.resolve("")
     const now = Promise.all([before, ask("start", { session_id: session, cwd: folder, source })])
     told.set(session, now.then(([old, text]) => text || old))
   }
   return {
+    config: async (config) => {
+      title = config?.agent?.title?.prompt || TITLE // a user may have written their own
+    },
     event: async ({ event }) => {
       const session = event?.properties?.sessionID ?? event?.properties?.info?.id
       if (event?.type === "session.idle" && session) await ask("stop", { session_id: session, cwd: folder })
@@ -26,9 +42,19 @@ export const Holdfast = async ({ directory, worktree }) => {
       const prompt = textOf(parts)
       const text = prompt && (await ask("prompt", { session_id: session, cwd: folder, prompt }))
       const first = parts.find((part) => part?.type === "text")
-      if (text && first) first.text = `${first.text}\n\n${text}`
+      if (text && first) parts.splice(parts.indexOf(first) + 1, 0, memoryPart(first, text))
+    },
+    "experimental.chat.messages.transform": async (input, output) => {
+      // Replace messages, never change them: the title request is made from the same objects at the same time.
+      const messages = output.messages ?? []
+      messages.forEach((message, place) => {
+        if (!message?.parts?.some(isMemory)) return
+        const parts = message.parts.map((part) => (isMemory(part) ? { ...part, ignored: false } : part))
+        messages[place] = { ...message, parts }
+      })
     },
     "experimental.chat.system.transform": async (input, output) => {
+      if (output.system?.[0]?.startsWith(title)) return // the request for a title, which is not the agent's
       const text = input?.sessionID && (await told.get(input.sessionID))
       if (text) output.system.push(text)
     },

@@ -23,7 +23,7 @@ class OpenCode(Client):
         from holdfast.clients.making import script, skills
 
         folder = self.folder(place)
-        texts = {**skills("skill"), "plugin/holdfast.js": script(self, place)}
+        texts = {**skills(place, "skill"), "plugin/holdfast.js": script(self, place)}
         return [
             Change(self._config(folder), "entry", self.server(place), ("mcp", "holdfast")),
             *[Change(os.path.join(folder, path), "file", text) for path, text in texts.items()],
@@ -37,7 +37,7 @@ class OpenCode(Client):
 
         ours = Path(os.path.abspath(plugin_folder(self, place)), "holdfast.js").as_uri()
         config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(place)}, "plugin": [ours]}
-        return {"opencode.json": text(config), "holdfast.js": script(self, place), **skills()}
+        return {"opencode.json": text(config), "holdfast.js": script(self, place), **skills(place)}
 
     def server(self, place: Place) -> dict[str, object]:
         return {"type": "local", "command": [*place.command, "mcp", "--client", self.name], "enabled": True}

@@ -29,7 +29,7 @@ class Qwen(Client):
             for event, groups in grouped(self, place).items()
             for group in groups
         ]
-        texts = [Change(os.path.join(self.folder(place), path), "file", text) for path, text in skills().items()]
+        texts = [Change(os.path.join(self.folder(place), path), "file", text) for path, text in skills(place).items()]
         entry = server(self, place, alwaysLoadTools=True)  # otherwise the tools hide behind a search for tools
         return [Change(settings, "entry", entry, ("mcpServers", "holdfast")), *hooks, *texts]
 

@@ -43,6 +43,7 @@ class Place(Record):
     command: tuple[str, ...]
     memory: str = ""
     project: str = ""  # the folder somebody works in, for what can only be told in a file there
+    gateway: bool = False  # whether to install the skill for agents of a gateway, too
 
     def folder(self, default: str, variable: str = "") -> str:
         """A client's folder: where its own variable points, or its usual place in the user's home."""

@@ -130,7 +130,7 @@ def _is_first(heard: Heard) -> bool:
     return heard.event == "start" and heard.source == "startup"
 
 
-def _briefed(desk: Desk, client: Client, cap: int, first: bool = False) -> str:
+def _briefed(desk: Desk, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
     """What a new context begins with: the start-up of an agent that keeps continuity, where one is declared, and the notes."""
     from holdfast import telling
 
@@ -139,7 +139,7 @@ def _briefed(desk: Desk, client: Client, cap: int, first: bool = False) -> str:
         from holdfast.scaffold.boot import boot
 
         booted = boot(desk, None, cap // 2, client.scaffolds).text
-    return booted + telling.brief(desk, cap=cap - len(booted), first=first).text
+    return booted + telling.brief(desk, cap=cap - len(booted), first=first, anew=anew).text
 
 
 def _begin(desk: Desk, client: Client, heard: Heard) -> str:
@@ -157,9 +157,9 @@ def _prompt(desk: Desk, client: Client, heard: Heard) -> str:
     count = telling.heard_prompt(desk, prompt)
     word = _reminder(desk, count)
     cap = client.cap - len(word)
-    said = _briefed(desk, client, cap) if count == 1 and "start" not in client.injects else ""
-    said += telling.brief(desk, prompt=prompt, cap=cap - len(said), matches=_of_resident(desk, prompt)).text
-    return said + word
+    brought = telling.brief(desk, prompt=prompt, cap=cap, matches=_of_resident(desk, prompt)).text
+    first = count == 1 and "start" not in client.injects
+    return (_briefed(desk, client, cap - len(brought), anew=False) if first else "") + brought + word
 
 
 def _reminder(desk: Desk, count: int) -> str:

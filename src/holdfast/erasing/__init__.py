@@ -50,7 +50,7 @@ def purge(
 def _nothing(desk: Desk, key: str, checks: Iterable[str] = (), beyond: Iterable[str] = ()) -> Receipt:
     """There was nothing to remove; what a file that was deleted by hand left behind goes all the same."""
     if desk.shelf.there():
-        desk.look(desk.folders(None))
+        desk.look(desk.folders(None), archived=True)
         desk.ask(desk.index.scrub)
     return Receipt(key, None, False, (), 0, 0, tuple(checks), tuple(beyond), dates.now())
 

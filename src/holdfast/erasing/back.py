@@ -3,16 +3,17 @@ transcript gets there."""
 
 from __future__ import annotations
 
-from holdfast import containing, dates, guard, turns
+from holdfast import archive, containing, dates, guard, turns
 from holdfast.desk import nameless_id
 from holdfast.errors import Conflict, NotFound
-from holdfast.leaf import opened, restored, versions_of
+from holdfast.leaf import opened, versions_of
 from holdfast.note import Forgotten, Logged, Scope
 from holdfast.shelf.folder import Changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.desk import Desk
+    from holdfast.leaf import Stamp
     from holdfast.shelf.roll import Roll
 
 
@@ -33,37 +34,37 @@ def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple
         except Changed:
             fix = f"Bring it back under another: `holdfast restore {key} --as OTHER`"
             raise Conflict(f"another note has the key {name!r} by now", fix) from None
-        _brought_back(desk, place, name, touched=binned[0].part == "archive")
+        if binned[0].part == "archive":
+            gone = place.folder, "archive", [binned[0].name]
+            desk.catalogue(lambda gone=gone: desk.sync.gone(*gone))  # type: ignore[misc]
+        archive.returned(desk, place, name, touched=binned[0].part == "archive")
         return name, place
     raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
-
-
-def _brought_back(desk: Desk, place: Scope, key: str, touched: bool) -> None:
-    """A note is on the shelf again; one from the archive counts as touched today."""
-    desk.sync.ready(place.folder)
-    sheet = desk.shelf.read(place, key)
-    try:
-        if sheet:
-            there, stamp = opened(sheet.data, sheet.modified), sheet.stamp
-            if touched:
-                there = restored(there, dates.now())
-                stamp = desk.shelf.write(place, key, there.data, stamp)
-            desk.catalogue(lambda: desk.sync.notes(place.folder, [(f"{key}.md", there, stamp, None)]))
-    except Changed:
-        pass  # somebody updated it in this very moment, and catalogued that
-    desk.sync.listing(place)
 
 
 def forget(desk: Desk, places: list[Scope], key: str, expected: str | None) -> list[Scope]:
     """Put a note in the trash; the places that had it. Where a caller says which version it saw, only that one."""
     if expected is None:
-        return [place for place in places if desk.bin(place, [key], "trash")]
+        return [place for place in places if _trashed(desk, place, key)]
     for place in places:
         sheet = desk.shelf.read(place, key)
-        as_seen = sheet is not None and opened(sheet.data, sheet.modified).digest == expected
-        if sheet and as_seen and desk.bin(place, [key], "trash", {key: sheet.stamp}):
+        if sheet and opened(sheet.data, sheet.modified).digest == expected and _trashed(desk, place, key, {key: sheet.stamp}):
+            return [place]
+        one = desk.shelf.archived(place, [key]).get(key) if sheet is None else None
+        lies = desk.shelf.read_name(place.folder, one.part, one.name) if one else None
+        if lies and opened(lies.data, lies.modified).digest == expected and _trashed(desk, place, key):
             return [place]
     raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
+
+
+def _trashed(desk: Desk, place: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
+    """Move a note to the trash, and with it archived copies of its key: else recall would find those. They are moved first, so
+    that `restore` brings back the note that stood."""
+    if desk.shelf.has(place.folder, "archive") and desk.origin != "user" and desk.config.quarantine:
+        containing.must_not_forget(desk, place, [key])
+    stood = seen is None or desk.shelf.stamp(place.folder, "notes", f"{key}.md") == seen[key]
+    gone = archive.discard(desk, place, key) if stood else 0
+    return bool(desk.bin(place, [key], "trash", seen)) or bool(gone and seen is None)
 
 
 def forget_session(desk: Desk, session: str, client: str | None) -> Forgotten:
@@ -100,6 +101,9 @@ def clear(desk: Desk, scope: object) -> int:
     count = 0
     for place in desk.places(scope if isinstance(scope, str) else ""):
         names = [entry.name for entry in desk.shelf.census(place.folder, "notes")]
+        here = {name[:-3] for name in names}
+        count += len({one.key for one in desk.shelf.binned(place) if one.part == "archive"} - here)
+        archive.discard(desk, place)
         count += len(desk.bin(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
     return count
 

@@ -13,7 +13,7 @@ from holdfast.leaf import opened, versions_of
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
 from holdfast.note import Scope, key_of
 from holdfast.shelf.disk import FILE_BYTES
-from holdfast.shelf.folder import Changed
+from holdfast.shelf.folder import Changed, binned_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LEAST = 12
 INSTEAD = "[purged]"
 _PARTS = ("notes", "trash", "archive")
+_INDEXED = ("notes", "archive")  # those of them that the catalogue has rows of
 _LOOKED_INTO = ("trash", "archive", *_PARTS)  # on both sides of the notes: what moves meanwhile is met either way
 _ATTEMPTS = 100
 _ABOUT = "it stands in what is said about the note, such as a tag; change that, and purge again"
@@ -34,7 +35,7 @@ def purge_text(desk: Desk, text: str, files: bool, told_of: Callable[[str], str]
     """The steps, for every scope of the home: nobody can write it, then it goes, then everything is read back."""
     wanted = folded(text)
     scopes = tuple(desk.shelf.scopes())
-    desk.look(scopes)
+    desk.look(scopes, archived=True)
     work = Work(desk, "text", f"a text of {len(text)} characters", retry="purge --text -" + (" --files" if files else ""))
     work.texts[text], work.anywhere, work.marks = None, True, [desk.ledger.purges.mark(text)]
     words = [wanted] if " " not in wanted and len(wanted) >= WORD_LEAST else []
@@ -49,7 +50,7 @@ def purge_text(desk: Desk, text: str, files: bool, told_of: Callable[[str], str]
             _files(work, Scope.of_folder(folder), text)
     said.take_out(work, scopes, [text])
     _names(work, scopes, wanted)
-    desk.look(scopes)
+    desk.look(scopes, archived=True)
     work.scrub([Scope.of_folder(folder) for folder in scopes], told_of)
     work.check()
     removed = [path.partition(" (")[0] for path in work.removed]
@@ -111,7 +112,7 @@ def _note(work: Work, place: Scope, part: str, name: str, wanted: str) -> None:
             return
         work.refuse(gone, [line for one in gone for line in lines_of(one) if wanted in line])
         path = f"{place.folder}/{part}/{name}"
-        if part == "notes" and 0 not in kept:
+        if part in _INDEXED and 0 not in kept:
             work.vectors += work.desk.ask(lambda: erased.vectors_of(work.desk.index, place.folder, part, [name]))
         try:
             if kept:
@@ -120,11 +121,12 @@ def _note(work: Work, place: Scope, part: str, name: str, wanted: str) -> None:
             elif not shelf.erase(place, part, name, sheet.stamp):
                 continue
             else:
-                work.ids += [id for id in (leaf.head.id, nameless_id(place.folder, part, name)) if id]
+                counted = (part, name) if part != "archive" else ("notes", f"{binned_key(name)}.md")
+                work.ids += [id for id in (leaf.head.id, nameless_id(place.folder, *counted)) if id]
         except Changed:
             continue
         work.removed.append(path)
-        work.index_rows += part == "notes"
+        work.index_rows += part in _INDEXED
         if not kept:
             return
     work.pending.append((f"shelf/{place.folder}/{part}/{name}", "it is written by others all the time; purge again"))

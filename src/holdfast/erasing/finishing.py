@@ -89,7 +89,7 @@ def _carried_on(desk: Desk, told: dict[str, Any], told_of: Callable[[str], str])
     if not all(_is_gone(desk, told["id"], path) for path, _ in told.get("left", [("", "")])):
         return told
     try:
-        desk.look(tuple(desk.shelf.scopes()))
+        desk.look(tuple(desk.shelf.scopes()), archived=True)
         told = _unsaid(desk, told, desk.ledger.done.unsay(says))
         desk.ask(lambda: desk.index.scrub(_SECONDS, rewrite=True))
         desk.ledger.scrub(_SECONDS)

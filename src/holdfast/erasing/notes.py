@@ -10,7 +10,7 @@ from holdfast.errors import Busy, DiskTrouble
 from holdfast.index import erased
 from holdfast.leaf import opened, versions_of
 from holdfast.note import Receipt, Scope
-from holdfast.shelf.folder import Changed
+from holdfast.shelf.folder import Changed, binned_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +29,15 @@ def purge(desk: Desk, places: list[Scope], key: str, transcripts: bool, told_of:
     """Nobody can write it any more; then it is taken off the shelf, then out of what was derived; then everything is read."""
     work = Work(desk, "turns" if transcripts else "note", f"the note {key} in {places[0]}", key, places[0])
     work.named = [named_as(desk, place, key) for place in places]
-    desk.look(tuple([place.folder for place in places]))
+    desk.look(tuple([place.folder for place in places]), archived=True)
     _read(work, _sheets(desk.shelf, places, key))
     if transcripts:  # cut short, it is ended by a purge of the same note or text
         work.marks, work.retry = [desk.ledger.purges.mark(text) for text in work.texts], "purge --text -"
     work.spare([f"shelf/{path}" for path in _paths(desk.shelf, places, key)])
     for place in places:
-        work.vectors += desk.ask(lambda place=place: erased.vectors_of(desk.index, place.folder, "notes", [f"{key}.md"]))  # type: ignore[misc]
+        for part, names in _catalogued(desk, place, key):
+            of = place.folder, part, names
+            work.vectors += desk.ask(lambda of=of: erased.vectors_of(desk.index, *of))  # type: ignore[misc]
     _erase(work, places, key)
     if transcripts:
         said.take_out(work, list(desk.folders(None)), list(work.texts))
@@ -90,7 +92,8 @@ def _read(work: Work, sheets: dict[File, Sheet]) -> list[str]:
     texts: list[str] = []
     for (place, part, name), sheet in sheets.items():
         leaf = opened(sheet.data, sheet.modified)
-        work.ids += [id for id in (leaf.head.id, nameless_id(place.folder, part, name)) if id and id not in work.ids]
+        named = nameless_id(place.folder, "notes", f"{work.key}.md"), nameless_id(place.folder, part, name)
+        work.ids += [id for id in (leaf.head.id, *dict.fromkeys(named)) if id and id not in work.ids]
         texts += [version.text for version in versions_of(leaf)]
     work.texts.update(dict.fromkeys(texts))
     return texts
@@ -106,8 +109,17 @@ def _paths(shelf: Shelf, places: list[Scope], key: str) -> list[str]:
     return [f"{place.folder}/{part}/{name}" for place in places for part, name in _files(shelf, place, key)]
 
 
+def _catalogued(desk: Desk, place: Scope, key: str) -> list[tuple[str, list[str]]]:
+    """The files of this key that the catalogue may have rows of, by part."""
+    archived = [name for name in desk.ask(lambda: desk.index.stamps(place.folder, "archive")) if binned_key(name) == key]
+    return [("notes", [f"{key}.md"]), ("archive", archived)]
+
+
 def _uncatalogued(desk: Desk, place: Scope, key: str) -> int:
-    return desk.ask(lambda: desk.sync.gone(place.folder, "notes", [f"{key}.md"]))
+    gone = 0
+    for part, names in _catalogued(desk, place, key):
+        gone += desk.ask(lambda part=part, names=names: desk.sync.gone(place.folder, part, names))  # type: ignore[misc]
+    return gone
 
 
 def _must_be_gone(work: Work, places: list[Scope], key: str) -> None:
@@ -117,7 +129,8 @@ def _must_be_gone(work: Work, places: list[Scope], key: str) -> None:
     for (place, part, name), sheet in there.items():
         if any(version.text in work.texts for version in versions_of(opened(sheet.data, sheet.modified))):
             raise DiskTrouble(f"{place.folder}/{part}/{name} says it again", "Purge again; somebody wrote it meanwhile")
-    if not there and any(desk.index.has_note(place.folder, f"{key}.md") for place in places):
+    rows = [(place.folder, name, part) for place in places for part, names in _catalogued(desk, place, key) for name in names]
+    if not there and any(desk.index.has_note(*row) for row in rows):
         raise DiskTrouble(f"the index still has a row of {key!r}", "Purge again")
     anew = "a new note of this key, which says something else" if there else "no file of this key"
     work.checks += [f"notes/, trash/ and archive/ listed again: {anew}", "index asked for the note: no row of it"]

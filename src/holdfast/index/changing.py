@@ -139,8 +139,8 @@ class Catalogued:
         row: tuple[int, int, int, int] = self._one("totals") or (0, 0, 0, 0)
         return row
 
-    def has_note(self, scope: str, name: str) -> bool:
-        row = self._one("rows_of_note", scope=scope, name=name)
+    def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
+        row = self._one("rows_of_note", scope=scope, part=part, name=name)
         return bool(row and row[0])
 
     def must_be(self, generation: int) -> None:

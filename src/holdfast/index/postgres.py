@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SQL = {**statements(__file__), **pgvectors.SQL}
 _LISTS = frozenset(("scopes", "ids", "tags", "held", "names", "keys", "labels", "terms", "texts", "what"))  # told as JSON
 _BY_NAME = frozenset(  # that look for a name which may be too long
-    ("facts", "facts_about", "stating", "declared", "stating_passages")
+    ("facts", "facts_about", "statements", "stated_at", "stating", "declared", "stating_passages")
 )
 _NAMES = ("about", "named", "names", "label", "labels")
 _REMEMBERED = frozenset(("folders_of", "models", "stock", "who_of", "any_fact"))

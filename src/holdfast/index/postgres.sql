@@ -136,11 +136,11 @@ SELECT (
     )) ORDER BY m.id), '[]') FROM model m
 ), (
   SELECT coalesce(json_agg(json_build_array(f.id, f.passages, f.words) ORDER BY f.id), '[]') FROM folder f
-  WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+  WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
 ), (
   SELECT coalesce(json_agg(json_build_array(s.model, s.folder, s.narrow, s.wide, s.removed, s.version)), '[]')
   FROM stock s JOIN folder f ON f.id = s.folder
-  WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+  WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
 ), EXISTS (
   SELECT 1 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 ), EXISTS (
@@ -183,6 +183,11 @@ WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named tw
   AND (:type::text IS NULL OR p.type = :type::text)
   AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(p.tags, chr(10) || t.tag || chr(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now::text)
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
 ORDER BY j.place;
 
 -- name: passages_at
@@ -201,6 +206,11 @@ WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named tw
     SELECT 1 FROM passage n WHERE n.doc = p.doc AND n.seq > p.seq AND n.recorded <= :known_at::text
       AND (n.valid_from IS NULL OR n.valid_from <= :as_of::text)
       AND coalesce(CASE WHEN n.replaced <= :known_at::text THEN n.closed ELSE n.valid_to END, '9') > :as_of::text))
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
 ORDER BY j.place;
 
 -- name: recent
@@ -212,12 +222,12 @@ SELECT n.id FROM folder f CROSS JOIN LATERAL (
     AND (p.valid_to IS NULL OR p.valid_to > :now::text)
   ORDER BY d.updated DESC, d.note_id DESC, d.key, 5 LIMIT :pool::bigint
 ) AS n
-WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
 ORDER BY n.updated DESC, n.note_id DESC, f.scope, n.key, n.place LIMIT :pool::bigint;
 
 -- name: recent_at
 SELECT p.id FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
-WHERE f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
   AND p.recorded <= :known_at::text
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
@@ -231,9 +241,14 @@ WITH chosen AS MATERIALIZED (              -- the few first, and only then their
       AND (:before::text IS NULL OR d.touched < :before::text)
       AND (d.valid_to IS NULL OR d.valid_to > :now::text)
       AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer)
+      AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+        SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+      ) AND NOT EXISTS (
+        SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+        WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
     ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT nullif(:most::bigint, -1)
   ) AS n
-  WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes'
+  WHERE f.scope = ANY(:scopes::text[]) AND f.part = :part::text
   ORDER BY n.pinned DESC, n.updated DESC, n.note_id DESC, f.scope, n.key LIMIT nullif(:most::bigint, -1)
 )
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
@@ -252,9 +267,14 @@ WITH chosen AS MATERIALIZED (              -- as in `notes`, and behind the one 
         OR (d.updated = :updated::text AND (d.note_id < :id::text
         OR (d.note_id = :id::text AND (f.scope, d.key) > (:scope::text, :key::text)))))))
       AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer)
+      AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+        SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+      ) AND NOT EXISTS (
+        SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+        WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
     ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT nullif(:most::bigint, -1)
   ) AS n
-  WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes'
+  WHERE f.scope = ANY(:scopes::text[]) AND f.part = :part::text
   ORDER BY n.pinned DESC, n.updated DESC, n.note_id DESC, f.scope, n.key LIMIT nullif(:most::bigint, -1)
 )
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
@@ -273,7 +293,8 @@ ORDER BY d.name LIMIT nullif(:most::bigint, -1);
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
   d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text, p.id, p.names
 FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND d.kind = 'note' ORDER BY array_position(:ids::bigint[], p.id);
+WHERE p.id = ANY(:ids::bigint[]) AND d.kind = 'note' AND f.part = 'notes'
+ORDER BY array_position(:ids::bigint[], p.id);
 
 -- name: note_named
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
@@ -295,9 +316,17 @@ WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' ORDER BY d
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
+  AND (:archived::boolean OR f.part <> 'archive')
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
   AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
@@ -307,13 +336,21 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: facts_about
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[])
+  d.trust = ANY(:held::text[]),                -- and whether another file states it too
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM (                                       -- by any of the names, each once
   SELECT id FROM fact WHERE about = ANY(:names::text[])
   UNION SELECT id FROM fact WHERE named = ANY(:names::text[])
   UNION SELECT x.id FROM doc n JOIN fact x ON x.doc = n.id WHERE n.kind = 'note' AND n.key = ANY(:keys::text[])
 ) o JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
+  AND (:archived::boolean OR f.part <> 'archive')
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
   AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
@@ -328,11 +365,37 @@ FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = ANY(:scopes::text[])
   AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
   AND NOT d.trust = ANY(:held::text[])
+  AND f.part <> 'archive'
 ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
+
+-- name: statements
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[]), d.updated
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[])
+  AND (:archived::boolean OR f.part <> 'archive');
+
+-- name: subjects_of
+SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
+WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[]);
+
+-- name: stated_at
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust = ANY(:held::text[]), d.key, d.note_id, d.tags, d.source, d.updated,
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
+  AND f.scope = ANY(:scopes::text[]) AND d.updated <= :known_at::text
+  AND a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text
+  AND (:type::text IS NULL OR d.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+ORDER BY a.named = ANY(:names::text[]) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about::text ORDER BY d.key LIMIT 1;
+WHERE f.scope = :scope::text AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND a.about = :about::text
+ORDER BY f.part = 'archive', d.key LIMIT 1;
 
 -- name: note_of_id
 SELECT f.scope, d.name, d.trust FROM folder f JOIN doc d ON d.folder = f.id
@@ -346,7 +409,7 @@ ORDER BY 1, 2;
 -- name: made_from
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what >= :first::text AND m.what < :last::text AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
+WHERE m.what >= :first::text AND m.what < :last::text AND f.part = 'notes' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
 
 -- name: made_of_what
 SELECT DISTINCT m.what FROM made m JOIN passage p ON p.id = m.passage JOIN folder f ON f.id = p.folder;
@@ -354,7 +417,7 @@ SELECT DISTINCT m.what FROM made m JOIN passage p ON p.id = m.passage JOIN folde
 -- name: made_from_any
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what = ANY(:what::text[]) AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
+WHERE m.what = ANY(:what::text[]) AND f.part = 'notes' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
 
 -- name: any_held
 SELECT 1 FROM doc d JOIN folder f ON f.id = d.folder
@@ -374,12 +437,14 @@ SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN f
 WHERE a.named = ANY(:labels::text[]) AND a.valid_to IS NULL AND f.scope = ANY(:scopes::text[]) LIMIT 10000;
 
 -- name: stating_passages
-SELECT p.id, a.subject, a.label
+SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
+  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND NOT p.past AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
   AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
-  AND f.scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, f.part) > 0)
+  AND f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
 ORDER BY a.about = ANY(:names::text[]) DESC, p.id DESC LIMIT :most::bigint;
 
 -- name: counts
@@ -395,7 +460,7 @@ SELECT f.scope, f.part, d.name, d.problem FROM folder f JOIN doc d ON d.folder =
 WHERE d.problem <> '' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2, 3;
 
 -- name: totals
-SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE d.kind = 'note'),
+SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE f.part = 'notes' AND d.kind = 'note'),
   (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE d.kind = 'file'),
   (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder),
   (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder);
@@ -406,7 +471,7 @@ SELECT (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder WHERE f.
 
 -- name: rows_of_note
 SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
-WHERE f.scope = :scope::text AND f.part = 'notes' AND d.name = :name::text;
+WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = :name::text;
 
 -- name: texts
 SELECT p.text, p.sum FROM passage p JOIN folder f ON f.id = p.folder;
@@ -431,7 +496,7 @@ SELECT (SELECT coalesce(sum(cardinality(p.terms)), 0) FROM passage p JOIN folder
 
 -- name: folders_of
 SELECT id, passages, words FROM folder
-WHERE scope = ANY(:scopes::text[]) AND (:part::text IS NULL OR strpos(:part::text, part) > 0) ORDER BY id;
+WHERE scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND part <> 'archive') OR strpos(:part::text, part) > 0) ORDER BY id;
 
 -- name: frequency
 SELECT m.word, count(*) FILTER (WHERE m.folder = ANY(:folders::bigint[])), count(*)

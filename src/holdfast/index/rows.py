@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.note import Record, Source
+from holdfast.note import Fact, Record, Source
 
 
 class Found(Record):
@@ -33,6 +33,24 @@ class Found(Record):
     quarantined: bool
     score: float
 
+    @property
+    def archived(self) -> bool:
+        """Whether it is a passage of an archived note."""
+        return self.part == "archive"
+
+
+class FoundFact(Record):
+    """A fact that a search found, and what is known of the note or file it stands in."""
+
+    fact: Fact
+    part: str
+    name: str
+    key: str
+    note_id: str
+    tags: tuple[str, ...]
+    source: Source
+    updated: str
+
 
 class Sought(Record):
     """What a search found, best first; which legs it stood on, and why it may be less than was asked for. A hit that scores
@@ -43,6 +61,20 @@ class Sought(Record):
     reason: str = ""
     why: dict[int, dict[str, list[float]]] = {}
     threshold: float | None = None
+
+
+ARCHIVED = 0.5  # the share of its score that a passage of an archived note keeps
+
+
+def lowered(
+    found: list[Found], why: dict[int, dict[str, list[float]]]
+) -> tuple[list[Found], dict[int, dict[str, list[float]]]]:
+    """The same passages, those of archived notes with a lower score; where each score is explained, so is that."""
+    if not any(one.archived for one in found):
+        return found, why
+    less = {one.passage: -abs(one.score) * (1 - ARCHIVED) for one in found if one.archived}
+    told = {id: {**said, "archived": [1.0, round(less[id], 3)]} if id in less else said for id, said in why.items()}
+    return [one.replace(score=one.score + less[one.passage]) if one.archived else one for one in found], told
 
 
 OUTLINE = (0, 1, 8, 9, 11, 16, 19, 20, 22)  # the columns of a row that an order is made of,

@@ -6,10 +6,10 @@ import os
 from _thread import allocate_lock
 
 from holdfast import sql, words
-from holdfast.facts import fold, note_key
+from holdfast.facts import fold, note_key, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
-from holdfast.index.rows import PLACE, Found, Sought
+from holdfast.index.rows import PLACE, Found, FoundFact, Sought
 from holdfast.note import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 10  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 14  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -38,7 +38,7 @@ class Asked(Record):
     """What a search is for, and on which clock."""
 
     scopes: tuple[str, ...]
-    part: str | None = None  # notes, files, transcripts; several with a space between
+    part: str | None = None  # notes, files, transcripts, archive; several with a space between; None: all but the archive
     type: str | None = None
     tags: tuple[str, ...] = ()
     as_of: str | None = None
@@ -213,25 +213,25 @@ class Index(Catalogued):
 
     def notes(
         self, scopes: tuple[str, ...], type: str | None = None, tags: tuple[str, ...] = (),
-        before: str | None = None, most: int = -1, now: str = "", only: int | None = None,
+        before: str | None = None, most: int = -1, now: str = "", only: int | None = None, archived: bool = False,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The notes of some scopes, newest first, pinned ones before; each a row for `note_of_row`. `only` 1 are those in
-        quarantine, 0 those that are not."""
+        quarantine, 0 those that are not. With `archived` the archived notes, else the others."""
         where = {"scope": scopes[0]} if len(scopes) == 1 else {"scopes": listed(scopes)}
         return self._all(
             "notes_of_scope" if len(scopes) == 1 else "notes", **where, type=type, tags=listed(folded_tags(tags)),
-            before=before, most=most, now=now, held=self._held, only=only,
+            before=before, most=most, now=now, held=self._held, only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
     def notes_after(
         self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
-        only: int | None = None,
-    ) -> list[tuple[Any, ...]]:
+        only: int | None = None, archived: bool = False,
+    ) -> list[tuple[Any, ...]]:  # fmt: skip
         """The same, from behind one of them on."""
         return self._all(
             "notes_after", scopes=listed(scopes), type=type, tags=listed(folded_tags(tags)), most=most, pinned=int(last.pinned),
             updated=last.updated, id=last.id, scope=last.scope.folder, key=last.key, held=self._held,
-            only=only,
+            only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
     def notes_by_key(self, scope: str, after: str, most: int) -> list[tuple[Any, ...]]:
@@ -239,7 +239,8 @@ class Index(Catalogued):
         return self._all("notes_by_key", scope=scope, after=after, most=most, held=self._held)
 
     def notes_of(self, ids: list[int]) -> list[tuple[Any, ...]]:
-        """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it."""
+        """The notes of these passages, each a row for `note_of_row` with its passage and what it is called behind it; none is
+        archived."""
         return self._all("notes_of", ids=_numbers(ids), held=self._held)
 
     def note_named(self, scope: str, name: str) -> tuple[Any, ...] | None:
@@ -254,29 +255,60 @@ class Index(Catalogued):
 
     def facts(
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
-        last: Fact | None = None, most: int = -1,
+        last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
-        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`."""
-        behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
-        after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+        """The facts of some scopes, by subject, label and date; about any of these names, folded. So many behind `last`. With
+        `archived` also those of archived notes. Of what several files state, those that hold by all of them together: see
+        `facts.settle`."""
         named = fold(label) if label else None
-        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most, **after}
-        if names is None:
-            rows = self._all("facts", **page)
-        else:
-            known = sorted(names)
-            rows = self._all("facts_about", names=listed(known), keys=listed([note_key(name) for name in known]), **page)
-        return [_fact_of_row(row) for row in rows]
+        page = {"scopes": listed(scopes), "named": named, "as_of": as_of, "held": self._held, "most": most}
+        page["archived"] = archived
+        known = sorted(names) if names is not None else []
+        found: list[Fact] = []
+        while True:
+            behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
+            after = dict(zip(("about", "label", "start", "line", "last"), behind, strict=True))
+            if names is None:
+                rows = self._all("facts", **page, **after)
+            else:
+                rows = self._all("facts_about", names=listed(known), keys=listed(map(note_key, known)), **page, **after)
+            stated = [fact_of(row) for row in rows]
+            contested = [one for one, row in zip(stated, rows, strict=True) if row[-1]]
+            if not contested:
+                return found + stated
+            settled = self._settled(scopes, {(one.subject, one.label) for one in contested}, as_of, archived)
+            disputed = {(one.path, one.line) for one in contested}
+            found += [
+                settled.get(place, one) for one in stated if (place := (one.path, one.line)) in settled or place not in disputed
+            ]
+            if most < 0 or len(rows) < most or len(found) >= most:
+                return found if most < 0 else found[:most]
+            last = stated[-1]  # others took the place of some: more are needed for a page
+
+    def _settled(
+        self, scopes: tuple[str, ...], about: set[tuple[str, str]], as_of: str | None, archived: bool
+    ) -> dict[tuple[str, int], Fact]:
+        """The facts that hold, by path and line, of the subjects and labels that several files state something about."""
+        pairs = {(fold(subject), fold(label)) for subject, label in about}
+        names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
+        which = {"names": listed(names), "labels": listed(labels), "scopes": listed(scopes), "archived": archived}
+        rows = self._all("statements", held=self._held, **which)
+        groups: dict[tuple[str, str], list[tuple[Fact, str]]] = {}
+        for row in rows:
+            one = fact_of(row)
+            groups.setdefault((fold(one.subject), fold(one.label)), []).append((one, row[-1]))
+        return {
+            (one.path, one.line): one for pair, group in groups.items() if pair in pairs for one in settle(group, as_of)
+        }
 
     def newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
-        """Return the facts that hold now, newest first; none of a note in quarantine."""
+        """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
         if not self.has_facts():
             return []
-        rows = self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)
-        return [_fact_of_row(row) for row in rows]
+        return [fact_of(row) for row in self._all("newest_facts", scopes=listed(scopes), now=now, held=self._held, most=most)]
 
     def stating(self, scope: str, subject: str) -> str | None:
-        """The key of a note that states facts about a subject."""
+        """The key of a note that states facts about a subject; of an archived one if no other does."""
         row = self._one("stating", scope=scope, about=fold(subject))
         return str(row[0]) if row else None
 
@@ -291,9 +323,39 @@ class Index(Catalogued):
 
     def stating_passages(self, names: Iterable[str], asked: Asked, now: str, most: int) -> list[tuple[int, str, str]]:
         """The passages that state what holds now about any of these names: passage, subject, label."""
-        return self._all(
+        rows = self._all(
             "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
         )
+        contested = {(subject, label) for _, subject, label, _, _, several in rows if several}
+        settled = self._settled(asked.scopes, contested, now, True) if contested else {}
+        return [
+            (id, subject, label) for id, subject, label, path, line, several in rows if not several or (path, line) in settled
+        ]
+
+    def subjects_of(self, ids: Iterable[int], scopes: tuple[str, ...]) -> list[str]:
+        """The folded subjects of the facts that stand in the files of these passages."""
+        return [about for (about,) in self._all("subjects_of", ids=_numbers(ids), scopes=listed(scopes))]
+
+    def stated_at(self, names: Iterable[str], asked: Asked, at: str, most: int) -> list[FoundFact]:
+        """The facts about any of these names, or so labelled, that hold at a moment."""
+        rows = self._all(
+            "stated_at", names=listed(names), scopes=listed(asked.scopes), as_of=at, known_at=asked.known_at or _ANY_TIME,
+            type=asked.type, tags=listed(folded_tags(asked.tags)), held=self._held, most=most,
+        )  # fmt: skip
+        stated = [
+            FoundFact(fact_of(row), row[9], row[10], row[12], row[13], tags_from(row[14]), source_from(row[15]), row[16])
+            for row in rows
+        ]
+        contested = {(row[0], row[1]) for row in rows if row[-1]}
+        if not contested:
+            return stated
+        settled = self._settled(asked.scopes, contested, at, True)
+        disputed = {(one.fact.path, one.fact.line) for one, row in zip(stated, rows, strict=True) if row[-1]}
+        return [
+            one.replace(fact=settled.get(place, one.fact))
+            for one in stated
+            if (place := (one.fact.path, one.fact.line)) in settled or place not in disputed
+        ]
 
     def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Passages and facts of some scopes, or of all."""
@@ -440,21 +502,23 @@ def found_of(row: tuple[Any, ...], score: float) -> Found:
     )  # fmt: skip
 
 
-def note_of_row(row: tuple[Any, ...]) -> Note:
+def fact_of(row: tuple[Any, ...]) -> Fact:
+    """A fact as the catalogue has it."""
+    subject, label, value, start, end, retired, links, line, scope, part, name, held = row[:12]
+    return Fact(
+        subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (), Scope.of_folder(scope),
+        f"{scope}/{part}/{name}", line, bool(held), part == "archive",
+    )  # fmt: skip
+
+
+def note_of_row(row: tuple[Any, ...], archived: bool = False) -> Note:
     """A note as the catalogue has it."""
     (scope, name, key, id, _, type, tags, created, updated, source, start, end, pinned, first, last, version, versions,
      held, text) = row  # fmt: skip
     return Note(
         Scope.of_folder(scope), key, id, text, type, tags_from(tags), created, updated, source_from(source), start, end,
-        bool(pinned), f"{scope}/notes/{name}", (first, last), version, versions, bool(held),
-    )  # fmt: skip
-
-
-def _fact_of_row(row: tuple[Any, ...]) -> Fact:
-    subject, label, value, start, end, retired, links, line, scope, part, name, held = row
-    return Fact(
-        subject, label, value, start, end, retired, tuple(links.split("\n")) if links else (),
-        Scope.of_folder(scope), f"{scope}/{part}/{name}", line, bool(held),
+        bool(pinned), f"{scope}/{'archive' if archived else 'notes'}/{name}", (first, last), version, versions, bool(held),
+        archived,
     )  # fmt: skip
 
 

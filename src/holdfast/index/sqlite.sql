@@ -4,7 +4,7 @@
 CREATE TABLE folder (
   id          INTEGER PRIMARY KEY,
   scope       TEXT NOT NULL,               -- projects/abc
-  part        TEXT NOT NULL,               -- notes, files, transcripts
+  part        TEXT NOT NULL,               -- notes, files, transcripts, archive
   fingerprint INTEGER NOT NULL DEFAULT 0,  -- all its docs' stamps, XORed
   listed      REAL NOT NULL DEFAULT 0,     -- when index.md was last made
   stale       INTEGER NOT NULL DEFAULT 1,  -- whether it may say other than the notes do
@@ -99,7 +99,7 @@ CREATE TABLE fact (
   sum        INTEGER NOT NULL              -- of this row
 );
 CREATE INDEX fact_doc ON fact (doc);
-CREATE INDEX fact_about ON fact (about);
+CREATE INDEX fact_about ON fact (about, named, doc);
 CREATE INDEX fact_named ON fact (named);
 CREATE VIRTUAL TABLE now USING fts5 (place, names, text, content='', contentless_delete=1,
   tokenize="ascii tokenchars '_'");
@@ -267,7 +267,12 @@ FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.d
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
   AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
-  AND (p.valid_to IS NULL OR p.valid_to > :now);
+  AND (p.valid_to IS NULL OR p.valid_to > :now)
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
 
 -- name: outlines
 SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words
@@ -275,7 +280,12 @@ FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.d
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (:type IS NULL OR p.type = :type)
   AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
-  AND (p.valid_to IS NULL OR p.valid_to > :now);
+  AND (p.valid_to IS NULL OR p.valid_to > :now)
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
 
 -- name: passages_at
 SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
@@ -291,11 +301,16 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND (d.kind <> 'note' OR NOT EXISTS (
     SELECT 1 FROM passage n WHERE n.doc = p.doc AND n.seq > p.seq AND n.recorded <= :known_at
       AND (n.valid_from IS NULL OR n.valid_from <= :as_of)
-      AND coalesce(CASE WHEN n.replaced <= :known_at THEN n.closed ELSE n.valid_to END, '9') > :as_of));
+      AND coalesce(CASE WHEN n.replaced <= :known_at THEN n.closed ELSE n.valid_to END, '9') > :as_of))
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
 
 -- name: recent
 SELECT p.id FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, f.part))
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part))
   AND (:type IS NULL OR d.type = :type)
   AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
   AND (p.valid_to IS NULL OR p.valid_to > :now)
@@ -303,7 +318,7 @@ ORDER BY d.updated DESC, d.note_id DESC, f.scope, d.key, CASE d.kind WHEN 'sessi
 
 -- name: recent_at
 SELECT p.id FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, f.part)) AND p.recorded <= :known_at
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part)) AND p.recorded <= :known_at
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
@@ -312,13 +327,18 @@ SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE d.id IN (                            -- the few first, and only then their texts
   SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
-  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
+  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = :part AND d.kind = 'note'
     AND (:type IS NULL OR d.type = :type)
     AND (:tags = '[]'
       OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
     AND (:before IS NULL OR d.touched < :before)
     AND (d.valid_to IS NULL OR d.valid_to > :now)
     AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
+    AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+      SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+    ) AND NOT EXISTS (
+      SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+      WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
@@ -326,20 +346,25 @@ ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
   d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
 FROM folder f JOIN doc d INDEXED BY doc_newest ON d.folder = f.id JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note'
+WHERE f.scope = :scope AND f.part = :part AND d.kind = 'note'
   AND (:type IS NULL OR d.type = :type)
   AND (:tags = '[]'
     OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
   AND (:before IS NULL OR d.touched < :before)
   AND (d.valid_to IS NULL OR d.valid_to > :now)
   AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT :most;
 
 -- name: notes_of
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
   d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text, p.id, p.names
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE d.kind = 'note';
+WHERE d.kind = 'note' AND f.part = 'notes';
 
 -- name: note_named
 SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
@@ -379,9 +404,17 @@ SELECT d.key FROM folder f CROSS JOIN doc d ON d.folder = f.id WHERE f.scope = :
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held))
+  d.trust IN (SELECT value FROM json_each(:held)),
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+  AND (:archived OR f.part <> 'archive')
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
   AND (:last IS NULL                       -- from the first on, or behind the one that a page ended with
@@ -391,7 +424,9 @@ ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/'
 
 -- name: facts_about
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held))
+  d.trust IN (SELECT value FROM json_each(:held)),
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
 FROM (                                     -- by any of the names, each once
   SELECT id FROM fact WHERE about IN (SELECT value FROM json_each(:names))
   UNION SELECT id FROM fact WHERE named IN (SELECT value FROM json_each(:names))
@@ -399,6 +434,12 @@ FROM (                                     -- by any of the names, each once
     WHERE n.kind = 'note' AND n.key IN (SELECT value FROM json_each(:keys))
 ) o CROSS JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+  AND (:archived OR f.part <> 'archive')
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
   AND (:last IS NULL                       -- from the first on, or behind the one that a page ended with
@@ -413,11 +454,39 @@ FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope IN (SELECT value FROM json_each(:scopes))
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
   AND d.trust NOT IN (SELECT value FROM json_each(:held))
+  AND f.part <> 'archive'
 ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
+
+-- name: statements
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held)), d.updated
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE a.about IN (SELECT value FROM json_each(:names)) AND a.named IN (SELECT value FROM json_each(:labels))
+  AND f.scope IN (SELECT value FROM json_each(:scopes))
+  AND (:archived OR f.part <> 'archive');
+
+-- name: subjects_of
+SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
+WHERE p.id IN (SELECT value FROM json_each(:ids)) AND f.scope IN (SELECT value FROM json_each(:scopes));
+
+-- name: stated_at
+SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
+  d.trust IN (SELECT value FROM json_each(:held)), d.key, d.note_id, d.tags, d.source, d.updated,
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND d.updated <= :known_at
+  AND a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of
+  AND (:type IS NULL OR d.type = :type)
+  AND (:tags = '[]'
+    OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+ORDER BY a.named IN (SELECT value FROM json_each(:names)) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
 
 -- name: stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND a.about = :about ORDER BY d.key LIMIT 1;
+WHERE f.scope = :scope AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND a.about = :about
+ORDER BY f.part = 'archive', d.key LIMIT 1;
 
 -- name: note_of_id
 SELECT f.scope, d.name, d.trust FROM doc d JOIN folder f ON f.id = d.folder
@@ -431,7 +500,8 @@ ORDER BY 1, 2;
 -- name: made_from
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what >= :first AND m.what < :last AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2;
+WHERE m.what >= :first AND m.what < :last AND f.part = 'notes' AND f.scope IN (SELECT value FROM json_each(:scopes))
+ORDER BY 1, 2;
 
 -- name: made_of_what
 SELECT DISTINCT what FROM made;
@@ -439,7 +509,8 @@ SELECT DISTINCT what FROM made;
 -- name: made_from_any
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what IN (SELECT value FROM json_each(:what)) AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2;
+WHERE m.what IN (SELECT value FROM json_each(:what)) AND f.part = 'notes' AND f.scope IN (SELECT value FROM json_each(:scopes))
+ORDER BY 1, 2;
 
 -- name: any_held
 SELECT 1 WHERE EXISTS (                    -- mostly nothing is in doubt, and then the list need not be opened
@@ -463,12 +534,14 @@ WHERE a.named IN (SELECT value FROM json_each(:labels)) AND a.valid_to IS NULL
   AND f.scope IN (SELECT value FROM json_each(:scopes)) LIMIT 10000;
 
 -- name: stating_passages
-SELECT p.id, a.subject, a.label
+SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
+  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
+    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND p.past = 0 AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
-  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, f.part))
+  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part))
 ORDER BY a.about IN (SELECT value FROM json_each(:names)) DESC, p.id DESC LIMIT :most;
 
 -- name: counts
@@ -484,7 +557,7 @@ SELECT f.scope, f.part, d.name, d.problem FROM doc d JOIN folder f ON f.id = d.f
 WHERE d.problem <> '' AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2, 3;
 
 -- name: totals
-SELECT (SELECT count(*) FROM doc WHERE kind = 'note'), (SELECT count(*) FROM doc WHERE kind = 'file'),
+SELECT (SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id WHERE f.part = 'notes' AND d.kind = 'note'), (SELECT count(*) FROM doc WHERE kind = 'file'),
   (SELECT count(*) FROM passage), (SELECT count(*) FROM fact);
 
 -- name: amounts
@@ -494,7 +567,7 @@ FROM folder f JOIN doc d ON d.folder = f.id WHERE f.scope IN (SELECT value FROM 
 
 -- name: rows_of_note
 SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder
-WHERE f.scope = :scope AND f.part = 'notes' AND d.name = :name;
+WHERE f.scope = :scope AND f.part = :part AND d.name = :name;
 
 -- name: optimize_now
 INSERT INTO now (now) VALUES ('optimize');
@@ -547,7 +620,7 @@ SELECT text FROM passage WHERE turn IS NULL OR :turns;
 
 -- name: folders_of
 SELECT id, passages, words FROM folder
-WHERE scope IN (SELECT value FROM json_each(:scopes)) AND (:part IS NULL OR instr(:part, part));
+WHERE scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND part <> 'archive') OR instr(:part, part));
 
 -- name: current
 SELECT coalesce(sum(passages), 0) FROM folder;
@@ -659,13 +732,18 @@ SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE d.id IN (                            -- as in `notes`, and behind the one that a page ended with
   SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
-  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note'
+  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = :part AND d.kind = 'note'
     AND (:type IS NULL OR d.type = :type)
     AND (:tags = '[]'
       OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
     AND (d.pinned < :pinned OR (d.pinned = :pinned AND (d.updated < :updated OR (d.updated = :updated AND (d.note_id < :id
       OR (d.note_id = :id AND (f.scope, d.key) > (:scope, :key)))))))
     AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
+    AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+      SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+    ) AND NOT EXISTS (
+      SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+      WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 

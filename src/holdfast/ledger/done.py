@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from holdfast import sql
+from holdfast.errors import UsageError
 from holdfast.ledger import secret
 from holdfast.ledger.part import Part, lost
 from holdfast.note import Record, keyed_digest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import apsw
 
 SQL = sql.statements(__file__)
+REVIEW = "github.review"  # the kind under which reviews are listed; their subject is owner/repo#number
 NEW, DOUBTFUL, TAKEN, REVIEWED = "new", "doubtful", "taken", "reviewed"
 
 
@@ -62,7 +64,7 @@ class Done(_Deeds):
     _sql = SQL
 
     def exists(self, agent: str, kind: str, subject: str) -> bool:
-        known = self._rows("exists", agent=agent, kind=kind, subject=subject)
+        known = self._rows("exists", agent=agent, kind=kind, subject=subject) or self._reviewed(agent, kind, subject)
         return bool(known) or self._is_masked(self._rows("masked", agent=agent, kind=kind), subject) or self._never()
 
     def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
@@ -92,6 +94,25 @@ class Done(_Deeds):
             self._write(work)
         return len(rows)
 
+    def _reviewed(self, agent: str, kind: str, subject: str) -> List[Any]:
+        """The row of a review that is asked for by its kind and subject."""
+        repository, _, number = subject.lower().rpartition("#")
+        owner, _, repo = repository.partition("/")
+        if kind != REVIEW or not number.isdecimal() or not number.isascii() or len(number) > 9:
+            return []
+        return self._rows("reviewed", agent=agent, owner=owner, repo=repo, pr=int(number))
+
+    def page(
+        self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[List[Deed], str | None]:  # fmt: skip
+        """Return deeds and reviews together, newest first, and the cursor of the next page."""
+        place = dict(zip(("time", "source", "number"), _place(cursor), strict=True))
+        wanted = {"agent": agent, "kind": kind, "subject": subject, "review": REVIEW}
+        rows = self._rows("page", **wanted, **place, most=limit + 1)
+        last = rows[limit - 1] if len(rows) > limit else None
+        return [Deed(*row[1:]) for row in rows[:limit]], f"{last[5]}-{last[0]}-{last[1]}" if last else None
+
     def _is_masked(self, masked: List[Any], subject: str) -> bool:
         return bool(masked) and (self._mask(subject),) in masked
 
@@ -110,6 +131,16 @@ class Done(_Deeds):
         """The newest first, and what to give as `before` for the next page."""
         rows = self._rows("list", agent=agent, kind=kind, before=before, most=limit + 1)
         return [Deed(*row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None
+
+
+def _place(cursor: str | None) -> tuple[int | None, ...]:
+    """Time, source and number of the row that a page ended with."""
+    if cursor is None:
+        return None, None, None
+    parts = cursor.split("-")
+    if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
+        raise UsageError(f"{cursor[:60]!r} is not a cursor", "Give the `next` of the page before")
+    return tuple([int(part) for part in parts])
 
 
 class Claim(Record):

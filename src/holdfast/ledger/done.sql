@@ -26,6 +26,18 @@ WHERE (:before IS NULL OR number < :before)
   AND (:kind IS NULL OR kind = :kind)
 ORDER BY number DESC LIMIT :most;
 
+-- name: page
+SELECT source, number, agent, kind, subject, time FROM (
+  SELECT 0 AS source, number, agent, kind, subject, time FROM done
+  UNION ALL
+  SELECT 1, number, agent, :review, owner || '/' || repo || '#' || pr_number, reviewed_at FROM reviewed_prs
+)
+WHERE (:agent IS NULL OR agent = :agent)
+  AND (:kind IS NULL OR kind = :kind)
+  AND (:subject IS NULL OR subject = CASE source WHEN 1 THEN lower(:subject) ELSE :subject END)
+  AND (:time IS NULL OR (time, source, number) < (:time, :source, :number))
+ORDER BY time DESC, source DESC, number DESC LIMIT :most;
+
 -- name: reviewed
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE agent = :agent AND owner = :owner AND repo = :repo AND pr_number = :pr;

@@ -11,6 +11,19 @@ ON CONFLICT (tenant, alias) DO UPDATE SET project = excluded.project WHERE links
 -- name: lead_on
 UPDATE links SET project = (SELECT l.project FROM links l WHERE l.alias = :alias) WHERE project = :alias;
 
+-- name: relink
+INSERT INTO links (alias, project) VALUES (:alias, :project)
+ON CONFLICT (tenant, alias) DO UPDATE SET project = excluded.project;
+
+-- name: adopted
+SELECT alias FROM links WHERE project = :project AND alias >= 'adopted:' AND alias < 'adopted;' ORDER BY alias;
+
+-- name: links
+SELECT alias, project FROM links ORDER BY alias;
+
+-- name: places
+SELECT id, nonce, path FROM places ORDER BY id;
+
 -- name: place
 SELECT nonce, path FROM places WHERE id = :id;
 
@@ -26,6 +39,19 @@ RETURNING id;
 
 -- name: uses
 SELECT id, uses FROM usage WHERE id = ANY(:ids::text[]);
+
+-- name: show
+INSERT INTO usage (id, uses, counted) VALUES (:id, 0, :time)
+ON CONFLICT (tenant, id) DO UPDATE SET counted = greatest(usage.counted, excluded.counted);
+
+-- name: last_used
+SELECT id, max(time) FROM (
+  SELECT id, counted AS time FROM usage WHERE id = ANY(ARRAY(SELECT json_array_elements_text(:ids::json)))
+  UNION ALL SELECT note, max(time) FROM told
+    WHERE note = ANY(ARRAY(SELECT json_array_elements_text(:ids::json))) GROUP BY note
+  UNION ALL SELECT note, max(time) FROM briefed
+    WHERE note = ANY(ARRAY(SELECT json_array_elements_text(:ids::json))) GROUP BY note
+) AS uses GROUP BY id;
 
 -- name: forget
 DELETE FROM usage WHERE id = :id;
@@ -238,6 +264,18 @@ WHERE (:before::bigint IS NULL OR number < :before)
   AND (:agent::text IS NULL OR agent = :agent)
   AND (:kind::text IS NULL OR kind = :kind)
 ORDER BY number DESC LIMIT :most;
+
+-- name: done.page
+SELECT source, number, agent, kind, subject, time FROM (
+  SELECT 0 AS source, number, agent, kind, subject, time FROM done
+  UNION ALL
+  SELECT 1, number, agent, :review::text, owner || '/' || repo || '#' || pr_number, reviewed_at FROM reviewed_prs
+) AS every
+WHERE (:agent::text IS NULL OR agent = :agent)
+  AND (:kind::text IS NULL OR kind = :kind)
+  AND (:subject::text IS NULL OR subject = CASE source WHEN 1 THEN lower(:subject) ELSE :subject END)
+  AND (:time::bigint IS NULL OR (time, source, number) < (:time::bigint, :source::bigint, :number::bigint))
+ORDER BY time DESC, source DESC, number DESC LIMIT :most;
 
 -- name: done.reviewed
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs

@@ -38,6 +38,8 @@ _STANDINS = ("as_version_2", "as_version_3", "as_version_4")  # for an older one
 _TOLD_SECONDS = 30 * 86400  # how long it is remembered what a session was told
 _BRIEFED_SECONDS = 400 * 86400  # and to whom a note was told
 _MINUTE = 60
+ADOPTED = "adopted:"  # before the id of a project that a person joined to another; no id has a colon
+_AT_ONCE = 5_000  # ids that one statement is asked about
 _WENT_WITH_IT = (
     "with it went receipts and what must not come back, approvals, agents and tokens, the audit, what was done, links and "
     "counts: that file still has what can be read of them"
@@ -88,6 +90,28 @@ class Ledger:
 
         self._write(work, durable=True)
 
+    def adopted(self, project: str) -> list[str]:
+        """The projects that a person joined to this one."""
+        return [str(row[0]).removeprefix(ADOPTED) for row in self._rows("adopted", {"project": project})]
+
+    def adopt(self, old: str, new: str) -> None:
+        """Let an id, and all that lead to it, lead to another project from now on, whose notes include those of `old`."""
+
+        def work(db: apsw.Connection) -> None:
+            for alias in (old, f"{ADOPTED}{old}"):
+                db.execute(self._sql["relink"], {"alias": alias, "project": new}).fetchall()
+            db.execute(self._sql["lead_on"], {"alias": old})
+
+        self._write(work, durable=True)
+
+    def links(self) -> dict[str, str]:
+        """Every older id, and the project it leads to."""
+        return {str(alias): str(project) for alias, project in self._rows("links", {})}
+
+    def places(self) -> list[tuple[str, str, str]]:
+        """Where markers, repositories and folders of projects were last seen: id, nonce, path."""
+        return [(str(id), str(nonce), os.fsdecode(bytes(path))) for id, nonce, path in self._rows("places", {})]
+
     def place(self, id: str) -> tuple[str, str] | None:
         """The nonce and the path of a marker or a checkout, as last seen."""
         rows = self._rows("place", {"id": id})
@@ -116,6 +140,22 @@ class Ledger:
     def usage(self, ids: Iterable[str]) -> dict[str, int]:
         """How often each was used; those never used are left out."""
         return {id: uses for one in ids for id, uses in self._rows("uses", {"id": one})}
+
+    def show(self, ids: Iterable[str], now: int) -> None:
+        """Remember that these notes were shown to a caller without a session: a use for retention, not counted as a recall."""
+        rows = [{"id": id, "time": now - _MINUTE} for id in sorted(set(ids))]  # a recall within this minute still counts
+        if rows:
+            self._write(lambda db: db.executemany(self._sql["show"], rows).fetchall(), durable=False)
+
+    def last_used(self, ids: Sequence[str]) -> dict[str, int]:
+        """When each of these notes was last recalled, read or shown, in seconds since 1970; those never used are left out. A
+        ledger that cannot be read is an error: retention must not take every note for unused."""
+        import json
+
+        found: dict[str, int] = {}
+        for start in range(0, len(ids), _AT_ONCE):
+            found.update(self._strict_rows("last_used", {"ids": json.dumps(list(ids[start : start + _AT_ONCE]))}))
+        return found
 
     def forget(self, ids: Sequence[str]) -> int:
         """Remove the usage of these ids, whom they were told to and what was decided about them; how many had been used."""

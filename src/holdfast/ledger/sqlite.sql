@@ -165,6 +165,19 @@ ON CONFLICT (alias) DO UPDATE SET project = excluded.project WHERE project = :in
 -- name: lead_on
 UPDATE links SET project = (SELECT project FROM links WHERE alias = :alias) WHERE project = :alias;
 
+-- name: relink
+INSERT INTO links (alias, project) VALUES (:alias, :project)
+ON CONFLICT (alias) DO UPDATE SET project = excluded.project;
+
+-- name: adopted
+SELECT alias FROM links WHERE project = :project AND alias >= 'adopted:' AND alias < 'adopted;' ORDER BY alias;
+
+-- name: links
+SELECT alias, project FROM links ORDER BY alias;
+
+-- name: places
+SELECT id, nonce, path FROM places ORDER BY id;
+
 -- name: place
 SELECT nonce, path FROM places WHERE id = :id;
 
@@ -180,6 +193,17 @@ RETURNING id;
 
 -- name: uses
 SELECT id, uses FROM usage WHERE id = :id;
+
+-- name: show
+INSERT INTO usage (id, uses, counted) VALUES (:id, 0, :time)
+ON CONFLICT (id) DO UPDATE SET counted = max(counted, excluded.counted);
+
+-- name: last_used
+SELECT id, max(time) FROM (
+  SELECT id, counted AS time FROM usage WHERE id IN (SELECT value FROM json_each(:ids))
+  UNION ALL SELECT note, max(time) FROM told WHERE note IN (SELECT value FROM json_each(:ids)) GROUP BY note
+  UNION ALL SELECT note, max(time) FROM briefed WHERE note IN (SELECT value FROM json_each(:ids)) GROUP BY note
+) GROUP BY id;
 
 -- name: forget
 DELETE FROM usage WHERE id = :id;

@@ -11,6 +11,7 @@ from holdfast.proof import seen
 from holdfast.proof.model import TOOL, Request
 from holdfast.proof.run import SECONDS, Run, version_of
 from holdfast.proof.run import run as run_once
+from holdfast.proof.staging import FACT, VALUES
 
 _KNOWN_BY = 60  # characters of the server's instructions by which they are known again
 _READ = "see docs/clients.md for what this client needs"
@@ -61,6 +62,8 @@ def judge(client: Client, run: Run, version: str = "") -> Proof:
     checks = [
         _ran(run), _asked(run), _hooks(client, run), _briefing(run), _whole(run), _handshake(run), _tools(run), _recall(run),
     ]  # fmt: skip
+    if "start" in client.injects:  # where the briefing comes with the first prompt, one this long leaves no room for more
+        checks.append(_fact(run))
     if client.instructs:
         checks.append(_instructions(run))
     ok = all(check.ok for check in checks)
@@ -162,6 +165,19 @@ def _recall(run: Run) -> Check:
         what = f"without the note: {answers[-1][:200]!r}"
         return Check(name, False, what, f"The answer says which project it looked in, or what was refused: {_READ}")
     return Check(name, False, "the tool was not called, or its answer was lost", _ALLOW)
+
+
+def _fact(run: Run) -> Check:
+    """Of a fact that was stated twice the current value is told, and the old one is not."""
+    name, found = "a changed fact has its new value only", seen.values(run)
+    *old, current = VALUES.values()
+    stale = [value for value in old if value in found]
+    if current in found and not stale:
+        return Check(name, True, f"{' '.join(FACT)}: {current}")
+    if stale:
+        what = f"the old value {' and '.join(stale)} reached the model"
+        return Check(name, False, what, "Please report it with what --keep keeps")
+    return Check(name, False, f"{current} reached the model in no request", "`holdfast doctor` shows the log of hooks")
 
 
 def _instructions(run: Run) -> Check:

@@ -21,7 +21,7 @@ from holdfast.note import Record
 from holdfast.proof import staging
 from holdfast.proof.model import Model, Request
 
-PROMPT = "What is the code word of the harbour?"
+PROMPT = "What is the code word of the harbour? And what share of traffic does the canary get?"
 QUERY = "How is the lighthouse keeper's cat called?"
 SECONDS = 120
 _OWN = "Give the path of the client's own program: --program PATH"

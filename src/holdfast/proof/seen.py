@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from holdfast.proof.dialects.shape import Ask, Said
 from holdfast.proof.run import Run
-from holdfast.proof.staging import Called
+from holdfast.proof.staging import FACT, VALUES, Called
 
 
 def asks(run: Run) -> list[Ask]:
@@ -35,6 +36,13 @@ def holding(run: Run, word: str) -> list[Said]:
         if found := [one for one in ask.said if word in one.text and one.role != "tool"]:
             return found
     return []
+
+
+def values(run: Run) -> set[str]:
+    """The values of the staged fact that reached the model, the current and the old one; a tool's answer does not count."""
+    texts = [one.text for ask in asks(run) for one in ask.said if one.role not in ("tool", "assistant")]
+    stated = {value: rf"{re.escape(FACT[1])}[^\n]{{0,60}}?(?<![\d.,]){re.escape(value)}" for value in VALUES.values()}
+    return {value for value, pattern in stated.items() if any(re.search(pattern, text) for text in texts)}
 
 
 def greeting(run: Run) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The stage of a proof: a private home with the client set up in it, a project, a memory that holds two words, and records.
 
 One word stands in a note that every briefing shows; the other in a note that no briefing has room for, so that only a recall
-can bring it up.
+can bring it up. A fact was stated twice, so that it has a current value and an old one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from holdfast.clients.shape import Client, Place
 from holdfast.memory import Memory
 from holdfast.note import Record
 
+FACT = ("Canary", "share of traffic")
+VALUES = {"2026-02-01": "5 %", "2026-09-01": "10 %"}  # by the day since when; the last one is current
 ENTRIES = 40  # of a briefing; with the texts below they fill it to its cap
 _SETTINGS = f"""[brief]
 entries = {ENTRIES}
@@ -77,6 +79,8 @@ class Stage:
         settings = config.load(self.memory, {"HOME": self.home})
         logs = [_LOG.format(number=number) * 2 for number in range(1, ENTRIES)]
         with Memory(config=settings, cwd=self.project, origin="user") as memory:
+            for day, value in VALUES.items():
+                memory.fact(*FACT, value, on=day)
             memory.store(f"The cat of the lighthouse keeper is called {buried}.", key="cat")
             memory.store_many([{"text": text, "key": f"ship-{number}", "pinned": True} for number, text in enumerate(logs, 1)])
             memory.store(f"Code word of the harbour: {briefed}", key="harbour", pinned=True)

@@ -2,8 +2,9 @@
 
 Each line has `type`, `uuid`, `sessionId`, `timestamp`; for `user` and `assistant` also `message` with `content`, a string
 or parts: `text`, `thinking`, `tool_use` (`id`, `name`, `input`), `tool_result` (`tool_use_id`, `content`), `image`. A line
-that the client wrote in the user's name has `isMeta` or `isCompactSummary`; one of a subagent has `isSidechain`, and in a
-file of its own `agentId`. Other types (summaries, snapshots, hooks' attachments, progress) are nobody's words.
+that the client wrote in the user's name has `isMeta`, a summary `isCompactSummary`, and what the client says in the model's
+name `isApiErrorMessage` or the model `<synthetic>`; one of a subagent has `isSidechain`, and in a file of its own `agentId`.
+Other types (summaries, snapshots, hooks' attachments, progress) are nobody's words.
 """
 
 from __future__ import annotations
@@ -40,16 +41,21 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
 
 def _turns(line: dict[str, Any], content: object, tools: Tools) -> Iterator[Said]:
     id, time, session = line.get("uuid"), line.get("timestamp"), _session(line)
-    made = line.get("isMeta") or line.get("isCompactSummary")
+    made = line.get("isMeta") or line.get("isApiErrorMessage") or _is_synthetic(line)
     speaker = "subagent" if line.get("isSidechain") else None
     words = text_of(content)
-    if words:
-        yield said("system" if made else line["type"], words, id, time, speaker, session)
+    if words and not made:
+        yield said("system" if line.get("isCompactSummary") else line["type"], words, id, time, speaker, session)
     for part in dicts(content):
         if part.get("type") == "tool_use":
             yield from tools.call(part.get("id"), part.get("name"), part.get("input"), time, session)
         elif part.get("type") == "tool_result":
             yield from tools.result(part.get("tool_use_id"), part.get("content"), time, session)
+
+
+def _is_synthetic(line: dict[str, Any]) -> bool:
+    message = line.get("message")
+    return isinstance(message, dict) and message.get("model") == "<synthetic>"
 
 
 def _session(line: dict[str, Any]) -> str | None:

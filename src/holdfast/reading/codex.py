@@ -4,11 +4,13 @@ Each line has `timestamp`, `type` and `payload`. The first is `session_meta` wit
 `response_item`: `message` (`role`, `content` of `input_text` and `output_text`), `function_call` and `custom_tool_call`
 (`call_id`, `name`, `arguments` or `input`; a tool of an MCP server has a `namespace`, such as `mcp__files`),
 `local_shell_call` (`action`), and the `..._output` of each (`output`).
+A message of the role `developer` is Codex's own, and so are blocks in the user's name (see `noise`).
 `event_msg` says the same again for the screen; `reasoning` is mostly encrypted. Before 0.44 the payload was the line itself.
 """
 
 from __future__ import annotations
 
+from holdfast.reading import noise
 from holdfast.reading.pieces import Tools, said, text_of
 from holdfast.turns import role_of
 
@@ -55,8 +57,8 @@ def _turns(item: dict[str, Any], time: object, session: object, tools: Tools) ->
     kind = str(item.get("type"))
     if kind == "message":
         words, role = text_of(item.get("content")), role_of(item.get("role")) or "system"
-        made = role == "user" and words.lstrip().startswith(_MADE)
-        if words:
+        made = role == "user" and noise.removed(words).lstrip().startswith(_MADE)  # a block whose end is missing
+        if words and item.get("role") != "developer":
             yield said("system" if made else role, words, item.get("id"), time, None, session)
     elif kind.endswith("_call"):
         given = next((item[name] for name in ("arguments", "input", "action") if item.get(name)), None)

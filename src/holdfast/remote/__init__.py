@@ -11,7 +11,7 @@ from urllib.parse import quote
 from holdfast import config as configuration
 from holdfast import dates, guard
 from holdfast.briefing import Brief
-from holdfast.browsing import Piece, Snippet
+from holdfast.browsing import Piece, Snippet, Snippets
 from holdfast.checkup import Status
 from holdfast.desk import typed_errors
 from holdfast.errors import Disabled, NotFound, Unauthenticated, UsageError
@@ -19,6 +19,7 @@ from holdfast.exporting import Export, LeftOut
 from holdfast.graph import Edge, Graph
 from holdfast.memory import Memory
 from holdfast.note import (
+    SEARCH_MODES,
     Answer,
     Binned,
     Fact,
@@ -272,13 +273,16 @@ class RemoteMemory(Keeping):
 
     def list(
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
-        source: str | None = None,
+        source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
             raise UsageError(f"limit must be 1 or more, not {limit!r}", "Ask for 1 or more")
         if not self.config.enabled:
             return []
-        query = {"scope": self._named(scope), "type": type or None, "tags": list(tags_of(tags)) or None, "source": source}
+        query = {
+            "scope": self._named(scope), "type": type or None, "tags": list(tags_of(tags)) or None, "source": source,
+            "archived": archived or None,
+        }  # fmt: skip
         found: List[Note] = []
         for note in self._listed(query, min(limit or _PAGE, _PAGE)):
             found.append(note)
@@ -342,11 +346,16 @@ class RemoteMemory(Keeping):
         query = {"from": start, "to": end, "as_of": then, "scope": self._named(scope)}
         return many(Edge, self._ask("GET", "/v1/graph/path", query=query), "path")
 
-    def search(self, query: str, *, limit: int = 10) -> List[Snippet]:
-        self._asked(query, None, None, None, None, limit, None, None, "keyword", "relevance")
+    def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
+        guard.choice(mode, SEARCH_MODES, "mode")
+        self._asked(query, None, None, None, None, limit, None, None, mode, "relevance")
         if not self.config.enabled:
-            return []
-        return many(Snippet, self._ask("POST", "/v1/search", {"query": query, "limit": limit}, safe=True), "results")
+            return Snippets((), mode, True, "memory is disabled", True)
+        body = {"query": query, "limit": limit, "mode": None if mode == "hybrid" else mode}
+        said = self._ask("POST", "/v1/search", _given(body), safe=True)
+        results = many(Snippet, said, "results")
+        how = {name: said[name] for name in ("mode", "degraded", "reason", "disabled") if name in said}
+        return Snippets(results, **{"mode": "keyword", **how})  # an older gateway says no mode
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         return made(Piece, self._ask("GET", "/v1/read", query={"path": path, "from": start, "lines": lines}))

@@ -24,8 +24,9 @@ class RemoteFiles(Files):
         text: str = self._do("view", scope, {"path": path, **more}, safe=True)["text"]
         return text
 
-    def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> None:
-        self._do("create", scope, {"path": path, "file_text": self._fit(guard.decoded(text), redact)})
+    def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
+        done = self._do("create", scope, {"path": path, "file_text": self._fit(guard.decoded(text), redact)})
+        return str(done.get("action", "created"))  # an older gateway does not say
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
         self._do("str_replace", scope, {"path": path, "old_str": self._words(old), "new_str": self._fit(new, redact)})

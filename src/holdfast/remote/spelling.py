@@ -13,9 +13,11 @@ from holdfast.note import Answer
 NOBODY = "of-the-token"  # stands for the agent, whose name only the gateway knows
 NOT_OFFERED = {  # each verb of Memory that has no route, and why; docs/gateway.md says the same
     "render": "it writes into a file of the machine that the home is on, and keeps it true from there",
+    "projects": "the folders it names are those of the machine that the home is on",
+    "adopt": "it joins projects of the home, which is for whoever runs the gateway to do there",
     "mark": "it writes a marker into a folder of this machine, for the home that is here",
 }
-_KINDS = {"note": ("note", "past"), "file": ("file",), "turn": ("turn",)}
+_KINDS = {"note": ("note", "past"), "file": ("file",), "turn": ("turn",), "fact": ("fact",)}
 
 
 def of_draft(draft: Draft, key: str | None) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _imported(desk: Desk, path: str, client: str | None, kind: str, ask: Ask, mu
         desk.progress.start(f"reading {source.name}", source.size)
         cut = list[HoldfastError]()
         try:
-            for batch in _batches(source, reader, cut):
+            for batch in _batches(source, reader, desk.config.tool_turns, cut):
                 sending.send(batch)
         finally:
             desk.progress.end()
@@ -57,10 +57,10 @@ def _project(desk: Desk, source: Source, reader: Dialect, kind: str) -> str | No
     return history.of_folder(desk, where).project_ids()[0] if where else None
 
 
-def _batches(source: Source, reader: Dialect, cut: list[HoldfastError]) -> Iterator[bytes]:
+def _batches(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError]) -> Iterator[bytes]:
     """Some lines at a time."""
     lines, size = list[bytes](), 0
-    for line in _lines(source, reader, cut):
+    for line in _lines(source, reader, tools, cut):
         lines.append(line)
         size += len(line)
         if len(lines) >= _TURNS or size >= _BYTES:
@@ -70,14 +70,13 @@ def _batches(source: Source, reader: Dialect, cut: list[HoldfastError]) -> Itera
         yield b"".join(lines)
 
 
-def _lines(source: Source, reader: Dialect, cut: list[HoldfastError]) -> Iterator[bytes]:
+def _lines(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError]) -> Iterator[bytes]:
     """Lines as the plain chat has them, each turn with the id that it has here too, up to where the file `cut` short."""
     seen = Tally()
     try:
-        for session, said in history.said_in(source, reader):
-            if said.text.strip():
-                named = guard.withheld(session)[0]
-                yield _line(named, turns.counted(history.without_secrets(said), named, seen))
+        for session, said in history.said_in(source, reader, tools):
+            named = guard.withheld(session)[0]
+            yield _line(named, turns.counted(history.without_secrets(said), named, seen))
     except HoldfastError as error:
         cut.append(error)
 

@@ -88,10 +88,12 @@ def _count(home: str, share: int, writer: int) -> None:
         os._exit(0)
 
 
-def count(folder: int, share: int = 0, shares: int = 1) -> tuple[int, list[str]]:
-    """The stamps of a folder's files, XORed as `leaf.mix_of` mixes a note's; and the names that need a second look. Of
-    several shares, only the files whose inode falls into this one."""
+def count(folder: int, share: int = 0, shares: int = 1, named: bool = False) -> tuple[int, list[str]]:
+    """The stamps of a folder's files, XORed as `leaf.mix_of` mixes a note's, or with `named` those of other files; and the
+    names that need a second look. Of several shares, only the files whose inode falls into this one."""
     total, odd = 0, []
+    if named:
+        from zlib import crc32
     with os.scandir(folder) as entries:
         for entry in entries:
             if shares > 1 and entry.inode() % shares != share:
@@ -104,7 +106,10 @@ def count(folder: int, share: int = 0, shares: int = 1) -> tuple[int, list[str]]
                 info = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))
+            if named:
+                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size, crc32(name.encode())))
+            else:
+                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))
     return total, odd
 
 

@@ -13,6 +13,7 @@ from holdfast import house
 from holdfast.dates import stamp as utc
 from holdfast.errors import Damaged, from_os
 from holdfast.house import Lock
+from holdfast.leaf import mix_of
 from holdfast.note import Binned, Record, is_name
 from holdfast.pattern import pattern
 from holdfast.shelf import ahead, disk
@@ -303,6 +304,42 @@ class Shelf:
                     found.append(Binned(scope, match["key"], _stamp(match["time"]), part, entry.name))
         return sorted(found, key=lambda one: (one.name.rpartition("-")[2], one.time), reverse=True)
 
+    def archived(self, scope: Scope, keys: list[str]) -> dict[str, Binned]:
+        """The archived note of each of these keys that has one; of several copies the last that was archived."""
+        found: dict[str, Binned] = {}
+        for name in self._archived_names(scope.folder, keys):
+            match = _BINNED.match(name)
+            if match and match["key"] in keys:
+                one = Binned(scope, match["key"], _stamp(match["time"]), "archive", name)
+                if one.key not in found or found[one.key].name < name:
+                    found[one.key] = one
+        return found
+
+    def _archived_names(self, scope_folder: str, keys: list[str]) -> list[str]:
+        """The names in the archive that may be of these keys."""
+        folder = self._open(scope_folder, "archive") if keys else None
+        if folder is None:
+            return []
+        with folder:
+            return os.listdir(folder.fd)
+
+    def discard(self, scope: Scope, one: Binned, seconds: float) -> bool:
+        """Move an archived note to the trash; False if it is not in the archive any more."""
+        archive = self._open(scope.folder, "archive")
+        if archive is None:
+            return False
+        time = utc(seconds).replace("-", "").replace(":", "")
+        with archive, self._make(scope.folder, "trash") as trash, self.lock(scope):
+            try:
+                target = f"{one.key}--{time}-{self._last_binned(trash) + 1:08x}.md"
+                os.rename(one.name, target, src_dir_fd=archive.fd, dst_dir_fd=trash.fd)
+                self._sync(trash, archive)
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise from_os(error, f"cannot move {archive.name}/{one.name}") from error
+        return True
+
     def _last_binned(self, folder: Folder) -> int:
         """The number of the note that came last: names count up, because the clock may go back."""
         numbers = [match["number"] for name in os.listdir(folder.fd) if (match := _BINNED.match(name))]
@@ -374,10 +411,10 @@ class Shelf:
         if folder is None:
             return 0
         with folder:
-            total, odd = ahead.count(folder.fd)
+            total, odd = ahead.count(folder.fd, named=part != "notes")
             for name in odd:
                 stamp = disk.stamp(folder, name) if disk.is_plain(folder, name) else None
-                total ^= hash(stamp) if stamp else 0
+                total ^= mix_of(stamp, "" if part == "notes" else name) if stamp else 0
         return total
 
     def fingerprints(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], int]:
@@ -479,6 +516,12 @@ class Shelf:
                 disk.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot flush {folder.name}") from error
+
+
+def binned_key(name: str) -> str:
+    """The key of a note in the trash or the archive, from the name of its file; empty where that is not such a name."""
+    match = _BINNED.match(name)
+    return match["key"] if match else ""
 
 
 def binned_number(name: str) -> int:

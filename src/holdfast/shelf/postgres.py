@@ -228,6 +228,22 @@ class Shelf(folder.Shelf):
 
         self._moved(scope, "notes", work, moves)
 
+    def _archived_names(self, scope_folder: str, keys: list[str]) -> list[str]:
+        return [name for (name,) in self.database.rows("archived", scope=scope_folder, keys=keys)] if keys else []
+
+    def discard(self, scope: Scope, one: Binned, seconds: float) -> bool:
+        time_ = dates.stamp(seconds).replace("-", "").replace(":", "")
+        moves: list[tuple[str, str]] = []
+
+        def work(db: Session) -> None:
+            last = self.hold(db, scope.folder, ("archive", "trash"))["trash"]
+            here = self._standing(db, scope.folder, "archive", [one.name])
+            moves[:] = [(name, f"{one.key}--{time_}-{last + 1:08x}.md") for name in here]
+            self._move(db, scope.folder, ("archive", "trash"), moves, here, last + len(moves))
+
+        self._moved(scope, "trash", work, moves)
+        return bool(moves)
+
     def _standing(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, tuple[Stamp, int]]:
         """The stamp and the share of those that are there."""
         rows = db.execute(SQL["stamps"], {"scope": scope_folder, "part": part, "names": names})

@@ -56,6 +56,12 @@ WHERE octet_length(l.data) <= 8388608;    -- a longer one is nobody's turn
 SELECT name, stamp, changed, octet_length(data), mix FROM document
 WHERE scope = :scope AND part = :part AND name = ANY(:names::text[]);
 
+-- name: archived
+SELECT a.name FROM unnest(:keys::text[]) AS k (key) CROSS JOIN LATERAL (  -- behind a key stands a time, which begins with a digit
+  SELECT name FROM document
+  WHERE scope = :scope AND part = 'archive' AND name >= k.key || '--0' AND name < k.key || '--:'
+) AS a;
+
 -- name: census
 SELECT name, stamp, changed, octet_length(data) FROM document WHERE scope = :scope AND part = :part ORDER BY name;
 

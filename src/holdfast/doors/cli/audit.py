@@ -28,7 +28,7 @@ def list_(call: Call) -> int:
         raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
     wanted = call.given("before", "agent", "action", "outcome")
     wanted |= {name: dates.moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
-    ledger = _ledger(call)
+    ledger = ledger_of(call)
     try:
         entries, cursor = ledger.audit.list(limit=limit, **wanted)
     finally:
@@ -43,7 +43,7 @@ def verify(call: Call) -> int:
     known = mark.parsed(call["known"]) if call["known"] else None
     if call["known"] and known is None:
         raise UsageError("--known is not a head of an audit", "Give one as `holdfast audit verify` prints it: 12:ab34...")
-    ledger = _ledger(call)
+    ledger = ledger_of(call)
     try:
         verdict = verified(ledger.audit, known)
     finally:
@@ -53,7 +53,7 @@ def verify(call: Call) -> int:
 
 def export(call: Call) -> int:
     """A line each, as they come; with --json all of them in one document."""
-    ledger = _ledger(call)
+    ledger = ledger_of(call)
     try:
         if call.screen.json:
             call.screen.document([entry.as_dict() for entry in ledger.audit.walk()])
@@ -67,7 +67,8 @@ def export(call: Call) -> int:
     return 0
 
 
-def _ledger(call: Call) -> Ledger:
+def ledger_of(call: Call) -> Ledger:
+    """Open the ledger of the home or store that is meant; the caller closes it."""
     from holdfast.doors.cli.remote import say_where
 
     settings = call.settings()

@@ -32,6 +32,7 @@ class Call:
         self.screen = screen
         self._memory: Memory | None = None
         self.is_remote = False  # whether it is a gateway's
+        self._notice = ""  # what is said beside the answer
 
     def __getitem__(self, name: str) -> Any:
         """What was given for that option or argument; None if nothing was."""
@@ -58,7 +59,18 @@ class Call:
                 client=self["client"], origin=self._origin(), progress=None if self.screen.json else Bar(),
             )  # fmt: skip
             self.screen.disabled = not self._memory.config.enabled
+            self._say_if_unknown(self._memory)
         return self._memory
+
+    def _say_if_unknown(self, memory: Memory) -> None:
+        """Say on stderr that a read names a project which this home does not have: a typing error looks like no notes."""
+        command, config = self.words.command, memory.config
+        if command and command.reads_project and config.enabled and (self["project"] or config.project):
+            from holdfast import projects
+
+            self._notice = projects.unknown(memory._desk)
+            if self._notice:
+                sys.stderr.write(visible(self._notice) + "\n")
 
     def settings(self) -> Config:
         """The settings, and over them what the command line says of the store."""
@@ -142,7 +154,8 @@ class Call:
         """Give the answer, as JSON or as `tell` tells it to people."""
         try:
             if self.screen.json:
-                self.screen.document(plain(what))
+                said = plain(what)
+                self.screen.document({**said, "notice": self._notice} if self._notice and isinstance(said, dict) else said)
                 if self.screen.disabled and not _says_so(what):
                     sys.stderr.write("memory is disabled\n")
             else:
@@ -163,12 +176,14 @@ def _says_so(what: Any) -> bool:
 
 def plain(what: Any) -> Any:
     """Records, and lists of them, as JSON can hold them."""
+    if hasattr(what, "as_dict"):
+        record: Record = what
+        return record.as_dict()
     if isinstance(what, list | tuple):
         return [plain(one) for one in what]
     if isinstance(what, dict):
         return {name: plain(one) for name, one in what.items()}
-    record: Record = what
-    return record.as_dict() if hasattr(what, "as_dict") else what
+    return what
 
 
 def run(typed: list[str]) -> int:
@@ -260,13 +275,16 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
         import traceback
 
         sys.stderr.write(visible("".join(traceback.format_exception(error))))
+    from holdfast.doors.cli.flags import as_typed
+
+    message, fix = as_typed(error, typed)
     try:
         if screen.json:
-            screen.document(error.as_dict())
+            screen.document({**error.as_dict(), "message": message, "fix": fix})
             sys.stdout.flush()
         else:
             _flush_quietly()
-            _complain(screen, error.message, error.fix)
+            _complain(screen, message, fix)
     except OSError:
         _unheard()
     return error.exit_code
@@ -340,10 +358,15 @@ def confirm(call: Call, question: str) -> None:
 
     if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(f"not without being sure: {question}", "Say --yes")
+    if not agreed(question):
+        raise Refused("nothing was done", "Answer y, or say --yes")
+
+
+def agreed(question: str) -> bool:
+    """Ask a person at a terminal; whether they said yes."""
     sys.stderr.write(f"{visible(question)} [y/N] ")
     sys.stderr.flush()
-    if _answered().strip().lower() not in ("y", "yes"):
-        raise Refused("nothing was done", "Answer y, or say --yes")
+    return _answered().strip().lower() in ("y", "yes")
 
 
 def _answered() -> str:
@@ -366,9 +389,12 @@ def _read(most: int) -> bytes:
 
 
 def stdin() -> BinaryIO:
-    """What is piped in."""
+    """What is piped in; a person at a terminal is told how to end it."""
     if sys.stdin is None:
         raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        sys.stderr.write("Type or paste the text. Press Ctrl-D on an empty line to end it, Ctrl-C to cancel.\n")
+        sys.stderr.flush()
     return sys.stdin.buffer
 
 

@@ -30,7 +30,7 @@ def doctor(call: Call) -> int:
     looked_at, total = exposure.looked_at(call.memory)
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
-        "transcripts": {"bytes": total, "looked_at": looked_at},
+        "transcripts": {"bytes": total, "looked_at": looked_at}, "archived": _archived(call),
     }  # fmt: skip
     return call.answer(report, _tell_report, 1 if problems else 0)
 
@@ -43,6 +43,16 @@ def _held(call: Call) -> int:
         return len(call.memory.review())
     except HoldfastError:
         return 0
+
+
+def _archived(call: Call) -> list[str]:
+    """How many notes are archived and why; a home that cannot be read tells of its problems instead."""
+    from holdfast.errors import HoldfastError
+
+    try:
+        return list(call.memory.status().archived)
+    except HoldfastError:
+        return []
 
 
 def _of_clients(call: Call) -> list[Problem]:
@@ -75,8 +85,11 @@ def reindex(call: Call) -> int:
 
 def retain(call: Call) -> int:
     dry = bool(call["dry_run"])
+    from holdfast import archive
+
     notes = call.memory.retain(dry_run=dry)
-    return call.answer({"dry_run": dry, "archived": notes}, _tell_retained)
+    why = [] if call.is_remote else archive.reasons([one.scope.kind for one in notes], call.memory.config, _verb(dry))
+    return call.answer({"dry_run": dry, "archived": notes}, lambda screen, told: _tell_retained(screen, told, why))
 
 
 def embed(call: Call) -> int:
@@ -125,6 +138,7 @@ def _tell_status(screen: Screen, status: Status) -> None:
         ("embedder", _embedder(status)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),
     ]  # fmt: skip
+    rows += [("archived", line.replace(" archived", "", 1)) for line in status.archived]
     if status.quarantined:
         rows.append(("held back", f"{plural(status.quarantined, 'note')} in quarantine: `holdfast review`"))
     for name, value in [*rows, ("degraded", status.degraded)] if status.degraded else rows:
@@ -160,6 +174,8 @@ def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
         screen.say(f"    {screen.paint('fix:', 'dim')} {visible(problem.fix)}")  # to be pasted: every space counts
     if report["disabled"]:
         screen.aside("memory is disabled: only what can be seen without writing anything was looked at", "yellow")
+    for line in report["archived"]:
+        screen.aside(f"{line}; recall still finds them: `holdfast list --archived`")
     if report["quarantined"]:
         screen.aside(f"{plural(report['quarantined'], 'note')} in quarantine: `holdfast review`")
     said = report["transcripts"]
@@ -192,9 +208,13 @@ def _tell_embedded(screen: Screen, done: dict[str, Any]) -> None:
         screen.aside(f"no vectors of the {role} model: {why}", "yellow")
 
 
-def _tell_retained(screen: Screen, retained: dict[str, Any]) -> None:
+def _verb(dry_run: bool) -> str:
+    return "would be archived" if dry_run else "archived"
+
+
+def _tell_retained(screen: Screen, retained: dict[str, Any], why: list[str]) -> None:
     notes: list[Note] = retained["archived"]
     if notes:
         screen.table(("KEY", "SCOPE", "UPDATED"), [(one.key, str(one.scope), one.updated) for one in notes])
-    verb = "would be archived" if retained["dry_run"] else "archived"
-    screen.say(f"{plural(len(notes), 'note')} {verb}")
+    for line in why or [f"{plural(len(notes), 'note')} {_verb(retained['dry_run'])}"]:
+        screen.say(line)

@@ -4,6 +4,7 @@ end. Plain objects and no imports."""
 from __future__ import annotations
 
 _READERS = ("recall", "list", "facts", "graph", "search", "brief", "status")
+_OF_A_PROJECT = (*_READERS, "get", "expand", "export", "trace", "boot")  # whose answer depends on the project
 
 
 class Option:
@@ -74,6 +75,11 @@ class Command:
     def reads(self) -> bool:
         """Whether it looks through whole scopes."""
         return self.name in _READERS
+
+    @property
+    def reads_project(self) -> bool:
+        """Whether it reads the memory of a project and changes nothing."""
+        return self.name in _OF_A_PROJECT
 
     @property
     def usage(self) -> str:

@@ -152,6 +152,14 @@ def _scaffolds(_: Words) -> list[tuple[str, str]]:
     return [(name, "template files") for name in names()]
 
 
+def _projects(words: Words) -> list[tuple[str, str]]:
+    asked = _asked(words)
+    try:
+        return [(one.id, one.folders[0] if one.folders else "") for one in asked.memory.projects()]
+    finally:
+        asked.close()
+
+
 def _agents(words: Words) -> list[tuple[str, str]]:
     from holdfast.config import find_home
     from holdfast.ledger import Ledger
@@ -172,5 +180,6 @@ _ARGUMENTS: dict[str, Callable[[Words], list[tuple[str, str]]]] = {
     "shells": lambda _: [(shell, "completion script") for shell in SCRIPTS],
     "scaffolds": _scaffolds,
     "agents": _agents,
+    "projects": _projects,
     "commands": lambda _: _commands(""),
 }

@@ -87,10 +87,12 @@ def clear(call: Call) -> int:
 def _is_there(call: Call) -> bool:
     """Whether there is anything to be sure about. A key or a scope that means nothing is refused before anybody is asked."""
     key, scope = call["key"], call["scope"]
+    if any(one.key == key for one in call.memory.trash(scope=scope)):
+        return True  # not read: that would bring an archived note back
     try:
         call.memory.get(key, scope=scope)
     except NotFound:
-        return any(one.key == key for one in call.memory.trash(scope=scope))
+        return False
     except (Trouble, Purged):
         return True
     return True

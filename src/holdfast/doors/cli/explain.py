@@ -16,7 +16,7 @@ MEANS = {
     "direct": "a wish of the user", "qonly": "only a question", "when": "tells a time", "num": "tells a number",
     "date": "of the time asked about", "near": "close to the day asked about", "loglen": "its length",
     "fact": "a fact about what is named",
-    "first": "the first of its session",
+    "first": "the first of its session", "archived": "archived: not updated or used for long",
     **{f"c_{name}": f"meaning of its best piece ({model})" for name, model in _MODELS.items()},
     **{f"d_{name}": f"meaning of the whole ({model})" for name, model in _MODELS.items()},
     **{f"g_{name}": f"meaning with its neighbours ({model})" for name, model in _MODELS.items()},

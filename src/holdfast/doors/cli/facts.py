@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from holdfast.note import Fact, FactSet
 
 
+_STALE_SHOWN = 10  # places named below a list of facts
+
+
 def fact(call: Call) -> int:
     stated = call.memory.fact(
         call["subject"], call["label"], call["value"], many=bool(call["many"]), made_from=call["from"],
@@ -35,6 +38,7 @@ def _tell_stated(screen: Screen, stated: FactSet) -> None:
         screen.aside(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
     for old in stated.retired:
         screen.say("  " + screen.paint(one_line(f"retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
+    _tell_stale(screen, [fact])
 
 
 def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
@@ -49,10 +53,24 @@ def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
         (named(one.subject), named(one.label), one.valid_from, _end(one, now), one.scope.kind, _value(one)) for one in facts
     ]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
+    _tell_stale(screen, facts)
+
+
+def _tell_stale(screen: Screen, facts: list[Fact]) -> None:
+    """Name the files that still state an older value."""
+    from holdfast.doors.cli.screen import one_line
+    from holdfast.hidden import named
+
+    told = dict.fromkeys([(one.subject, one.label, place) for one in facts for place in one.stale_in])
+    for subject, label, place in list(told)[:_STALE_SHOWN]:
+        screen.aside(one_line(f"{named(place)} still states an older value of {named(subject)}, {named(label)}"), "yellow")
+    if len(told) > _STALE_SHOWN:
+        screen.aside(f"and {len(told) - _STALE_SHOWN} more places state older values", "yellow")
 
 
 def _value(fact: Fact) -> str:
-    return f"(in quarantine) {fact.value}" if fact.quarantined else fact.value
+    marks = [mark for mark, on in (("(in quarantine)", fact.quarantined), ("(archived)", fact.archived)) if on]
+    return " ".join([*marks, fact.value])
 
 
 def _end(fact: Fact, now: str) -> str:

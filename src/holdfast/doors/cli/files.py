@@ -7,13 +7,20 @@ from holdfast.shelf.disk import FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.browsing import Piece, Snippet
+    from holdfast.browsing import Piece, Snippets
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
 
 
 def search(call: Call) -> int:
-    return call.answer(call.memory.search(call["query"], **call.given("limit")), _tell_snippets)
+    """Hybrid where a resident process or a gateway answers; otherwise by words at once, unless a mode is given."""
+    from holdfast.browsing import SEARCHED, snippets
+    from holdfast.doors.cli.notes import from_resident, mode_of
+
+    given = call.given("limit")
+    answer = from_resident(call, {"kind": SEARCHED, **given})
+    found = snippets(answer) if answer else call.memory.search(call["query"], mode=mode_of(call), **given)
+    return call.answer(found, _tell_snippets)
 
 
 def read(call: Call) -> int:
@@ -28,8 +35,8 @@ def view(call: Call) -> int:
 
 
 def create(call: Call) -> int:
-    call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
-    return _done(call, "created", call["path"])
+    action = call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
+    return _done(call, action, call["path"])
 
 
 def str_replace(call: Call) -> int:
@@ -63,14 +70,10 @@ def _done(call: Call, action: str, path: str) -> int:
 
 
 def _text(call: Call) -> str:
-    """A file's text; what is read from stdin ends as files end."""
-    text = call.text("text", FILE_BYTES, "a file", whole=True)
-    if isinstance(text, str):
-        return text
-    from holdfast.guard import text as passed
+    """A file's text; what is read from stdin is kept byte for byte."""
+    from holdfast.guard import decoded
 
-    ended = text if text.endswith(b"\n") else text + b"\n"
-    return passed(ended, len(ended), "a file") if text.strip() else ""
+    return decoded(call.text("text", FILE_BYTES, "a file", whole=True))
 
 
 def _span(lines: str | None) -> tuple[int, int] | None:
@@ -91,13 +94,15 @@ def _cited(citation: str) -> tuple[str, int, int | None]:
     return path, int(first), int(last) - int(first) + 1 if last else None if dash else 1
 
 
-def _tell_snippets(screen: Screen, found: list[Snippet]) -> None:
+def _tell_snippets(screen: Screen, found: Snippets) -> None:
     from holdfast.doors.cli.screen import one_line
 
     for one in found:
         screen.say(screen.paint(one_line(f"{one.path}:{one.lines[0]}-{one.lines[1]}"), "cyan"))
         screen.indented(one.snippet, 4)
-    if not found:
+    if found.degraded:
+        screen.aside(f"({found.reason})")
+    if not found and not found.disabled:
         screen.nothing("nothing found")
 
 

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     Told = tuple[dict[str, Any], Callable[[Screen, Any], None]]  # what was done, and how to tell people
 
 
+class _Declined(Exception):
+    """A person was shown the changes and did not want them."""
+
+
 def install(call: Call) -> int:
     from holdfast import clients
     from holdfast.clients import installing as rooms
 
     one = clients.load(call["client"]) if call["client"] else None
     place, seconds = _place(call)
+    if call["gateway"]:
+        place = place.replace(gateway=True)
     if one:
-        return call.answer(*_installed(call, one, place, seconds))
+        return _alone(call, lambda: _installed(call, one, place, seconds))
     seen = [(client, where) for name in clients.names() if (where := (client := clients.load(name)).detect(place))]
     told_how = call["yes"] or call["dry_run"] or call["print"]
     if not seen or (not told_how and (call.screen.json or not sys.stdin.isatty())):
@@ -46,7 +52,7 @@ def uninstall(call: Call) -> int:
     one = clients.load(call["client"]) if call["client"] else None
     place, seconds = _place(call)
     if one:
-        return call.answer(*_uninstalled(call, one, place, seconds, bool(call["all"])))
+        return _alone(call, lambda: _uninstalled(call, one, place, seconds, bool(call["all"])))
     known = set(clients.names())
     there = [clients.load(name) for name in rooms.installed(place) if name in known]
     if not there:
@@ -84,11 +90,12 @@ def _uninstalled(call: Call, client: Client, place: Place, seconds: float, every
 def _carried_out(call: Call, client: Client, steps: list[Step], verb: str, do: Callable[[], None]) -> Told:
     """Show it, ask, do it."""
     shown = [step for step in steps if step.changes]
+    tell = _tell_all if call["diff"] else _tell_changes
     if call["dry_run"]:
-        return _report(client, shown, "dry_run"), _tell_changes
+        return _report(client, shown, "dry_run"), tell
     if not call["yes"]:
         if not call.screen.json:
-            _tell_changes(call.screen, _report(client, shown, verb))
+            tell(call.screen, _report(client, shown, verb))
         _ask(call, client, shown, verb)
     do()
     return _report(client, shown, verb), _tell_done
@@ -99,9 +106,19 @@ def _ask(call: Call, client: Client, steps: list[Step], verb: str) -> None:
     if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         fix = f"holdfast {verb} {client.name} --yes does it, --dry-run only shows it"
         raise Refused(f"nobody can be asked whether to change {files}; nothing was", fix)
-    from holdfast.doors.cli.call import confirm
+    from holdfast.doors.cli.call import agreed
 
-    confirm(call, f"{verb.capitalize()} for {client.title}: change {files} as shown?")
+    if not agreed(f"{verb.capitalize()} for {client.title}: change {files} as shown?"):
+        raise _Declined
+
+
+def _alone(call: Call, do: Callable[[], Told]) -> int:
+    """For one client. To decline is an answer and no failure."""
+    try:
+        return call.answer(*do())
+    except _Declined:
+        call.screen.aside("Nothing was changed.", "yellow")
+        return Refused.exit_code
 
 
 def _each(call: Call, them: list[Client], do: Callable[[Client], Told]) -> int:
@@ -115,16 +132,26 @@ def _each(call: Call, them: list[Client], do: Callable[[Client], Told]) -> int:
             report, tell = do(client)
             if not screen.json:
                 tell(screen, report)
+        except _Declined:
+            report = {"client": client.name, "title": client.title, "action": "declined"}
         except HoldfastError as error:
             worst = max(worst, error.exit_code)
             report = {"client": client.name, "title": client.title, "action": "failed", **error.as_dict()}
             screen.aside(str(error), "yellow")
         reports.append(report)
+    if {report.get("action") for report in reports} == {"declined"}:
+        worst = Refused.exit_code
     return call.answer(reports, _tell_sum, worst)
 
 
 def _tell_sum(screen: Screen, reports: list[dict[str, Any]]) -> None:
-    words = {"install": "installed", "uninstall": "uninstalled", "nothing": "with nothing to change", "failed": "failed"}
+    if reports and {one.get("action") for one in reports} <= {"declined", "nothing"}:
+        screen.aside("Nothing was changed.", "yellow")
+        return
+    words = {
+        "install": "installed", "uninstall": "uninstalled", "nothing": "with nothing to change", "declined": "declined",
+        "failed": "failed",
+    }  # fmt: skip
     by_word = {word: [one["client"] for one in reports if one.get("action") == action] for action, word in words.items()}
     counts = [f"{len(names)} {word}" for word, names in by_word.items() if names]
     if counts:
@@ -165,11 +192,34 @@ def _report(client: Client, steps: list[Step], action: str) -> dict[str, Any]:
 
 
 def _tell_changes(screen: Screen, report: dict[str, Any]) -> None:
+    """First what changes in the user's own files, as a diff; then a line for each file that is all ours."""
+    ours = [step for step in report["changes"] if step.is_ours]
+    _tell_diffs(screen, [step for step in report["changes"] if not step.is_ours])
+    for step in ours:
+        screen.say(f"{step.action:<8}{_path_of(step)}")
+        _tell_kept(screen, step)
+    if ours:
+        screen.aside("`--diff` shows these files in full")
+
+
+def _tell_all(screen: Screen, report: dict[str, Any]) -> None:
+    """The same, with every file as a diff."""
+    _tell_diffs(screen, sorted(report["changes"], key=lambda step: bool(step.is_ours)))
+
+
+def _tell_diffs(screen: Screen, steps: list[Step]) -> None:
     from holdfast.clients.installing import diff
 
-    for step in report["changes"]:
+    for step in steps:
         screen.text(diff(step))
         _tell_kept(screen, step)
+
+
+def _path_of(step: Step) -> str:
+    from holdfast.doors.cli.screen import one_line
+
+    lines = (step.new or b"").count(b"\n")
+    return one_line(step.path) + (f" ({lines} line{'' if lines == 1 else 's'})" if step.new is not None else "")
 
 
 def _tell_kept(screen: Screen, step: Step) -> None:

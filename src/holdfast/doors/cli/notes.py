@@ -29,15 +29,18 @@ def store(call: Call) -> int:
 def recall(call: Call) -> int:
     asked = {"tags": call["tag"], "explain": bool(call["explain"])}
     asked |= call.given("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
-    answer = _from_resident(call, asked)
+    answer = from_resident(call, asked)
     if answer is None:
-        answer = call.memory.recall(call["query"] or "", mode=_mode(call), **asked)
-    return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, bool(call["explain"])))
+        answer = call.memory.recall(call["query"] or "", mode=mode_of(call), **asked)
+    explain, everywhere = bool(call["explain"]), call["scope"] == "all"
+    return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, explain, everywhere))
 
 
-def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
+def from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
     memory, mode = call.memory, call["mode"] or "hybrid"
+    if asked.get("scope") == "all":  # a process that answers for others does not know that a person asks
+        return None
     if mode not in ("hybrid", "semantic") or not memory.config.enabled or call.is_remote or memory.config.store:
         return None
     from holdfast import resident
@@ -48,7 +51,7 @@ def _from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     return resident.ask(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
 
 
-def _mode(call: Call) -> str:
+def mode_of(call: Call) -> str:
     """As asked; else by words, for this process lives too short to load models that were not asked for."""
     if call["mode"] is not None:
         mode: str = call["mode"]
@@ -69,8 +72,9 @@ def get(call: Call) -> int:
 def list_(call: Call) -> int:
     if call["trash"]:
         return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _tell_binned)
-    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit", "source"))
-    return call.answer(notes, tell_notes)
+    only_one(call, "archived", "source")
+    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit", "source", "archived"))
+    return call.answer(notes, _tell_archived if call["archived"] else tell_notes)
 
 
 def tell_stored(screen: Screen, stored: Stored) -> None:
@@ -101,14 +105,14 @@ def _secret_mark(screen: Screen, text: str) -> list[str]:
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
-def tell_answer(screen: Screen, answer: Answer, explain: bool = False) -> None:
+def tell_answer(screen: Screen, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
     for place, hits in enumerate(_grouped(answer)):
         if place:
             screen.say()
         if hits[0].session is None:
-            _tell_hit(screen, hits[0], explain)
+            _tell_hit(screen, hits[0], explain, everywhere)
         else:
-            _tell_session(screen, hits, explain)
+            _tell_session(screen, hits, explain, everywhere)
     if answer.degraded:
         screen.aside(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
@@ -134,32 +138,47 @@ def tell_notes(screen: Screen, notes: list[Note]) -> None:
     screen.table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
 
 
+def _tell_archived(screen: Screen, notes: list[Note]) -> None:
+    if notes:
+        tell_notes(screen, notes)
+    else:
+        screen.nothing("no archived notes")
+
+
 def _gist(note: Note) -> str:
     hidden = f"⟦hidden: {', '.join(note.hidden)}⟧ " if note.hidden else ""  # it may stand where the text is cut
     held = "(in quarantine) " if note.quarantined else ""
+    held += "(archived) " if note.archived else ""
     return f"{'* ' if note.pinned else ''}{held}{hidden}{note.text[:400]}"
 
 
-def _tell_session(screen: Screen, hits: list[Hit], explain: bool) -> None:
+def _tell_session(screen: Screen, hits: list[Hit], explain: bool, everywhere: bool = False) -> None:
     from holdfast.doors.cli.screen import hidden_mark, one_line
 
     name = screen.paint(one_line(f"session {hits[0].session}"), "bold")
-    screen.say(f"{name}  {screen.paint(hits[0].scope.kind, 'dim')}")
+    screen.say(f"{name}  {screen.paint(_where(hits[0], everywhere), 'dim')}")
     for hit in hits:
         who, when = one_line(hit.speaker or "somebody"), one_line(hit.updated)
         screen.say(f"  {who}  {screen.paint('  '.join([when, *hidden_mark(hit.hidden)]), 'dim')}".rstrip())
         _tell_text(screen, hit, explain)
 
 
-def _tell_hit(screen: Screen, hit: Hit, explain: bool) -> None:
+def _where(hit: Hit, everywhere: bool) -> str:
+    """The kind of a hit's scope; with its name where hits may come from other projects."""
+    return str(hit.scope) if everywhere else hit.scope.kind
+
+
+def _tell_hit(screen: Screen, hit: Hit, explain: bool, everywhere: bool = False) -> None:
     from holdfast.doors.cli.screen import hidden_mark, one_line
 
     name = screen.paint(one_line(hit.key), "bold")
     until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
     since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
-    said = [hit.scope.kind, hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
+    said = [_where(hit, everywhere), hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
     said += [*hidden_mark(hit.hidden), *_secret_mark(screen, hit.text)]
     screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
+    if hit.name:
+        screen.say(f"    {one_line(f'{hit.name}: {hit.description}' if hit.description else hit.name)}")
     _tell_text(screen, hit, explain)
 
 
@@ -210,7 +229,8 @@ def _span(start: str, end: str | None, now: str) -> str:
 
 
 def _held(of: Hit | Note) -> list[str]:
-    return ["in quarantine: `holdfast review`"] if of.quarantined else []
+    held = ["in quarantine: `holdfast review`"] if of.quarantined else []
+    return [*held, "archived"] if of.archived else held
 
 
 def _marked(tags: tuple[str, ...]) -> list[str]:

@@ -18,7 +18,7 @@ OFFERED = (
     "restore", "purge", "receipts", "search", "read", "file", "brief", "status", "review", "trace", "mcp", "clear", "scaffold",
     "boot", "import-history", "retain", "doctor", "reindex", "embed",
 )  # fmt: skip
-OF_THE_HOME = ("render", "resident")  # about a memory, but not one that a gateway lets anybody ask for
+OF_THE_HOME = ("render", "resident", "project")  # about a memory, but not one that a gateway lets anybody ask for
 _TOKEN_BYTES = 4096
 
 

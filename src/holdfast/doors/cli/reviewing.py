@@ -25,6 +25,8 @@ def review(call: Call) -> int:
     only_one(call, "approve", "reject")
     if call["approve"]:
         key, where, seen = _meant(call, call["approve"])
+        if seen is None:
+            _must_wait(call, key)
         return call.answer(call.memory.approve(key, scope=where, expected=seen), _tell_approved)
     if call["reject"]:
         key, where, seen = _meant(call, call["reject"])
@@ -53,6 +55,15 @@ def _meant(call: Call, name: str) -> tuple[str, str | Scope | None, str | None]:
         names = ", ".join([f"{note.scope}/{note.key}" for note in found])
         raise UsageError(f"{name!r} waits in several scopes", f"Say which one: {names}")
     return found[0].key, found[0].scope, found[0].version
+
+
+def _must_wait(call: Call, key: str) -> None:
+    """Reject a key whose note is not in quarantine: there is nothing to approve."""
+    from holdfast.reviewing import must_be_person
+
+    must_be_person(call.memory, "approve a note")
+    if call.memory.config.enabled and not call.memory.get(key, scope=call["scope"]).quarantined:
+        raise NotFound(f"the note {key!r} is not in quarantine", "Nothing to approve; `holdfast review` lists what waits")
 
 
 def _tell_nothing(call: Call) -> None:

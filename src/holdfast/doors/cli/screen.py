@@ -98,13 +98,16 @@ class Screen:
     def table(
         self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0
     ) -> None:
-        """Columns that line up. The last one takes what is left of the terminal."""
+        """Columns that line up. The last one takes what is left of the terminal. A key is never shortened: one that is wider
+        than its column stands on a line of its own, and the rest of its row below it."""
         cells = [[one_line(cell) for cell in row] for row in rows]
         sizes = [max(map(cells_wide, column)) for column in zip(head, *cells, strict=True)]
         self._fit(sizes, indent)
         self.say(" " * indent + self._row(head, sizes, ["dim"] * len(head)))
+        key = head.index("KEY") if "KEY" in head else -1
         for row in cells:
-            self.say(" " * indent + self._row(row, sizes, styles or [""] * len(row)))
+            for line in self._lines_of(row, sizes, styles or [""] * len(row), key):
+                self.say(" " * indent + line)
 
     def _fit(self, sizes: list[int], indent: int) -> None:
         """Narrow the last column, and where that is not enough always the widest, until a line fits."""
@@ -113,6 +116,14 @@ class Screen:
         sizes[-1] = min(sizes[-1], max(room, _LEAST))
         while self.terminal and sum(sizes) + gaps > self.width and max(sizes) > 1:
             sizes[sizes.index(max(sizes))] -= 1
+
+    def _lines_of(self, row: Sequence[str], sizes: list[int], styles: Sequence[str], key: int) -> list[str]:
+        """A row as one line, or as two where its key is wider than the key's column."""
+        if key < 0 or cells_wide(row[key]) <= sizes[key]:
+            return [self._row(row, sizes, styles)]
+        rest = key + 1
+        first = self._row(row[:rest], [*sizes[:key], cells_wide(row[key])], styles[:rest])
+        return [first, " " * (sum(sizes[:rest]) + 2 * rest) + self._row(row[rest:], sizes[rest:], styles[rest:])]
 
     def _row(self, row: Sequence[str], sizes: list[int], styles: Sequence[str]) -> str:
         shown = [

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from holdfast.doors.cli.call import Call
     from holdfast.doors.cli.screen import Screen
+    from holdfast.errors import UsageError
 
 PLACES = {"home": "", "shelf": "shelf", "config": "config.toml", "index": "index.db", "ledger": "ledger.db"}
 PARTS = ("notes", "files")  # of a scope
@@ -76,8 +77,21 @@ def _where(call: Call, what: str) -> str:
     try:
         return os.path.join(memory.home, PLACES["shelf"], memory.get(what, scope=call["scope"]).path)
     except NotFound as error:
-        known = ", ".join([*PLACES, *PARTS, "plugin"])
+        if what == "plugin":  # a note may be called so, too
+            raise _no_client_named() from None
+        known = ", ".join([*PLACES, *PARTS, "plugin CLIENT"])
         raise NotFound(error.message, f"{error.fix}; besides notes there are {known}") from None
+
+
+def _no_client_named() -> UsageError:
+    """`holdfast path plugin` without a client: name the clients that have a plugin."""
+    from holdfast import clients
+    from holdfast.clients.shape import Place
+    from holdfast.errors import UsageError
+
+    nowhere = Place("", {}, ("holdfast",))
+    known = [name for name in clients.names() if clients.load(name).plugin(nowhere)]
+    return UsageError("which client's plugin?", f"Write `holdfast path plugin CLIENT`, with one of: {', '.join(known)}")
 
 
 def part_folder(call: Call, home: str, part: str) -> str:

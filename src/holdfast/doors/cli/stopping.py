@@ -21,7 +21,8 @@ _CHANGING = {  # each command that changes anything: what may have come of it, a
     "agent rotate": _TOKEN, "copy": _REPEAT, "migrate": _REPEAT, "reindex": _REPEAT, "embed": _REPEAT, "retain": _REPEAT,
     **dict.fromkeys(
         ("edit", "import", "forget", "restore", "clear", "review", "file create", "file str-replace", "file insert",
-         "file delete", "file rename", "scaffold", "install", "uninstall", "render", "agent revoke", "init", "config"),
+         "file delete", "file rename", "scaffold", "install", "uninstall", "render", "agent revoke", "init", "config",
+         "project adopt"),
         _LOOK,
     ),
 }  # fmt: skip

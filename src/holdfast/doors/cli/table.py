@@ -10,6 +10,10 @@ from holdfast.doors.cli.command import Arg, Command, Option
 
 _SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
 _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
+_SCOPED_OR_ALL = Option(
+    "--scope", "SCOPE", "only there, not everywhere you may see; all: every project, agent and session of the home",
+    choices=("session", "project", "agent", "global", "all"),
+)
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
 _WITH_TAG = Option("--tag", "TAG", "only with this tag; give it again, or a comma list, for several", many=True)
 _ORIGIN = Option("--origin", "ORIGIN", "who it came from, if not from you", choices="ORIGINS")
@@ -19,6 +23,7 @@ _AS_OF = Option("--as-of", "DATE", "what was true then")
 _KNOWN_AT = Option("--known-at", "DATE", "what was recorded by then")
 _TREE = Option("--scope", "SCOPE", "whose tree, if not the agent's or, without one, the project's", choices="SCOPES")
 _YES = Option("--yes", "", "do not ask")
+_DIFF = Option("--diff", "", "show every file in full, also those that are new")
 _REDACT = Option("--redact", "", "keep it with [REDACTED:rule] in place of a secret; otherwise it is refused")
 _ALLOW_SECRET = Option("--allow-secret", "WHY", "keep a secret as it is; that you did and why is recorded")
 _KEY = Arg("KEY", "the note's key", offers="keys")
@@ -50,7 +55,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "recall", "notes:recall", "find what is known about something",
             args=(Arg("QUERY", "what to look for; may be left out with --mode recent", needed=False, words=True),),
             options=(
-                _SCOPED, _OF_TYPE, _WITH_TAG,
+                _SCOPED_OR_ALL, _OF_TYPE, _WITH_TAG,
                 Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
                 _AS_OF, _KNOWN_AT,
                 Option(
@@ -74,7 +79,8 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "list", "notes:list_", "list the notes you may see, newest first",
             options=(
                 _SCOPED, _OF_TYPE, _WITH_TAG, Option("--limit", "N", "at most so many", number=True),
-                Option("--trash", "", "what was forgotten or archived and can be restored"), _SOURCE,
+                Option("--trash", "", "what was forgotten or archived and can be restored"),
+                Option("--archived", "", "notes that were archived: not updated or used for long"), _SOURCE,
             ),
             example="holdfast list --type feedback",
         ),
@@ -197,7 +203,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             example="holdfast clear --scope session --session 7f3a --yes",
         ),
         Command(
-            "retain", "care:retain", "archive what was not updated for long, whatever its valid_to; empty old trash",
+            "retain", "care:retain", "archive notes not updated or used for long; empty old trash",
             options=(Option("--dry-run", "", "only show what would be archived"),), example="holdfast retain --dry-run",
         ),
     )),
@@ -205,7 +211,14 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "search", "files:search", "find pieces of notes and files: path, lines, snippet",
             args=(Arg("QUERY", "what to look for", words=True),),
-            options=(Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),),
+            options=(
+                Option("--limit", "N", "at most so many, 1 to 100; otherwise 10", number=True),
+                Option(
+                    "--mode", "MODE",
+                    "how to look, if not keyword, which answers at once; hybrid and semantic load the models first",
+                    choices="SEARCH_MODES",
+                ),
+            ),
             example="holdfast search heartbeat",
         ),
         Command(
@@ -263,9 +276,10 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "install", "installing:install", "let a coding agent use this memory; shows the changes first, and asks",
             args=(Arg("CLIENT", "which one; without it, those found on this machine", needed=False, offers="clients"),),
             options=(
-                _YES, Option("--dry-run", "", "only show what would be changed"),
+                _YES, Option("--dry-run", "", "only show what would be changed"), _DIFF,
                 Option("--print", "", "show what to paste, and where"),
                 Option("--auto-memory", "", "also keep what the client's model writes by itself on this project's shelf"),
+                Option("--gateway", "", "also install the skill update-memory, if no gateway or store is configured"),
             ),
             example="holdfast install --dry-run",
         ),
@@ -273,7 +287,7 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             "uninstall", "installing:uninstall", "take out what install put in; every file is again as it was",
             args=(Arg("CLIENT", "which one; without it, all that are installed", needed=False, offers="clients"),),
             options=(
-                _YES, Option("--dry-run", "", "only show what would be changed"),
+                _YES, Option("--dry-run", "", "only show what would be changed"), _DIFF,
                 Option("--all", "", "in every project, where the install is in the project's own files"),
             ),
             example="holdfast uninstall --dry-run",
@@ -368,6 +382,26 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "audit export", "audit:export", "every row, oldest first, as a line of JSON", example="holdfast audit export",
         ),
+        Command(
+            "done list", "done:list_", "list the work that agents recorded, newest first, such as reviews of pull requests",
+            options=(
+                Option("--agent", "NAME", "only of this agent"),
+                Option("--kind", "KIND", "only this kind; a review of a pull request is github.review"),
+                Option("--subject", "SUBJECT", "only this subject, such as owner/repo#7"),
+                Option("--cursor", "CURSOR", "the next page, as the page before named it"),
+                Option("--limit", "N", "at most this many, 1 to 1000 (default 50)", number=True),
+            ),
+            example="holdfast done list --kind github.review",
+        ),
+        Command(
+            "done exists", "done:exists", "say whether an agent did this; exit 1 if not",
+            args=(
+                Arg("KIND", "the kind of work; a review of a pull request is github.review"),
+                Arg("SUBJECT", "what it was done to, such as owner/repo#7"),
+            ),
+            options=(Option("--agent", "NAME", "only by this agent"),),
+            example="holdfast done exists github.review acme/shop#7",
+        ),
     )),
     ("Look after it", (
         Command(
@@ -391,6 +425,18 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         Command(
             "trace", "reviewing:trace", "where a note came from, to whom it was told, what was made from it", args=(_KEY,),
             options=(_SCOPED,), example="holdfast trace testing",
+        ),
+        Command(
+            "project list", "projects:list_", "the projects of this home, and where each was last seen",
+            example="holdfast project list",
+        ),
+        Command(
+            "project adopt", "projects:adopt", "let the memory of one project be found from another",
+            args=(
+                Arg("OLD", "the project whose memory is meant", offers="projects"),
+                Arg("NEW", "the project that should find it; otherwise that of this folder", needed=False, offers="projects"),
+            ),
+            example="holdfast project adopt app-1a2b3c4d5e6f",
         ),
         Command(
             "doctor", "care:doctor", "what is wrong, each with the command that mends it; exit 1 on a problem",
@@ -501,6 +547,8 @@ FAMILIES = {
     "agent": "who may come in by the gateway",
     "role": "what they may do",
     "audit": "what was decided",
+    "project": "the projects of this home",
+    "done": "which work agents recorded",
     "bench": "measure",
 }  # of commands of two words
 

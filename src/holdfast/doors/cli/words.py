@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _EVERYWHERE = {option.name: option for option in EVERYWHERE}
 _SHORT = {"-h": "--help"}
+_SYNONYMS = {
+    "remember": "store", "add": "store", "show": "get", "rm": "forget", "delete": "forget", "find": "recall",
+}  # fmt: skip
 
 
 class Words:
@@ -157,7 +160,7 @@ def _quoting(command: Command) -> str:
 
 def _unknown_command(name: str, family: str) -> UsageError:
     inner = [one.partition(" ")[2] for one in COMMANDS if family and one.startswith(f"{family} ")]
-    meant = near(name.removeprefix(f"{family} "), inner or [*COMMANDS, *FAMILIES])
+    meant = _SYNONYMS.get(name) or near(name.removeprefix(f"{family} "), inner or [*COMMANDS, *FAMILIES])
     hints = [f"Did you mean `holdfast {f'{family} {meant}'.strip()}`?"] if meant else []
     if inner or not meant:
         hints.append(f"One of: {', '.join(inner)}" if inner else "`holdfast --help` lists them")

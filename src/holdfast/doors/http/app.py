@@ -24,7 +24,7 @@ from holdfast.doors.http.logs import Logs
 from holdfast.doors.http.problem import Problem
 from holdfast.doors.http.reading import Gone, Message, Receive
 from holdfast.doors.http.request import Request
-from holdfast.doors.http.route import EVERYWHERE, NOWHERE, Asked, Lines, Reply, Route
+from holdfast.doors.http.route import EVERYWHERE, NOWHERE, WRITE, Asked, Lines, Reply, Route
 from holdfast.doors.http.schema import Schema, fields, mistakes
 from holdfast.doors.http.table import OPEN, Found, Routes
 from holdfast.errors import TooLarge, Unauthenticated
@@ -197,12 +197,13 @@ class App:
             porter.allow(caller, route.action, scope, **about)
         whose = self._whose(route, request, caller, given)
         whose.must_name(scope)
-        sees = porter.role(caller.role).scopes
+        role = porter.role(caller.role)
+        sees, read_only = role.scopes, bool(why_not(role, WRITE, None))
         lent = list[Memory]()
 
         def memory() -> Memory:
             if not lent:
-                lent.append(stack.enter_context(self.gateway.lend(caller, whose, sees)))
+                lent.append(stack.enter_context(self.gateway.lend(caller, whose, sees, read_only=read_only)))
             return lent[0]
 
         return Asked(route, self.gateway, caller, request.id, given, request.headers, memory, whose, permit)

@@ -71,7 +71,7 @@ ROUTES = (
         shows={"left": {"search": 0}, "failed": {}},
     ),
     Route(
-        "POST", "/v1/retain", _CARE, retain, "archive what was not updated for its scope's time, and empty old trash", NOWHERE,
+        "POST", "/v1/retain", _CARE, retain, "archive notes not updated or used for long, and empty old trash", NOWHERE,
         takes=fields({"dry_run": flag("Only say what would be archived.")}), example={"dry_run": True},
         answers=answer(archived=rows(ref(Note))), again=_RETAINED, does=("retain",),
     ),

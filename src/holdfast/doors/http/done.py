@@ -9,22 +9,42 @@ from holdfast.doors.http.once import ALL
 from holdfast.doors.http.route import NOWHERE, PAGE, Asked, Reply, Route
 from holdfast.doors.http.schema import answer, fields, page_of, text
 from holdfast.errors import UsageError
-from holdfast.ledger.done import Deed
+from holdfast.ledger.done import REVIEW, Deed
 from holdfast.note import stamp
 
 KIND = text("What sort of work.", pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
 SUBJECT = text("What it was done to.", minLength=1, maxLength=500)
 BY_NUMBER = {**PAGE, "cursor": text("Where the page before ended.", pattern="^[0-9]{1,18}$")}
-_DEED = answer(kind={"type": "string"}, subject={"type": "string"}, time={"type": "string"})
+_PAGED = {**PAGE, "cursor": text("Where the page before ended.", pattern="^[0-9]{1,18}-[01]-[0-9]{1,18}$")}
+_NAME = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
+_AGENT = text("Only of this agent; another than the caller's takes `agents.manage`.", pattern=_NAME)
+_KIND = {**KIND, "description": f"What sort of work. Reviews of pull requests are `{REVIEW}`, with the subject `owner/repo#7`."}
+_DEED = answer(agent={"type": "string"}, kind={"type": "string"}, subject={"type": "string"}, time={"type": "string"})
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    found, following = asked.ledger.done.list(asked.caller.agent, asked.given.get("kind"), **page_asked(asked))
-    return {"done": [_told(deed) for deed in found], "next": cursor(following)}
+    limit, after = asked.page
+    wanted = asked.only("kind", "subject")
+    found, following = asked.ledger.done.page(_agent(asked), **wanted, limit=limit, cursor=after or None)
+    return {"done": [_told(deed) for deed in found], "next": following}
 
 
 def exists(asked: Asked) -> dict[str, Any]:
-    return {"exists": asked.ledger.done.exists(asked.caller.agent, asked["kind"], _subject(asked))}
+    agent, kind, subject, done = _agent(asked), asked["kind"], _subject(asked), asked.ledger.done
+    if agent is None:
+        found = bool(done.page(None, kind, subject, limit=1)[0]) or done.exists(asked.caller.agent, kind, subject)
+    else:
+        found = done.exists(agent, kind, subject)
+    return {"exists": found}
+
+
+def _agent(asked: Asked) -> str | None:
+    """Whose work is meant: the caller's own; None, for every agent's, where the operator names none."""
+    named: str | None = asked.given.get("agent")
+    if named is not None and named != asked.caller.agent:
+        asked.porter.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
+        return named
+    return None if named is None and asked.caller.is_person else asked.caller.agent
 
 
 def record(asked: Asked) -> Reply:
@@ -55,17 +75,19 @@ def _subject(asked: Asked) -> str:
 
 
 def _told(deed: Deed) -> dict[str, str]:
-    return {"kind": deed.kind, "subject": deed.subject, "time": stamp(deed.time)}
+    return {"agent": deed.agent, "kind": deed.kind, "subject": deed.subject, "time": stamp(deed.time)}
 
 
 ROUTES = (
     Route(
-        "GET", "/done", "done.read", list_, "what the caller's agent has done, newest first", NOWHERE,
-        {"kind": KIND, **BY_NUMBER}, answers=page_of(_DEED, "done"),
+        "GET", "/done", "done.read", list_,
+        "what was done, newest first: by the caller's agent; the operator sees every agent's", NOWHERE,
+        {"kind": _KIND, "subject": SUBJECT, "agent": _AGENT, **_PAGED}, answers=page_of(_DEED, "done"),
     ),
     Route(
-        "GET", "/done/exists", "done.read", exists, "whether the caller's agent has done it", NOWHERE,
-        {"kind": KIND, "subject": SUBJECT}, ("kind", "subject"), answers=answer(exists={"type": "boolean"}),
+        "GET", "/done/exists", "done.read", exists,
+        "whether it was done: by the caller's agent; for the operator by any agent", NOWHERE,
+        {"kind": _KIND, "subject": SUBJECT, "agent": _AGENT}, ("kind", "subject"), answers=answer(exists={"type": "boolean"}),
         shows={"exists": True},
     ),
     Route(

@@ -39,7 +39,8 @@ def _stated_before(asked: Asked, kept: dict[str, Any]) -> Any:
     """The same answer as the first time, from the lines as they stand now; where they are gone, from the request."""
     note, redacted = as_it_stands(asked, kept), tuple(kept.get("redacted", ()))
     subject, label, value, _ = guard.fact(asked["subject"], asked["label"], asked["value"], bool(redacted))
-    lines = asked.memory.facts(subject, label=label, scope=kept["scope"], history=True)
+    every = asked.memory.facts(subject, label=label, history=True)
+    lines = [one for one in every if one.scope.kind == kept["scope"]]
     said = [one for one in lines if one.value == value and one.valid_from == kept["from"]]
     if not said:
         said = [Fact(subject, label, value, kept["from"], scope=note.scope)]

@@ -43,18 +43,31 @@ def _verb(command: str) -> Any:
     def file(asked: Asked) -> dict[str, Any]:
         return verbs.file(asked.memory, {"command": command, **asked.given})
 
-    return file
+    return _create if command == "create" else file
 
 
-def _told(command: str, asked: Asked) -> dict[str, Any]:
+def _create(asked: Asked) -> dict[str, Any]:
+    """Write a file; the answer also says whether it was created or updated."""
+    given = asked.given
+    how = {name: given[name] for name in ("scope", "redact") if name in given}
+    action = asked.memory.files.create(given["path"], given["file_text"], **how)
+    return {"command": "create", "path": given["path"], "action": action}
+
+
+def _told(command: str, asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
     """What was answered, from the request itself: a path may say as much as a text, and is not kept."""
-    return {"command": command, "path": asked["new_path" if command == "rename" else "path"]}
+    return {"command": command, "path": asked["new_path" if command == "rename" else "path"], **kept}
+
+
+def _kept(body: dict[str, Any]) -> dict[str, Any]:
+    return {"action": body["action"]} if "action" in body else {}
 
 
 def _route(command: str) -> Route:
     properties, needed, summary = _NEEDS[command]
     answers = {"command": {"type": "string"}, "path": {"type": "string"}}
-    shape = answer(**answers, text={"type": "string"}) if command == "view" else answer(**answers)
+    own = {"view": {"text": {"type": "string"}}, "create": {"action": text("What was done.", "created", "updated")}}
+    shape = answer(**answers, **own.get(command, {}))
     how = {"redact": REDACT} if command in ("create", "str_replace", "insert") else {}
     path = {"old_path": "/memories/plan.md", "new_path": "/memories/goals.md"} if command == "rename" else {}
     more = {name: 0 if name == "insert_line" else "Plan" for name in needed if not name.endswith("path")}
@@ -62,7 +75,7 @@ def _route(command: str) -> Route:
         "POST", f"/v1/files/{command}", READ if command == "view" else WRITE, _verb(command), summary, "project",
         takes=fields({**properties, "scope": SCOPE, **how}, *needed), answers=shape,
         example={**(path or {"path": "/memories/plan.md"}), **more, "scope": "agent"}, does=(f"files.{command}",),
-        again=None if command == "view" else Again(lambda body: {}, lambda asked, kept: _told(command, asked)),
+        again=None if command == "view" else Again(_kept, lambda asked, kept: _told(command, asked, kept)),
     )  # fmt: skip
 
 

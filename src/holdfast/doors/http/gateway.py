@@ -91,10 +91,13 @@ class Gateway:
         return self._ledgers.of(caller.tenant, None if caller.is_person else caller.agent)
 
     @contextmanager
-    def lend(self, caller: Caller, whose: Whose, sees: tuple[str, ...], settings: Config | None = None) -> Iterator[Memory]:
-        """The caller's memory for one request, in the scopes that its role has a part in."""
+    def lend(
+        self, caller: Caller, whose: Whose, sees: tuple[str, ...], settings: Config | None = None, read_only: bool = False
+    ) -> Iterator[Memory]:
+        """The caller's memory for one request, in the scopes that its role has a part in. For a role that may only read,
+        reading an archived note does not bring it back."""
         if settings is None:
-            which, given = self._seen_by(caller, sees)
+            which, given = self._seen_by(caller, sees, read_only)
         else:
             which = given = settings.replace(sees=sees)
         agent, origin = whose.agent or caller.agent, "user" if caller.is_person else "agent"
@@ -103,13 +106,14 @@ class Gateway:
         with self._lending.lend(key, lambda: self._opened(given, agent, origin, whose)) as memory:
             yield memory
 
-    def _seen_by(self, caller: Caller, sees: tuple[str, ...]) -> tuple[object, Config]:
+    def _seen_by(self, caller: Caller, sees: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
         """The settings for who sees that much, and what stands for them: so they need not be compared for every request."""
         self.config()
         known = self._known
-        if (caller.tenant, sees) not in known:
-            known[caller.tenant, sees] = object(), self.config_of(caller).replace(sees=sees)
-        return known[caller.tenant, sees]
+        if (caller.tenant, sees, read_only) not in known:
+            seen = self.config_of(caller).replace(sees=sees, read_only=read_only)
+            known[caller.tenant, sees, read_only] = object(), seen
+        return known[caller.tenant, sees, read_only]
 
     def check(self) -> None:
         """Raise if nobody could be let in now; looked at once a second at most, since everybody may ask."""
@@ -129,7 +133,7 @@ class Gateway:
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, together=True, **self.given
         )
-        self._known: dict[tuple[str, tuple[str, ...]], tuple[object, Config]] = {}
+        self._known: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
         self._porter, self._ledgers = Porter(self._config, missed=missed), Ledgers(self._config)
         self._glance = Ledgers(self._config, _GLANCE_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be written down are logged here

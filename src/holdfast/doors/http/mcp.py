@@ -12,6 +12,7 @@ from holdfast.doors.mcp.caller import AFAR, Started
 from holdfast.doors.mcp.caller import Caller as Whose
 from holdfast.doors.mcp.calls import Gate
 from holdfast.errors import UsageError
+from holdfast.porter.policy import why_not
 
 if TYPE_CHECKING:
     from holdfast.doors.http.gateway import Gateway
@@ -78,5 +79,5 @@ class Mounted:
         session, role = request.headers.get("x-holdfast-session"), porter.role(caller.role)
         return Whose(
             AFAR, project or None, None, session or None, caller.agent, "mcp",
-            role.scopes, caller.tenant if self._gateway.config().store else None,
+            role.scopes, caller.tenant if self._gateway.config().store else None, bool(why_not(role, WRITE, None)),
         )  # fmt: skip

@@ -49,13 +49,13 @@ _NOTE: dict[str, Any] = {
     },
     "valid_from": "2026-05-02T09:00:00Z", "valid_to": None, "pinned": False, "path": "agents/reviewer/notes/testing.md",
     "lines": [8, 8], "version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a", "versions": 1,
-    "quarantined": False, "hidden": [],
+    "quarantined": False, "archived": False, "hidden": [],
 }  # fmt: skip
 _STORED = {"action": "created", "note": _NOTE, "redacted": []}
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    notes, following = paging.page(asked.memory, *asked.page, **asked.only("scope", "type", "tags", "source"))
+    notes, following = paging.page(asked.memory, *asked.page, **asked.only("scope", "type", "tags", "source", "archived"))
     return {"notes": [note.as_dict() for note in notes], "next": following}
 
 
@@ -146,7 +146,7 @@ def _expected(asked: Asked) -> str | None:
 
 def _version(asked: Asked) -> str | None:
     try:
-        return asked.memory.get(asked["key"], scope=asked["scope"]).version
+        return asked.memory._desk.standing(asked["key"], asked["scope"])[1].digest  # to compare it is no use of the note
     except NotFound:
         return None
 
@@ -160,7 +160,8 @@ ROUTES = (
         "GET", "/v1/notes", READ, list_, "the notes you may see, newest first, pinned ones before", EVERYWHERE,
         {
             "scope": SCOPED, "type": text("Only of this type.", *TYPES), "tags": TAGS,
-            "source": text("Only what came from it, be it by way of other notes.", minLength=1), **PAGE,
+            "source": text("Only what came from it, be it by way of other notes.", minLength=1),
+            "archived": flag("The archived notes instead."), **PAGE,
         },
         answers=page_of(ref(Note), "notes"), shows={"notes": [_NOTE], "next": None}, does=("list",),
     ),

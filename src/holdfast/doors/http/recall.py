@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.briefing import Brief
-from holdfast.browsing import SEARCHED, Piece, Snippet, snippet
+from holdfast.browsing import Piece, Snippet
 from holdfast.doors.http.notes import AS_OF, KNOWN_AT, TAGS
-from holdfast.doors.http.route import EVERYWHERE, READ, SCOPED, Asked, Route
+from holdfast.doors.http.route import EVERYWHERE, READ, Asked, Route
 from holdfast.doors.http.schema import Schema, answer, fields, flag, number, ref, rows, text
-from holdfast.note import MODES, PARTS, SORTS, TYPES, Answer
+from holdfast.note import MODES, PARTS, SCOPES, SEARCH_MODES, SORTS, TYPES, Answer
 
 _LIMIT = number("At most so many; otherwise 10.", 1, 100)
 _AMOUNTS = ("passages", "facts", "sessions", "turns", "quarantined", "waiting", "index_bytes", "ledger_bytes")
@@ -23,8 +23,7 @@ def recall(asked: Asked) -> dict[str, Any]:
 
 
 def search(asked: Asked) -> dict[str, Any]:
-    found = asked.memory.recall(asked["query"], mode="keyword", kind=SEARCHED, **asked.only("limit"))
-    return {"results": [snippet(hit).as_dict() for hit in found], "degraded": found.degraded, "reason": found.reason}
+    return asked.memory.search(asked["query"], **asked.only("limit", "mode")).as_dict()
 
 
 def read(asked: Asked) -> dict[str, Any]:
@@ -46,10 +45,12 @@ ROUTES = (
         "POST", "/v1/recall", READ, recall, "find what is known about something", EVERYWHERE,
         takes=fields({
             "query": text("What you want to know, in plain words. May be empty with mode recent.", maxLength=10_000),
-            "scope": SCOPED, "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
+            "scope": text("Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.",
+                          *SCOPES, "all"),
+            "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
             "known_at": KNOWN_AT, "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *MODES),
             "sort": text("What comes first. Otherwise relevance.", *SORTS),
-            "kind": text("Only notes, files, or turns of earlier sessions.", *PARTS),
+            "kind": text("Only notes, files, facts, or turns of earlier sessions.", *PARTS),
             "now": text("When it is, for questions such as `last week`."),
             "explain": flag("Why each hit is where it is; with mode recent its date alone says."),
         }),
@@ -58,9 +59,14 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/search", READ, search, "pieces of notes and files that match: path, lines, score, snippet", EVERYWHERE,
-        takes=fields({"query": text("The words to look for.", minLength=1, maxLength=10_000), "limit": _LIMIT}, "query"),
-        answers=answer(results=rows(ref(Snippet)), degraded={"type": "boolean"}, reason=_STRING), example={"query": "pytest"},
-        does=("search",),
+        takes=fields({
+            "query": text("What to look for.", minLength=1, maxLength=10_000), "limit": _LIMIT,
+            "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *SEARCH_MODES),
+        }, "query"),
+        answers=answer(
+            results=rows(ref(Snippet)), mode=_STRING, degraded={"type": "boolean"}, reason=_STRING, disabled={"type": "boolean"}
+        ),
+        example={"query": "pytest"}, does=("search",),
     ),
     Route(
         "GET", "/v1/read", READ, read, "a piece of a file by the path that hits show; a missing one is empty text", EVERYWHERE,

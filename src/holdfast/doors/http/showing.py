@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 from holdfast.doors.http.route import Reply, Route
-from holdfast.doors.mcp.calls import contained
+from holdfast.doors.mcp.markdown import escaped
 from holdfast.doors.mcp.verbs import sound
 from holdfast.guard import around, is_plain, withheld
 from holdfast.porter import Role
@@ -22,8 +23,8 @@ from holdfast.porter.policy import OF_SCOPES, why_not
 def shown(route: Route, reply: Reply, role: Role) -> Reply:
     """The answer as this role may see it."""
     if route.for_model and reply.body is not None:
-        told = contained(sound(reply.body)).encode("utf-8", "replace")  # no stored text in it can read as a tag or a fence
-        return reply.replace(body=told)
+        told = escaped(json.dumps(sound(reply.body), ensure_ascii=False))  # no stored text in it can read as a tag or a fence
+        return reply.replace(body=told.encode("utf-8", "replace"))
     if route.action not in OF_SCOPES or not isinstance(reply.body, dict) or not why_not(role, "memory.export", None):
         return reply
     every = "\n".join(_texts(reply.body))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 
+from holdfast.archive import reasons
 from holdfast.config import Config
 from holdfast.memory import Memory
 from holdfast.note import SCOPES
 
 _PARTING_SECONDS = 2.0
+_log = logging.getLogger("holdfast.retention")
+_log.setLevel(logging.INFO)  # the server's log keeps warnings of others, and this
 
 
 class Tending:
@@ -58,7 +62,9 @@ class Tending:
     def _tend(self, settings: Config) -> None:
         try:
             with Memory(config=settings, project="retention", origin="user") as memory:
-                memory.retain()
+                archived = memory.retain()
+            for line in reasons([note.scope.kind for note in archived], settings):
+                _log.info("tenant %s: %s", settings.tenant, line)
         except Exception:  # whatever it is, the tenants behind this one have their turn
             with self._guard:
                 self._seen.discard(settings.tenant)  # the next request of this tenant tries it again

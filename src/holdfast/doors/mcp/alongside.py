@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from typing import Any
 
 from holdfast import house
+from holdfast.archive import reasons
 from holdfast.doors.mcp.memories import Memories
 from holdfast.doors.mcp.verbs import sound
 from holdfast.errors import HoldfastError
@@ -14,6 +16,8 @@ from holdfast.memory import Memory
 from holdfast.resident import Resident
 
 _PARTING_SECONDS = 2.0
+_log = logging.getLogger("holdfast.retention")
+_log.setLevel(logging.INFO)
 
 
 class Alongside:
@@ -48,7 +52,9 @@ class Alongside:
 
     def _retain(self) -> None:
         with Memory(config=self._memories.config(), project="retention", origin="user") as memory:
-            memory.retain()
+            archived = memory.retain()
+        for line in reasons([note.scope.kind for note in archived], memory.config):
+            _say(line)
 
     def _stay(self) -> None:
         """Answer for others, if nobody does yet; Busy means that somebody does."""
@@ -67,3 +73,11 @@ class Alongside:
             pass  # `holdfast doctor` shows what is wrong with a home
         except Exception as error:
             sys.stderr.write(sound(f"holdfast mcp: {type(error).__name__}: {error}\n"))
+
+
+def _say(line: str) -> None:
+    """To the log of the gateway, where that runs us; else to stderr, which clients keep as the log of an MCP server."""
+    if logging.getLogger().handlers:
+        _log.info("%s", line)
+    else:
+        sys.stderr.write(sound(f"holdfast mcp: {line}\n"))

@@ -37,6 +37,7 @@ class Caller(Record):
     client: str | None = None
     sees: tuple[str, ...] = SCOPES
     tenant: str | None = None  # as a gateway's token says
+    read_only: bool = False  # likewise
 
     @property
     def is_lost(self) -> bool:

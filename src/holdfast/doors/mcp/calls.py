@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from mcp.shared.message import ServerMessageMetadata
 
 from holdfast import briefing
 from holdfast.doors.mcp import caller as who
-from holdfast.doors.mcp import guidance
+from holdfast.doors.mcp import markdown
 from holdfast.doors.mcp.caller import Caller, Started
 from holdfast.doors.mcp.inputs import checked
 from holdfast.doors.mcp.memories import Memories
@@ -28,6 +26,7 @@ from holdfast.errors import HoldfastError, NoScope
 from holdfast.memory import Memory
 from holdfast.note import Record
 
+PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 Admit = Callable[[Context, str, bool, str | None, dict[str, Any]], Caller]  # tool, whether it writes, scope, arguments
@@ -44,8 +43,6 @@ class Gate(Record):
 _AT_ONCE = 16  # calls that run at a time; the others wait, and reading on never does
 _ROOTS_SECONDS = 5.0  # a client that says it has roots and does not tell them holds up one call, once
 _CONNECTIONS = 256
-_KEPT = frozenset(("hits", "results", "text", "versions", "turns", "facts"))  # of an answer: what somebody wrote
-_OPENING = re.compile(r"[<\ufe64\uff1c](?=[^\s=\d]|\s*/)|`{3,}|~{3,}")
 
 
 class Calls:
@@ -67,12 +64,12 @@ class Calls:
             arguments = checked(tool.input_schema, given)
             caller = await self._of_tool(tool, arguments, ctx)
             _must_have_project(caller, scope_of(tool.name, arguments))
-            answer = await self.run(caller, lambda memory: _answered(caller, memory, tool.verb(memory, arguments)))
+            answer = await self.run(caller, lambda memory: _answered(caller, memory, tool, arguments))
         except HoldfastError as error:
             return _failed(self.shown(error), caller)
         except Exception as error:
             return _failed(self._unforeseen(error), caller)
-        return {"content": [{"type": "text", "text": contained(answer)}], "structuredContent": answer}
+        return answer
 
     def shown(self, error: HoldfastError) -> str:
         """What went wrong, as whoever calls may read it."""
@@ -181,16 +178,12 @@ def project_of(caller: Caller, memory: Memory) -> dict[str, Any]:
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
 
 
-def contained(answer: dict[str, Any]) -> str:
-    """The answer as one line of JSON in which no stored text can read as a tag, a fence or a line of its own."""
-    text = json.dumps(answer, ensure_ascii=False)
-    return _OPENING.sub(lambda match: "".join([f"\\u{ord(sign):04x}" for sign in match.group()]), text)
-
-
-def _answered(caller: Caller, memory: Memory, answer: dict[str, Any]) -> dict[str, Any]:
-    notice = {"notice": guidance.NOTICE} if not _KEPT.isdisjoint(answer) else {}
-    told: dict[str, Any] = sound({"project": project_of(caller, memory), **notice, **answer})
-    return told
+def _answered(caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run a tool; its result is one text for the model. Programs find the project in `_meta`."""
+    answer = sound(tool.verb(memory, arguments))
+    used = sound(project_of(caller, memory))
+    text = "\n".join([*tool.show(answer), markdown.project(used)])
+    return {"content": [{"type": "text", "text": text}], "_meta": {PROJECT: used}}
 
 
 def _must_have_project(caller: Caller, scope: str | None) -> None:

@@ -91,7 +91,7 @@ class Wire:
         return {"result": STATIC[method]()} if self.greeted is not None else None
 
     def say(self, message: dict[str, Any]) -> None:
-        self.send(json.dumps(message).encode() + b"\n")
+        self.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def send(self, data: bytes) -> None:
         """Whole lines only, whoever else may speak. Once the client has left there is nobody to tell, and no more to hear."""

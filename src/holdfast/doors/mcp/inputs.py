@@ -22,7 +22,8 @@ def checked(schema: dict[str, Any], given: object) -> dict[str, Any]:
         _check(name, schema["properties"][name], value)
     missing = [name for name in schema.get("required", ()) if name not in arguments]
     if missing:
-        raise UsageError(f"missing: {', '.join(missing)}", schema["properties"][missing[0]]["description"].rstrip("."))
+        fix = _said(schema["properties"][missing[0]]) or f"Give {' and '.join(missing)}"
+        raise UsageError(f"missing: {', '.join(missing)}", fix)
     return arguments
 
 
@@ -37,7 +38,7 @@ def _check(name: str, schema: dict[str, Any], value: object) -> None:
     if kind == "array" and isinstance(value, str) and schema["items"]["type"] == "string":
         return  # a comma string is as good
     if not isinstance(value, _KINDS[kind]) or (kind != "boolean" and isinstance(value, bool)):
-        raise UsageError(f"{name} must be {_ONE[kind]}, not {type(value).__name__}", _said(schema))
+        raise UsageError(f"{name} must be {_ONE[kind]}, not {type(value).__name__}", _said(schema) or f"Give {_ONE[kind]}")
     if isinstance(value, list):
         for one in value:
             _check(f"each of {name}", schema["items"], one)

@@ -15,7 +15,7 @@ from holdfast.briefing import safe
 from holdfast.doors.mcp import resources
 from holdfast.doors.mcp.alongside import Alongside
 from holdfast.doors.mcp.caller import Caller, Started
-from holdfast.doors.mcp.calls import Calls, Context, Gate, project_of
+from holdfast.doors.mcp.calls import PROJECT, Calls, Context, Gate, project_of
 from holdfast.doors.mcp.greeting import SERVER, STATIC
 from holdfast.doors.mcp.guidance import instructions
 from holdfast.doors.mcp.tools import BY_NAME
@@ -24,7 +24,6 @@ from holdfast.errors import HoldfastError
 from holdfast.memory import Memory
 
 T = TypeVar("T", bound=types.Result)
-_PROJECT = "holdfast/project"
 _LISTS: dict[str, type[types.Result]] = {
     "tools/list": types.ListToolsResult,
     "prompts/list": types.ListPromptsResult,
@@ -106,4 +105,4 @@ class _Rooms:
             answer, project = await self._calls.run(caller, lambda memory: (verb(memory, caller), project_of(caller, memory)))
         except HoldfastError as error:
             raise MCPError(code=types.INTERNAL_ERROR, message=safe(self._calls.shown(error))) from None
-        return shape.model_validate({**answer, "_meta": {_PROJECT: sound(project)}})
+        return shape.model_validate({**answer, "_meta": {PROJECT: sound(project)}})
