@@ -165,7 +165,8 @@ def gateway(home: str) -> list[str]:
 FIRST = ("init", "store", "fact", "log", "import")
 LAST = ("forget", "restore", "purge", "clear")
 SERVES = (  # they listen, start other programs, or read their own words; `gateway` is for `serve`
-    "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench load", "demo", "edit", "hook",
+    "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench context", "bench load", "demo",
+    "edit", "hook",
 )  # fmt: skip
 WORDS: dict[str, tuple[str, ...]] = {
     "store": ("We deploy on Tuesdays.", "--key", "deploys"), "recall": ("deploy", "--mode", "hybrid"), "get": ("deploys",),

@@ -98,7 +98,10 @@ SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --se
     [
         (SPEED, b"hook", 1, signal.SIGTERM), (SPEED, b"hook", 1, signal.SIGHUP), (SPEED, b"hook", 1, signal.SIGINT),
         (LOAD, b"bench.bare", 1, signal.SIGTERM), (LOAD, b"bench", 10, signal.SIGTERM), (LOAD, b"serve", 3, signal.SIGHUP),
-        ("retrieval CASES --mode keyword", b"", 0, signal.SIGTERM),
+        ("retrieval CASES --mode keyword", b"", 0, signal.SIGTERM), ("context CORPUS", b"hook", 1, signal.SIGINT),
+        pytest.param(
+            "context CORPUS --situation hybrid", b"resident", 1, signal.SIGTERM, marks=pytest.mark.xdist_group("models")
+        ),
     ],
 )  # fmt: skip
 def test_whoever_ends_it_ends_all_it_started_and_nothing_is_left(tmp_path, words, child, many, sign):
@@ -106,7 +109,8 @@ def test_whoever_ends_it_ends_all_it_started_and_nothing_is_left(tmp_path, words
     temp.mkdir()
     docs = [{"id": f"d{number}", "text": f"words {number}"} for number in range(20_000)]
     cases.write_text(json.dumps({"name": "x", "docs": docs, "queries": [{"id": "q", "text": "words", "gold": ["d1"]}]}))
-    command = [*program(), "bench", *[str(cases) if word == "CASES" else word for word in words.split()]]
+    named = {"CASES": str(cases), "CORPUS": str(Path(__file__).parent / "data" / "context.json")}
+    command = [*program(), "bench", *[named.get(word, word) for word in words.split()]]
     with started(command, env={**os.environ, "TMPDIR": str(temp)}, stderr=subprocess.PIPE) as running:
         until(lambda: list(temp.glob("*/*")) and sum([child in line for line in of_folder(temp)]) >= many)
         assert running.poll() is None

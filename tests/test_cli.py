@@ -1140,8 +1140,8 @@ def test_path_prints_where_things_are(holdfast, home):
         (["file", "xyz"], "One of: view, create"),
         (["file"], "needs one of: view, create"),
         (["bench"], "holdfast bench retrieval FILE... [options]  how well recall finds what answers a question"),
-        (["bench", "nope"], "One of: speed, retrieval, load"),
-        (["bench", "lod"], "Did you mean `holdfast bench load`? One of: speed, retrieval, load"),
+        (["bench", "nope"], "One of: speed, retrieval, context, load"),
+        (["bench", "lod"], "Did you mean `holdfast bench load`? One of: speed, retrieval, context, load"),
         (["bench", "retrieval", "--modes"], "Did you mean --mode?"),
         (["bench", "retrieval", "--xyzzy"], "there is no option --xyzzy"),
         (["recall", "x", "--limt", "3"], "Did you mean --limit?"),
@@ -1288,7 +1288,7 @@ ONE_OF_EACH = [
 def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     monkeypatch.setenv("EDITOR", "true")
     assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {
-        "bench speed", "bench retrieval", "bench load", "resident", "hook", "prove", "mcp", "serve", "migrate",
+        "bench speed", "bench retrieval", "bench context", "bench load", "resident", "hook", "prove", "mcp", "serve", "migrate",
     }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
@@ -1361,7 +1361,7 @@ def test_help_of_a_family_lists_what_is_in_it(holdfast):
     assert "holdfast file str-replace PATH OLD NEW" in holdfast("file", "--help").out
     said = holdfast("bench", "--help").out
     assert holdfast("help", "bench").out == said
-    for name in ("speed", "retrieval", "load"):
+    for name in ("speed", "retrieval", "context", "load"):
         assert f"holdfast bench {name}" in said and COMMANDS[f"bench {name}"].summary in said
 
 

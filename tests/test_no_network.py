@@ -89,5 +89,6 @@ def test_every_command_that_is_left_out_serves_or_starts_another_program():
 
     assert set(SERVES) <= set(COMMANDS)
     assert set(SERVES) == {
-        "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench load", "demo", "edit", "hook",
+        "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench context", "bench load", "demo",
+        "edit", "hook",
     }  # fmt: skip

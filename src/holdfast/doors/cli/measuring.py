@@ -1,4 +1,4 @@
-"""bench speed, bench retrieval, bench load."""
+"""bench speed, bench retrieval, bench context, bench load."""
 
 from __future__ import annotations
 
@@ -33,6 +33,16 @@ def retrieval(call: Call) -> int:
         tuple(map(Path, call["file"])), _chosen(call, "mode") or "hybrid", _chosen(call, "half"),
         _read(call, "limit_cases", _number), call.screen.json, Path(plot) if plot else None,
     ))  # fmt: skip
+
+
+def context(call: Call) -> int:
+    from pathlib import Path
+
+    from holdfast.bench import context
+
+    situation = _chosen(call, "situation") or "both"
+    situations = context.SITUATIONS if situation == "both" else (situation,)
+    return context.run(context.Options(tuple(map(Path, call["file"])), situations, bool(call["large"]), call.screen.json))
 
 
 def load(call: Call) -> int:

@@ -480,6 +480,17 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ), example="holdfast bench retrieval cases.jsonl --mode keyword",
         ),
         Command(
+            "bench context", "measuring:context", "how much of what an agent needs its hooks show it, and at what cost",
+            args=(Arg("FILE", "a corpus as JSON: see docs/benchmarks.md", many=True, offers="files"),),
+            options=(
+                Option(
+                    "--situation", "SITUATION", "only without another process (keyword), or only with a resident one (hybrid)",
+                    choices=("keyword", "hybrid", "both"),
+                ),
+                Option("--large", "", "first store the project notes of the other files in the same project"),
+            ), example="holdfast bench context corpus.json --situation keyword",
+        ),
+        Command(
             "bench load", "measuring:load", "what the gateway answers in a second, against bare requests and bare writes",
             options=(
                 Option("--notes", "N,N", "how many notes there are; otherwise 10000"),
