@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.index.rows import Found
     from holdfast.note import Note
 
-NOTES = 6  # notes that one prompt brings at most; those it does not may come with a later one
+NOTES = 7  # notes that one prompt brings at most; those it does not may come with a later one
 _NOTES_OF_GENERAL = 2  # the same for a prompt that looks like a general request
 _GENERAL = 0.3  # threshold from which a prompt looks like one
 _PROMPT_CHARS = 8000
@@ -25,6 +25,7 @@ _SURE, _RISE = 0.3, 0.5  # and how that share rises where the best note scores m
 _SHARE_BY_WORDS = 0.35  # the same without a model
 _TURN_MARGIN = 0.15  # a turn may score this much less than the best note and still be shown
 _SMALL_TALK = 3  # words: a turn of so few answers nothing
+_TURNS, _APART = 2, 4  # turns that one prompt brings, and how many lines lie between them at least
 
 
 class Match(Record):
@@ -96,15 +97,24 @@ def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wordi
 
 
 def _chosen(desk: Desk, notes: list[Match], turns: list[Found], share: float) -> list[Match]:
-    """The notes that reach this share of the best one's score, and the best turn if it scores about as well."""
+    """The notes that reach this share of the best one's score, and the best turns if they score about as well."""
     top = notes[0].score if notes else 0.0
     kept = [one for one in notes if one.score >= share * top]
+    best = _best_turns(desk, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
+    first = 0 if best and best[0].score >= top else 1  # a turn that scores less comes second
+    return [*kept[:first], *best, *kept[first:]]
+
+
+def _best_turns(desk: Desk, turns: list[Found]) -> list[Match]:
+    """The best turns that may be shown, each from another place of its session."""
+    best: list[Match] = []
     for turn in turns:
         own = desk.session is not None and turn.source.session == desk.session
         if own or turn.words <= _SMALL_TALK or turn.source.trusted in desk.config.quarantine:
             continue
         match = Match("turn", turn.scope, turn.name, turn.score, turn.lines[0])
-        if not kept or match.score >= top:
-            return [match, *kept]
-        return [*kept[:1], match, *kept[1:]] if match.score >= top - _TURN_MARGIN else kept
-    return kept
+        if not any(one.name == match.name and abs(one.line - match.line) <= _APART for one in best):
+            best.append(match)
+        if len(best) == _TURNS:
+            break
+    return best

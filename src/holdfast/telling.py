@@ -27,7 +27,8 @@ _TRUSTED = 0  # only those that are not in quarantine
 _USE = 3  # places by which a note moves up for each doubling of its uses and revisions,
 _BRANCH = 30  # and where it is named after the branch
 _MOST_DOUBLINGS = 4
-_EXCERPT = 600  # characters of the turns around one that answers
+_PLACE_CHARS = 20  # characters of its text for which a note moves down one place
+_EXCERPT = 400  # characters of the turns around one that answers
 _AROUND = 1, 3  # turns before and after it
 _STATEMENTS = 8  # facts of one subject that a prompt brings
 
@@ -113,7 +114,8 @@ def _notes_of(desk: Desk, places: list[Scope], now: str) -> list[tuple[list[Note
 
 
 def _by_use(desk: Desk, notes: list[Note], branch: set[str]) -> list[Note]:
-    """The notes, most useful first: newer ones, those that are recalled or revised often, those that name the branch."""
+    """The notes, most useful first: newer ones, those that are recalled or revised often, those that name the branch, and
+    short ones, of which more fit."""
     if len(notes) < 2:
         return notes
     try:
@@ -126,7 +128,7 @@ def _by_use(desk: Desk, notes: list[Note], branch: set[str]) -> list[Note]:
         used, revised = uses.get(_id(note), 0), note.versions - 1
         doublings = min((used // 2).bit_length() + revised.bit_length(), _MOST_DOUBLINGS)  # coarse, so that bytes seldom change
         named = branch and not branch.isdisjoint([*note.key.split("-"), *[tag.casefold() for tag in note.tags]])
-        return number - _USE * doublings - _BRANCH * bool(named)
+        return number - _USE * doublings - _BRANCH * bool(named) + len(note.text) // _PLACE_CHARS
 
     return [note for _, note in sorted(enumerate(notes), key=place)]
 
