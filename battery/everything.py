@@ -69,6 +69,14 @@ def library(home: str) -> list[str]:
     return [f"no act for Memory.{name}" for name in sorted(public - set(acts))]
 
 
+def _adopted(memory: Any, home: str) -> object:
+    from holdfast import Memory
+
+    with Memory(home, cwd=home, project="other", origin="user") as other:
+        other.store("of another project", key="other")
+    return memory.adopt("other")
+
+
 def _verbs(memory: Any, home: str) -> dict[str, Callable[[], object]]:
     said = [{"role": "user", "text": "how do we deploy"}, {"role": "assistant", "text": "on Tuesdays"}]
     file = os.path.join(home, "said.jsonl")
@@ -104,6 +112,8 @@ def _verbs(memory: Any, home: str) -> dict[str, Callable[[], object]]:
         "retain": memory.retain,
         "reindex": memory.reindex,
         "mark": memory.mark,
+        "projects": memory.projects,
+        "adopt": lambda: _adopted(memory, home),
         "home": lambda: memory.home, "project": lambda: memory.project, "session": lambda: memory.session,
         "agent": lambda: memory.agent, "origin": lambda: memory.origin,
     }  # fmt: skip

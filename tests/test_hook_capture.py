@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from holdfast import Memory, hooklog
-from holdfast.briefing import Brief, Budget, Part, Told, composed
+from holdfast.briefing import Budget, Facts, Part, Told, at_start
 from test_hook import configure
 from test_reading import claude_lines
 
@@ -56,7 +56,7 @@ def test_a_stop_that_a_hook_caused_is_not_captured_again(hook, home, folder, tra
 def test_what_we_told_is_not_kept(hook, home, folder, tmp_path):
     configure(home, "[hooks]\ncapture = true\n")
     told = Told("project", "k", "2026-05-01", "user", "the harbour note")
-    brief: Brief = composed([Part("project", (told,), 1)], Budget())[0]
+    brief = at_start([Part("project", (told,), 1)], Facts(), Budget()).brief
     rows = [
         {"type": "user", "sessionId": "s1", "uuid": "u1", "timestamp": "2026-05-01T10:00:00Z",
          "message": {"role": "user", "content": f"{brief.text}\nWhere is the boat?"}},

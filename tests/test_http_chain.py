@@ -75,9 +75,9 @@ class Spied(Gateway):
         self.used = []
         super().__init__(home)
 
-    def lend(self, *given):
+    def lend(self, *given, **named):
         self.used.append("memory")
-        return super().lend(*given)
+        return super().lend(*given, **named)
 
     @property
     def ledger(self):

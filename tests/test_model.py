@@ -443,7 +443,7 @@ class Model(RuleBasedStateMachine):
         for word in [*words, None]:
             answer = self.memory(caller).recall(word or "", mode="keyword" if word else "recent", **asked)
             assert not answer.degraded
-            found = [(hit.scope.folder, hit.key, hit.text) for hit in answer]
+            found = [(hit.scope.folder, hit.key, hit.text) for hit in answer if hit.kind != "fact"]
             assert len(found) == len(set(found))
             assert set(found) == self.wanted(caller, scope, word, as_of, known_at, type, tags)
             near = self.places(caller, scope)

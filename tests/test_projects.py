@@ -15,6 +15,7 @@ from holdfast.config import load
 from holdfast.doors.cli import main
 from holdfast.errors import Denied, InvalidKey, NotFound, UsageError
 from holdfast.repository_id import read_id, write_id
+from mcp_sdk import Agent, run
 
 URL = "https://git.example.com/team/app.git"
 
@@ -458,12 +459,12 @@ def test_the_command_line_shows_whose_each_hit_is(holdfast, tmp_path, monkeypatc
     assert (code, out) == (3, "") and "only a person" in err
 
 
-def test_over_mcp_there_is_no_such_scope():
-    from holdfast.doors.mcp.inputs import checked
-    from holdfast.doors.mcp.tools import BY_NAME
+def test_over_mcp_no_agent_searches_every_project(home):
+    async def work():
+        async with Agent(home, project="demo") as agent:
+            return await agent.refused("memory_recall", query="lighthouse", scope="all")
 
-    with pytest.raises(UsageError, match="unknown scope 'all'"):
-        checked(BY_NAME["memory_recall"].as_shown()["inputSchema"], {"query": "lighthouse", "scope": "all"})
+    assert "unknown scope 'all'" in run(work)
 
 
 def test_over_http_only_the_operator_searches_every_project(gateway):

@@ -718,7 +718,7 @@ def test_a_write_is_flushed_before_it_is_renamed_and_its_folder_is_flushed_after
         "store": lambda: memory.store("new words", key="new").note.path,
         "store again": lambda: memory.store("new words", key="k").note.path,
         "fact": lambda: memory.fact("Harbour", "state", "new").note.path,
-        "files.create": lambda: memory.files.create("new.md", "words") or "new.md",
+        "files.create": lambda: memory.files.create("new.md", "words") and "new.md",
         "files.str_replace": lambda: memory.files.str_replace("page.md", "old", "new") or "page.md",
     }[verb]().rsplit("/", 1)[-1]
     renamed = steps.index(("rename", name))

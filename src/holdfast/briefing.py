@@ -283,7 +283,7 @@ def _short_lines(notes: list[Told], scope: str) -> list[str]:
 
 def _text(told: Told) -> str:
     """A note's text, its further lines indented: none can look like a line of ours."""
-    return safe(told.text.strip("\n")).replace("\n", "\n  ")
+    return safe(told.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
 
 
 def _title(told: Told) -> str:

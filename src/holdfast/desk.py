@@ -434,12 +434,16 @@ class Desk:
 
     def sought(self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool) -> Sought:
         """What a search finds, in the order of how well it answers."""
-        if mode == "keyword":
-            return by_words(self.index.search(query, asked, limit), explain)
-        if asked.as_of:
-            reason = "older versions have no vectors: keyword search ran"
-            return by_words(self.index.search(query, asked, limit), explain, reason)
-        return self.seeker().search(query, asked, limit, now, mode, explain, self.progress)
+        if mode == "keyword" or asked.as_of:
+            reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
+            with self.index.asking(asked), self.index.reading():
+                sought = by_words(self.index.search(query, asked, limit), explain, reason)
+                return sought.replace(weak=self._weak_by_words(sought.found, query, asked))
+        sought = self.seeker().search(query, asked, limit, now, mode, explain, self.progress)
+        if sought.threshold is None:
+            return sought.replace(weak=self._weak_by_words(sought.found, query, asked))
+        weak = [one.passage for one in sought.found if one.score < sought.threshold]
+        return sought.replace(weak=frozenset(weak))
 
     def seeker(self) -> Seeker:
         """Hybrid search, with the models that the settings name."""
@@ -451,7 +455,7 @@ class Desk:
         return self._seeker
 
     def hits(
-        self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]], weak: set[int]
+        self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]], weak: frozenset[int]
     ) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
@@ -469,16 +473,15 @@ class Desk:
         self.count(counted)
         return hits
 
-    def weak(self, found: list[Found], query: str, asked: Asked, threshold: float | None) -> set[int]:
-        """Return which of these passages probably do not answer: they score less than the threshold, or without one they
-        share too little of the question's wording."""
-        if threshold is not None or not found:
-            return {one.passage for one in found if one.score < (threshold or 0.0)}
+    def _weak_by_words(self, found: list[Found], query: str, asked: Asked) -> frozenset[int]:
+        """Return which of these passages share too little of the question's wording to be an answer."""
+        if not found:
+            return frozenset()
         from holdfast import abstention
 
-        wording = abstention.Wording(query)
-        shared = self.shared_weights(query, asked)
-        return {one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0), one.key)}
+        wording, shared = abstention.Wording(query), self.shared_weights(query, asked)
+        weak = [one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0), one.key)]
+        return frozenset(weak)
 
     def shared_weights(self, query: str, asked: Asked) -> dict[int, float]:
         """Return, by passage, the weight of the question's words that stand in it."""

@@ -269,7 +269,7 @@ class Memory(Provenance):
         present = dates.moment(now, "now") if now is not None else None
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
-        threshold: float | None = None
+        weak: frozenset[int] = frozenset()
         reason, why = desk.look(asked.scopes, archived=True), {}
         if asked.part == _FACTS:
             found, by_meaning, ran = [], ran != "keyword", "keyword"
@@ -279,8 +279,7 @@ class Memory(Provenance):
         else:
             sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
             found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
-            threshold = sought.threshold
-        weak = set() if ran == "recent" else desk.ask(lambda: desk.weak(found, query, asked, threshold))
+            weak = sought.weak
         found, why = lowered(found, why)
         usage = desk.usage(found) if sort == "usage" else {}
         near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others

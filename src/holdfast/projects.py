@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import dates, guard, identity
-from holdfast.errors import NotFound, UsageError
+from holdfast.errors import DiskTrouble, NotFound, UsageError
 from holdfast.ledger.sqlite import ADOPTED
 from holdfast.note import Record
 
@@ -47,8 +47,11 @@ def every(desk: Desk) -> list[KnownProject]:
     current = desk.project_ids()
     found = []
     for id in _ids(desk):
-        notes = [one for one in desk.shelf.census(f"projects/{id}", "notes") if one.regular and one.name.endswith(".md")]
-        said = [one for one in desk.shelf.rolls(f"projects/{id}", 0).census() if one.regular]
+        try:
+            notes = [one for one in desk.shelf.census(f"projects/{id}", "notes") if one.regular and one.name.endswith(".md")]
+            said = [one for one in desk.shelf.rolls(f"projects/{id}", 0).census() if one.regular]
+        except DiskTrouble:
+            continue  # a folder that cannot be read: `doctor` says so
         last = max([one.stamp[1] for one in notes + said], default=0)
         part_of = links.get(f"{ADOPTED}{id}")
         folders = seen.get(id, {})

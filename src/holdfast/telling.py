@@ -90,10 +90,12 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
         if others := {one.id for one in made.whole} - claimed:
             made = _capped(briefing.at_start([_without(part, others) for part in parts], facts, budget), cap)
             _remember(desk, [one for one in made.whole if one.id not in claimed])  # there was room for more
+    names = [briefing.name_of(one) for one in _shown(made, facts_only, stated)]
+    brief = made.brief.replace(shown=tuple(names)) if made.brief.text else made.brief
     if explain:
         notes = [note for place in places for note in _notes(desk, place)]
-        return made.brief.replace(why=_why_at_start(notes, made, facts_only, now))
-    return made.brief
+        return brief.replace(why=_why_at_start(notes, made, facts_only, now))
+    return brief
 
 
 def _notes_of(desk: Desk, places: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:

@@ -53,14 +53,15 @@ class FoundFact(Record):
 
 
 class Sought(Record):
-    """What a search found, best first; which legs it stood on, and why it may be less than was asked for. A hit that scores
-    less than `threshold` is weak; where it is None, the words of the question decide."""
+    """What a search found, best first; which legs it stood on, and why it may be less than was asked for. A passage that
+    scores less than `threshold` is weak; where it is None, the words of the question decide."""
 
     found: list[Found]
     mode: str
     reason: str = ""
     why: dict[int, dict[str, list[float]]] = {}
     threshold: float | None = None
+    weak: frozenset[int] = frozenset()  # passages that probably do not answer
 
 
 ARCHIVED = 0.5  # the share of its score that a passage of an archived note keeps

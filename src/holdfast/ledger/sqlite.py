@@ -323,10 +323,12 @@ class Ledger:
     def _rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
         """All rows; none where there is no ledger or it cannot be read here."""
         try:
-            return self._strict_rows(statement, values)
+            rows = self._strict_rows(statement, values)
         except (Busy, Damaged, DiskTrouble) as error:
             self._unreadable = error.message
             return []
+        self._unreadable = None
+        return rows
 
     def _strict_rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
         """The same, but what cannot be read is an error: what was purged must not pass because nobody could look."""
