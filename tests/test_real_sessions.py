@@ -36,7 +36,7 @@ def test_what_one_client_stores_the_next_one_is_told_in_the_same_project_and_in_
     claude = Prepared("claude-code", tmp_path)
     note = {"text": "The pier is painted in octarine.", "key": "pier"}
     asks, _ = claude.talk(STORE, tool="memory_store", arguments=note)
-    assert '"created"' in asks[-1].answer_of("memory_store").replace("'", '"')
+    assert "Created **pier**" in asks[-1].answer_of("memory_store")
     codex = Prepared("codex", tmp_path, beside=claude)
     asks, _ = codex.talk(tool="memory_recall", arguments={"query": "which colour has the pier"})
     assert "octarine" in asks[-1].answer_of("memory_recall")

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from math import log
 
+from holdfast.words import COMMON
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,7 +67,7 @@ class Wording:
         text = prompt.strip().lower().replace("’", "'")
         said = [word for piece in text.split() if (word := piece.strip(_AROUND))]
         self._words = {word for word in said if word not in _SMALL_TALK and word not in _REFERENCES}
-        self.small_talk = all(word in _SMALL_TALK for word in said)
+        self.small_talk = all(word in _SMALL_TALK or word in COMMON for word in said)
         surely, maybe = f"{text} ".startswith(_GENERAL_OPENINGS), f"{text} ".startswith(_MAYBE_GENERAL_OPENINGS)
         self.general = surely or maybe
         references = min(len([word for word in said if word in _REFERENCES]), _MOST_REFERENCES)

@@ -78,8 +78,9 @@ def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first:
     for place, pages, (notes, count, unsafe) in zip(places, overviews, known, strict=True):
         useful = _by_use(desk, notes, branch)
         told = [_told(note, now, stale) for note in _safely(useful, unsafe)]
-        only = [one for note, one in zip(useful, told, strict=True) if _is_facts_only(note, stated)]
-        facts_only += only
+        empty = [one for note, one in zip(useful, told, strict=True) if _is_empty(note, one)]
+        only = empty + [one for note, one in zip(useful, told, strict=True) if _is_facts_only(note, stated)]
+        facts_only += [one for one in only if one not in empty]
         left = tuple([one for one in told if one not in only])
         parts.append(briefing.Part(place.kind, left, count - len(only), tuple(pages)))
     facts = briefing.Facts(tuple([_statement(fact) for fact in stated]), len(stated))
@@ -161,6 +162,11 @@ def _is_facts_only(note: Note, stated: list[Fact]) -> bool:
     dated = {one.line for one in dated_lines(note.text)}
     rows = note.text.split("\n")
     return all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# "))
+
+
+def _is_empty(note: Note, told: Told) -> bool:
+    """Whether nothing but headings is left of a note, since all its facts ended or are stated anew elsewhere."""
+    return told.text != note.text and all(not row.strip() or row.startswith("#") for row in told.text.split("\n"))
 
 
 def _shown(made: Composed, facts_only: list[Told], stated: list[Fact]) -> list[Told]:

@@ -33,6 +33,7 @@ _GIT = {
     "objects/info/.keep": "",
     "refs/heads/.keep": "",
 }
+_FILLER = "It sleeps by day and hunts by night. " * 30  # longer than the room that a full briefing leaves
 _LOG = "Log of ship {number}: she lay at berth {number}, took on coal and water, and left with the tide of the same evening."
 
 
@@ -81,7 +82,7 @@ class Stage:
         with Memory(config=settings, cwd=self.project, origin="user") as memory:
             for day, value in VALUES.items():
                 memory.fact(*FACT, value, on=day)
-            memory.store(f"The cat of the lighthouse keeper is called {buried}.", key="cat")
+            memory.store(f"The cat of the lighthouse keeper is called {buried}. {_FILLER}", key="cat")
             memory.store_many([{"text": text, "key": f"ship-{number}", "pinned": True} for number, text in enumerate(logs, 1)])
             memory.store(f"Code word of the harbour: {briefed}", key="harbour", pinned=True)
 
