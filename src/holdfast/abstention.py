@@ -90,7 +90,7 @@ def word_weights(terms: Iterable[str], frequencies: Mapping[str, int], passages:
 
 
 def shared_weights(
-    terms: Mapping[str, str], weights: Mapping[str, float], having: Callable[[list[str]], list[str]]
+    passages: Iterable[int], terms: Mapping[str, str], weights: Mapping[str, float], having: Callable[[list[str]], list[str]]
 ) -> dict[int, float]:
     """Return, by passage, the weight of the prompt's words that stand in it.
 
@@ -98,9 +98,8 @@ def shared_weights(
     commas between. Only the most telling terms are looked up.
     """
     telling = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
-    best: dict[int, dict[str, float]] = {}
+    best: dict[str, dict[str, float]] = {str(id): {} for id in passages}
     for term, ids in zip(telling, having(telling), strict=True):
-        for id in map(int, ids.split(",") if ids else ()):
-            words_of = best.setdefault(id, {})
-            words_of[terms[term]] = max(words_of.get(terms[term], 0.0), weights[term])
-    return {id: sum(words_of.values()) for id, words_of in best.items()}
+        for id in best.keys() & ids.split(","):  # a term may have thousands
+            best[id][terms[term]] = max(best[id].get(terms[term], 0.0), weights[term])
+    return {int(id): sum(words_of.values()) for id, words_of in best.items()}

@@ -18,7 +18,7 @@ from holdfast.words import POSTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, TypeVar
 
     from holdfast.config import Config
@@ -479,18 +479,18 @@ class Desk:
             return frozenset()
         from holdfast import abstention
 
-        wording, shared = abstention.Wording(query), self.shared_weights(query, asked)
+        wording, shared = abstention.Wording(query), self.shared_weights(query, asked, [one.passage for one in found])
         weak = [one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0), one.key)]
         return frozenset(weak)
 
-    def shared_weights(self, query: str, asked: Asked) -> dict[int, float]:
+    def shared_weights(self, query: str, asked: Asked, passages: Iterable[int]) -> dict[int, float]:
         """Return, by passage, the weight of the question's words that stand in it."""
         from holdfast import abstention
 
         terms, common = self.index.looked_for(query, asked)
         known = {term: word for term, word in terms.items() if term in common}
         weights = abstention.word_weights(known, common, self.index.passage_count(asked))
-        return abstention.shared_weights(known, weights, lambda some: self.index.having(some, asked, POSTINGS))
+        return abstention.shared_weights(passages, known, weights, lambda some: self.index.having(some, asked, POSTINGS))
 
     def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
         try:

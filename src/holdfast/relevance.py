@@ -90,8 +90,8 @@ def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wordi
     """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
     if not desk.index.passage_count(asked):
         return [], {}
-    shared = desk.shared_weights(prompt, asked)
     ranks = desk.index.matches(words.rarest(*desk.index.looked_for(prompt, asked)), asked, _CANDIDATES)
+    shared = desk.shared_weights(prompt, asked, ranks)
     found = desk.index.passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
