@@ -334,7 +334,7 @@ def test_of_an_overview_200_lines_are_shown_then_how_many_are_not(lines, more):
 @given(some.raw_texts.filter(lambda text: text.strip()), st.integers(0, 400))
 def test_an_overview_that_does_not_fit_ends_with_the_right_count(text, chars):
     lines = text.rstrip("\r\n").split("\n")
-    shown = briefing.overview_of(text, chars).split("\n")
+    shown = briefing._fitting([line.removesuffix("\r") for line in lines], len(lines), chars)
     last = re.fullmatch(r"\[\.\.\. (\d+) more lines truncated\]", shown[-1])
     kept = shown[:-1] if last else shown
     assert len(kept) + (int(last[1]) if last else 0) == len(lines)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast import Conflict, HoldfastError, InvalidPath, InvalidText, NotFound, TooLarge, UsageError
-from holdfast.browsing import overview, overviews
+from holdfast.browsing import overviews
 from holdfast.shelf.tree import Tree
 
 REFUSED = [
@@ -544,9 +544,9 @@ def test_overview_pages_come_in_order_each_with_all_its_lines(memory):
     assert [(one.path, one.lines) for one in overviews(shelf, place)] == [("files/index.md", 1), ("files/memory/index.md", 2)]
     memory.files.create("MEMORY.md", "\n".join(f"line {n}" for n in range(250)))
     assert [one.lines for one in overviews(shelf, place)] == [250, 1, 2]
-    assert overview(shelf, place)[0] == "files/MEMORY.md"
+    assert overviews(shelf, place)[0].path == "files/MEMORY.md"
     memory.files.create("MEMORY.md", " \n")
-    assert overview(shelf, place) == ("files/index.md", "top\n")
+    assert next((page.path, page.text) for page in overviews(shelf, place)) == ("files/index.md", "top\n")
 
 
 # --- entry files (F5) -------------------------------------------------------------------------------------------------

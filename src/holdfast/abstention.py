@@ -8,6 +8,7 @@ docs/adr/0029-abstain-from-general-requests.md has the figures.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log
 
 from holdfast.words import COMMON
@@ -34,6 +35,21 @@ _GENERAL_OPENINGS = (
     "thank", "good morning ", "good night ", "good evening ", "bye ",
 )  # fmt: skip
 _MAYBE_GENERAL_OPENINGS = ("how do ", "how can i ", "how can you ", "how many ", "how much ", "which ", "what do ")
+_POLITE = ("please ", "can you ", "could you ", "would you ", "ok ", "okay ", "so ", "now ", "and ")  # before an opening
+_FUNCTION_WORDS = (  # of other languages than English: that two texts share them says nothing
+    "a", "aan", "aber", "al", "als", "am", "ao", "as", "au", "auch", "auf", "aus", "aux", "avec", "bei", "bin", "bis", "ce",
+    "ces", "cette", "che", "com", "comme", "como", "con", "cuando", "da", "dans", "das", "dass", "dat", "de", "del", "dem",
+    "den", "der", "des", "di", "die", "do", "doch", "donde", "dos", "du", "e", "een", "ein", "eine", "einem", "einen",
+    "einer", "el", "ella", "elle", "em", "en", "er", "es", "est", "esta", "este", "et", "für", "hat", "hay", "het", "hij",
+    "ich", "ihr", "ik", "il", "ils", "im", "in", "is", "ist", "ja", "je", "kann", "la", "las", "le", "les", "leur", "lo",
+    "los", "ma", "maar", "mais", "me", "met", "mi", "mit", "más", "na", "naar", "nach", "nas", "ne", "nicht", "niet", "no",
+    "noch", "nog", "non", "nos", "nous", "não", "o", "oder", "of", "om", "on", "op", "os", "ou", "où", "par", "para", "pas",
+    "per", "pero", "plus", "por", "pour", "qu", "que", "qui", "qué", "sa", "se", "sem", "ses", "seu", "si", "sich", "sie",
+    "sin", "sind", "so", "son", "sono", "sont", "su", "sua", "sur", "sus", "te", "um", "uma", "un", "una", "und", "une",
+    "uns", "van", "von", "voor", "vor", "vous", "war", "was", "wat", "we", "wenn", "wer", "wie", "wir", "wird", "wo", "y",
+    "ya", "zij", "zu", "zum", "zur",
+)  # fmt: skip
+_IDENTIFIER = 4.0  # how much more a word counts that looks like a name of code or of a product
 _SMALL_TALK = (
     "a", "again", "ahead", "all", "and", "bye", "continue", "cool", "day", "do", "done", "evening", "fine", "go", "good",
     "great", "haha", "hello", "hey", "hi", "it", "lot", "lol", "morning", "much", "next", "nice", "night", "no", "nope",
@@ -65,6 +81,8 @@ class Wording:
 
     def __init__(self, prompt: str) -> None:
         text = prompt.strip().lower().replace("’", "'")
+        while polite := next((start for start in _POLITE if text.startswith(start)), ""):
+            text = text.removeprefix(polite).lstrip()
         said = [word for piece in text.split() if (word := piece.strip(_AROUND))]
         self._words = {word for word in said if word not in _SMALL_TALK and word not in _REFERENCES}
         self.small_talk = all(word in _SMALL_TALK or word in COMMON for word in said)
@@ -83,10 +101,31 @@ class Wording:
         return _WORD * weight + self._form + _NAMED * named > 0
 
 
-def word_weights(terms: Iterable[str], frequencies: Mapping[str, int], passages: int) -> dict[str, float]:
-    """Return how much each term tells: the rarer it is among the passages, the more."""
+def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str, int], passages: int) -> dict[str, float]:
+    """Return how much each term tells: the rarer it is among the passages, the more, and a name more than a plain word.
+
+    `terms` maps index terms to the word as typed, in lower case.
+    """
     every = max(passages, _LEAST_PASSAGES)
-    return {term: log(1 + every / max(frequencies.get(term, 0), 0.5)) for term in terms}
+    names = names_in(prompt, terms)
+    return {
+        term: log(1 + every / max(frequencies.get(term, 0), 0.5)) * (_IDENTIFIER if term in names else 1.0)
+        for term, word in terms.items()
+        if word not in _FUNCTION_WORDS
+    }
+
+
+def names_in(prompt: str, terms: Mapping[str, str]) -> set[str]:
+    """Return the terms of words that look like names; not those of a part of one, such as Map of flatMap."""
+    names = {word.lower() for piece in prompt.split() if is_name(word := piece.strip(_AROUND))}
+    return {term for term, word in terms.items() if word in names and len(term) >= len(word) - 2}
+
+
+def is_name(word: str) -> bool:
+    """Whether a word looks like a name of code or of a product: LaunchDarkly, dim_grower, E4217. Not 5th, not 10am."""
+    mixed = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
+    odd = mixed and (len(word) > 5 or any(letter.isupper() for letter in word))
+    return "_" in word or odd or any(a.islower() and b.isupper() for a, b in pairwise(word))
 
 
 def shared_weights(

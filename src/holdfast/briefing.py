@@ -62,6 +62,7 @@ class Facts(Record):
 
     statements: tuple[str, ...] = ()
     total: int = 0
+    capped: bool = False  # there may be more than `total`
 
 
 class Budget(Record):
@@ -142,7 +143,8 @@ class _Start:
         if not lines and not self._total:
             return Composed(Brief(""))
         left_out = self._total - len(self._whole) - len(self._titles)
-        said = _left_out(len(self._titles), left_out, self._facts.total - len(statements), cut)
+        unsaid = self._facts.total - len(statements)
+        said = _left_out(len(self._titles), left_out, unsaid, cut, self._facts.capped)
         names, listed = map(_names, (self._whole, self._titles))
         brief = Brief(framed("", lines, f"{said} {_SEARCH}"), names, left_out, listed=listed)
         return Composed(brief, tuple(self._whole), tuple(self._titles), tuple(statements))
@@ -164,7 +166,8 @@ class _Start:
 
     def _take_statements(self) -> list[str]:
         """Take the newest facts; shown by subject, so that those of one subject stand together."""
-        room, taken = min(self._room, int(_FACTS_SHARE * self._size)), []
+        others = self._needed() + sum([tree.full for tree in self._trees])
+        room, taken = min(self._room, max(int(_FACTS_SHARE * self._size), self._room - others)), []
         for statement in self._facts.statements:
             cost = _cost(_statement(statement))
             if cost > room:
@@ -219,11 +222,11 @@ def _names(notes: list[Told]) -> tuple[str, ...]:
     return tuple([name_of(note) for note in notes])
 
 
-def _left_out(titles: int, notes: int, facts: int, cut: list[str] | tuple[str, ...] = ()) -> str:
+def _left_out(titles: int, notes: int, facts: int, cut: list[str] | tuple[str, ...] = (), more: bool = False) -> str:
     """Say what a start briefing does not show."""
     said = [f"{_plural(titles, 'note')} by title only"] if titles else []
     said += [f"{_plural(notes, 'note')} left out"] if notes else []
-    said += [f"{_plural(facts, 'fact')} left out"] if facts else []
+    said += [f"{_plural(facts, 'fact')}{' or more' if more else ''} left out"] if facts else []
     said += [f"{path} cut" for path in cut]
     return "; ".join(said) + "." if said else "Nothing was left out."
 
@@ -319,6 +322,11 @@ class _Tree:
         self._head, self._shown, self._total = f"- [{scope}] {safe(path)}:", told.split("\n"), len(lines)
 
     @property
+    def full(self) -> int:
+        """The characters of all lines that could be shown."""
+        return len(self._head) + 1 + _indented(self._shown)
+
+    @property
     def least(self) -> int:
         """The fewest characters in which it says anything."""
         return len(self._head) + 1 + min(_indented(self._shown), _MORE)
@@ -328,12 +336,6 @@ class _Tree:
         kept = _fitting(self._shown, self._total, size - len(self._head) - 1)
         whole = kept[-1] == self._shown[-1] and len(kept) == self._total
         return [self._head, *["  " + line for line in kept]], whole
-
-
-def overview_of(text: str, chars: int) -> str:
-    """The head of MEMORY.md: as many whole lines as fit, and how many do not."""
-    lines = _lines(text)
-    return "\n".join(_fitting(lines[:TREE_LINES], len(lines), chars))
 
 
 def _fitting(lines: list[str], total: int, chars: int) -> list[str]:

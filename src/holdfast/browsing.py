@@ -236,12 +236,6 @@ class Overview(Record):
     lines: int
 
 
-def overview(shelf: Shelf, place: Scope) -> tuple[str, str]:
-    """Return path and text of the first overview page of the tree, or two empty strings if there is none."""
-    pages = overviews(shelf, place, most=1)
-    return (pages[0].path, pages[0].text) if pages else ("", "")
-
-
 def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
     """Return the overview pages of the tree in the order MEMORY.md, index.md, memory/index.md.
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     When = object
 
 _ASKED, _MOST_CLOSED = 3, 50  # times of a catalogue that others keep deleting; and closed by us during one question
+_FEW_WORDS = 3  # of a question
 _ATTEMPTS = 1000  # at notes that others keep changing
 _NONSENSE = (TypeError, ValueError, LookupError, AttributeError)  # what a spoiled row may lead to
 
@@ -438,12 +439,16 @@ class Desk:
             reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
             with self.index.asking(asked), self.index.reading():
                 sought = by_words(self.index.search(query, asked, limit), explain, reason)
+                if asked.as_of:
+                    return sought  # older versions are not among the passages whose words are weighed
                 return sought.replace(weak=self._weak_by_words(sought.found, query, asked))
         sought = self.seeker().search(query, asked, limit, now, mode, explain, self.progress)
         if sought.threshold is None:
             return sought.replace(weak=self._weak_by_words(sought.found, query, asked))
-        weak = [one.passage for one in sought.found if one.score < sought.threshold]
-        return sought.replace(weak=frozenset(weak))
+        weak = [one for one in sought.found if one.score < sought.threshold]
+        if weak and len(query.split()) <= _FEW_WORDS:  # a search for a word or two is no general request
+            return sought.replace(weak=self._weak_by_words(weak, query, asked))
+        return sought.replace(weak=frozenset([one.passage for one in weak]))
 
     def seeker(self) -> Seeker:
         """Hybrid search, with the models that the settings name."""
@@ -489,7 +494,7 @@ class Desk:
 
         terms, common = self.index.looked_for(query, asked)
         known = {term: word for term, word in terms.items() if term in common}
-        weights = abstention.word_weights(known, common, self.index.passage_count(asked))
+        weights = abstention.word_weights(query, known, common, self.index.passage_count(asked))
         return abstention.shared_weights(passages, known, weights, lambda some: self.index.having(some, asked, POSTINGS))
 
     def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:

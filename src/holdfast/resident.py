@@ -27,7 +27,7 @@ NAME = "resident.sock"
 _REQUEST_BYTES = 256 * 1024
 _ANSWER_BYTES = 64 * 1024 * 1024
 _ASKED = ("query", "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
-_WHO = ("project", "session", "agent", "client")
+_WHO = ("project", "session", "agent", "client", "cwd")
 _CALLERS = 64  # memories that are kept open
 _SECONDS = 30.0
 

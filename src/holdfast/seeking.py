@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _LEXICAL, _NEAR = 200, 150  # candidates by words, and by each model
 _RATED = 2000  # mentions of a question's words that the catalogue rates one by one
 _ROLES = ("user", "assistant", "system", "tool")  # who does not speak under a name
+_RARE = 5  # passages that have a name at most for it to count by itself
 _BEST = 40  # at least, that are put in their final order
 
 
@@ -96,6 +97,7 @@ class Seeker:
             return Sought([], mode, reason)
         pool, found = self._signals(query, rows, terms, common, named, near, folders, now, legs)
         found["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
+        found["name"] = self._names(query, terms, common, asked, pool)
         score = scoring.total(pool, found, legs, mode == "semantic")
         has_words = (found["bmd"] > 0) | (found["bmw"] > 0) | (found["fact"] > 0)
         kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
@@ -107,6 +109,16 @@ class Seeker:
         best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
         why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
         return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors))
+
+    def _names(
+        self, query: str, terms: dict[str, str], common: dict[str, int], asked: Asked, pool: Pool
+    ) -> NDArray[Any]:
+        """1 for the candidates that have a rare name of the question, such as an error code; models know nothing of these."""
+        import numpy as np
+
+        names = [term for term in abstention.names_in(query, terms) if 0 < common.get(term, 0) <= _RARE]
+        having = {int(id) for ids in self._index.having(names, asked, _RARE) for id in ids.split(",") if id} if names else set()
+        return np.array([float(id in having) for id in pool.ids.tolist()])
 
     def _threshold(self, query: str, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> float | None:
         """Return the score that a strong hit must reach; None where no model can tell, so that words must."""

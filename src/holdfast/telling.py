@@ -13,6 +13,8 @@ from holdfast.index.sqlite import note_of_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from holdfast.briefing import Brief, Composed, Part, Told, Why
     from holdfast.desk import Desk
     from holdfast.note import Fact, Note, Scope
@@ -28,9 +30,12 @@ _USE = 3  # places by which a note moves up for each doubling of its uses and re
 _BRANCH = 30  # and where it is named after the branch
 _MOST_DOUBLINGS = 4
 _PLACE_CHARS = 20  # characters of its text for which a note moves down one place
-_EXCERPT = 400  # characters of the turns around one that answers
+_EXCERPT = 400  # characters of the turns around one that answers;
+_LONGEST_TURN = 1000  # one that is longer by itself may have so many
 _AROUND = 1, 3  # turns before and after it
 _STATEMENTS = 8  # facts of one subject that a prompt brings
+_FILE_FACTS, _ANSWERS = 3, 0.6  # facts of files that a prompt brings, and how well each must answer (0 to 1)
+_PROMPT_CHARS = 8000
 
 
 def brief(
@@ -67,35 +72,45 @@ def _capped(made: Composed, cap: int | None) -> Composed:
 def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
     config, now = desk.config, dates.now()
     places = desk.places(None)
-    desk.look(tuple([place.folder for place in places]))
-    overviews = [_overviews(desk, place) for place in places]
     folders = tuple([place.folder for place in places])
-    known, stated = desk.ask(lambda: (_notes_of(desk, places, now), desk.index.newest_facts(folders, now, _FACTS)))
-    stale = {place for fact in stated for place in fact.stale_in}
+    desk.look(folders)
+    known, stated, stale = desk.ask(
+        lambda: (
+            _notes_of(desk, places, now),
+            desk.index.newest_facts(folders, now, _FACTS),
+            desk.index.stale_lines(folders, now),
+        )
+    )
+    statements = {(fact.path, fact.line): _statement(fact) for fact in stated}
     branch = _branch_words(desk)
     facts_only: list[Told] = []
     parts = []
-    for place, pages, (notes, count, unsafe) in zip(places, overviews, known, strict=True):
-        useful = _by_use(desk, notes, branch)
-        told = [_told(note, now, stale) for note in _safely(useful, unsafe)]
-        empty = [one for note, one in zip(useful, told, strict=True) if _is_empty(note, one)]
-        only = empty + [one for note, one in zip(useful, told, strict=True) if _is_facts_only(note, stated)]
-        facts_only += [one for one in only if one not in empty]
-        left = tuple([one for one in told if one not in only])
-        parts.append(briefing.Part(place.kind, left, count - len(only), tuple(pages)))
-    facts = briefing.Facts(tuple([_statement(fact) for fact in stated]), len(stated))
+    for place, (notes, count, unsafe) in zip(places, known, strict=True):
+        left: list[Told] = []
+        only: list[Told] = []
+        empty = 0
+        for note in _by_use(desk, notes, branch):
+            told = _told(note, now, stale, unsafe)
+            if _is_empty(note, told):
+                empty += 1
+            else:
+                (only if _is_facts_only(note, statements, now) else left).append(told)
+        facts_only += only
+        parts.append(briefing.Part(place.kind, tuple(left), count - len(only) - empty, _overviews(desk, place, now, stale)))
+    facts = briefing.Facts(tuple(statements.values()), len(stated), len(stated) == _FACTS)
     budget = briefing.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _most(cap)))
     made = _capped(briefing.at_start(parts, facts, budget), cap)
     if remember:
-        claimed = _remember(desk, _shown(made, facts_only, stated), anew, first)
+        claimed = _remember(desk, _shown(made, facts_only, statements), anew, first)
         if others := {one.id for one in made.whole} - claimed:
             made = _capped(briefing.at_start([_without(part, others) for part in parts], facts, budget), cap)
             _remember(desk, [one for one in made.whole if one.id not in claimed])  # there was room for more
-    names = [briefing.name_of(one) for one in _shown(made, facts_only, stated)]
+    names = [briefing.name_of(one) for one in _shown(made, facts_only, statements)]
     brief = made.brief.replace(shown=tuple(names)) if made.brief.text else made.brief
     if explain:
         notes = [note for place in places for note in _notes(desk, place)]
-        return brief.replace(why=_why_at_start(notes, made, facts_only, now))
+        shown = {one.id for one in _shown(made, facts_only, statements)}
+        return brief.replace(why=_why_at_start(notes, made, shown, now))
     return brief
 
 
@@ -152,16 +167,19 @@ def _statement(fact: Fact) -> str:
     return guard.cleaned(statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
 
 
-def _is_facts_only(note: Note, stated: list[Fact]) -> bool:
-    """Whether a note says nothing but facts, and those that hold are all stated on their own."""
-    lines = {fact.line - note.lines[0] for fact in stated if fact.path == note.path}
-    if not lines:
+def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: str) -> bool:
+    """Whether a note says nothing but facts, and all that have not ended are stated on their own. A standing note is shown
+    as it is."""
+    if note.type in STANDING or note.pinned or not any(path == note.path for path, _ in statements):
         return False
-    from holdfast.facts import lines as dated_lines
+    from holdfast.facts import lines
 
-    dated = {one.line for one in dated_lines(note.text)}
+    dated = {one.line: one for one in lines(note.text)}
     rows = note.text.split("\n")
-    return all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# "))
+    if not all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")):
+        return False
+    open_lines = [number for number, one in dated.items() if one.valid_to is None or one.valid_to > now]
+    return all((note.path, note.lines[0] + number) in statements for number in open_lines)
 
 
 def _is_empty(note: Note, told: Told) -> bool:
@@ -169,9 +187,10 @@ def _is_empty(note: Note, told: Told) -> bool:
     return told.text != note.text and all(not row.strip() or row.startswith("#") for row in told.text.split("\n"))
 
 
-def _shown(made: Composed, facts_only: list[Told], stated: list[Fact]) -> list[Told]:
+def _shown(made: Composed, facts_only: list[Told], statements: Mapping[tuple[str, int], str]) -> list[Told]:
     """The notes that count as shown: those that are whole, and those whose facts are all stated."""
-    missing = {fact.path for fact in stated if _statement(fact) not in made.statements}
+    stated = set(made.statements)
+    missing = {path for (path, _), statement in statements.items() if statement not in stated}
     return [*made.whole, *[one for one in facts_only if one.path not in missing]]
 
 
@@ -181,18 +200,14 @@ def _without(part: Part, others: set[str]) -> Part:
     return part.replace(notes=left, total=part.total - len(part.notes) + len(left))
 
 
-def _safely(notes: list[Note], unsafe: frozenset[str]) -> list[Note]:
-    """The notes without a secret that somebody pasted in or keeps on purpose (S2). The index, which has their texts, knows
-    which ones to look through."""
-    return [note.replace(text=guard.cleaned(note.text)) if note.path in unsafe else note for note in notes]
-
-
-def _overviews(desk: Desk, place: Scope) -> list[tuple[str, str]]:
-    """The pages that stand for a place's files: their paths and texts; none that brings back what was purged."""
+def _overviews(desk: Desk, place: Scope, now: str, stale: set[str]) -> tuple[tuple[str, str], ...]:
+    """The pages that stand for a place's files: their paths and texts, without facts that no longer hold; none that brings
+    back what was purged."""
     from holdfast.browsing import overviews
 
     pages = [page for page in overviews(desk.shelf, place) if not _may_be_purged(desk, page.text)]
-    return [(page.path, guard.cleaned(page.text[:_OVERVIEW]) + page.text[_OVERVIEW:]) for page in pages]
+    current = [(page.path, _current(page.text, f"{place.folder}/{page.path}", 1, now, stale)) for page in pages]
+    return tuple([(path, guard.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]) for path, text in current])
 
 
 def _may_be_purged(desk: Desk, text: str) -> bool:
@@ -207,22 +222,23 @@ def _notes(desk: Desk, place: Scope) -> list[Note]:
     return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes((place.folder,)))]
 
 
-def _told(note: Note, now: str, stale: set[str]) -> Told:
-    """A note as it is shown: without facts that ended or that another file states anew (`stale`, as `path:line`). One that is
-    only going to be true says from when."""
+def _told(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Told:
+    """A note as it is shown: without facts that ended or that another file states anew (`stale`, as `path:line`), and without
+    secrets. One that is only going to be true says from when."""
     date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
     source = note.source
     said = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
     standing = note.type in STANDING or note.pinned
-    text = _current(note, now, stale)
+    text = _current(note.text, note.path, note.lines[0], now, stale)
+    text = guard.cleaned(text) if note.path in unsafe else text  # last: it may change how many lines there are
     return briefing.Told(note.scope.kind, _key(note), date, said, text, _id(note), note.version, standing, path=note.path)
 
 
-def _current(note: Note, now: str, stale: set[str]) -> str:
-    text = note.text
+def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -> str:
+    """A text without the lines of facts that no longer hold."""
     if stale:
         rows = text.split("\n")
-        kept = [row for number, row in enumerate(rows) if f"{note.path}:{note.lines[0] + number}" not in stale]
+        kept = [row for number, row in enumerate(rows, first_line) if f"{path}:{number}" not in stale]
         text = "\n".join(kept) if len(kept) < len(rows) else text
     if "[" not in text or ("~~" not in text and "supersede" not in text.casefold()):
         return text  # most have no such lines: a hook has no time to load regular expressions
@@ -242,10 +258,9 @@ def _key(note: Note) -> str:
     return note.key if ours else guard.withheld(note.key)[0]
 
 
-def _why_at_start(notes: list[Note], made: Composed, facts_only: list[Told], now: str) -> tuple[Why, ...]:
-    """For every note of the places, also for those that are over."""
+def _why_at_start(notes: list[Note], made: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
+    """For every note of the places, also for those that are over; `stated` are those whose facts are all shown."""
     whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
-    stated = {one.id for one in facts_only}
     reasons: list[Why] = []
     for note in notes:
         id, shown = _id(note), False
@@ -290,6 +305,7 @@ def _at_prompt(
         matches = relevance.matches(desk, prompt, mode)
     now, known = dates.now(), {} if again else _told_before(desk)
     found, fresh = _found(desk, matches, prompt, now, known)
+    fresh += [one for one in _facts_of_files(desk, prompt, now) if one.id not in known]
     more = len(matches) - len(found)
     made = _capped(briefing.with_prompt(fresh, more, most), cap)
     shown = [one for one in made.whole if not one.partial]
@@ -319,6 +335,25 @@ def _found(
     return found, fresh
 
 
+def _facts_of_files(desk: Desk, prompt: str, now: str) -> list[Told]:
+    """Current facts that stand in files of the tree and answer a prompt; those of notes come with the notes."""
+    if not desk.ask(desk.index.has_facts):
+        return []
+    from holdfast.index.sqlite import Asked
+    from holdfast.stated import answering
+
+    asked = Asked(desk.folders(None), now=now)
+    found = desk.ask(lambda: answering(desk.index, prompt[:_PROMPT_CHARS], asked, now, _FILE_FACTS))
+    return [
+        briefing.Told(
+            one.fact.scope.kind, f"files/{one.name}", one.fact.valid_from[:10], "file", _statement(one.fact),
+            f"{one.fact.path}:{one.fact.line}:{one.fact.value}"[:200],
+        )
+        for one, rate in found
+        if one.part == "files" and rate >= _ANSWERS and not one.fact.quarantined
+    ]  # fmt: skip
+
+
 def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
     """A match as it is shown; None if it is gone or may not be shown."""
     from holdfast import relevance
@@ -329,35 +364,41 @@ def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
     if note is None:
         return None
     unsafe = desk.ask(lambda: desk.index.exposed((match.scope,)))
-    safe = _safely([note], unsafe)[0]
-    return _with_statements(desk, safe, prompt, now) if "[" in note.text else _told(safe, now, set())
+    if "[" in note.text:
+        return _with_statements(desk, note, prompt, now, unsafe)
+    return _told(note, now, set(), unsafe)
 
 
-def _with_statements(desk: Desk, note: Note, prompt: str, now: str) -> Told:
-    """A note that states facts; one of nothing else as its current statements, those first that share words with the prompt."""
+def _with_statements(desk: Desk, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> Told | None:
+    """A note that may state facts. One of nothing else is shown as what holds of its subject, wherever that is stated: first
+    the facts that share words with the prompt."""
     from holdfast import facts, words
     from holdfast.note import title_of
 
     subject = title_of(note.text, note.key)
-    every = facts.facts_of(note.text, subject, note.scope, note.path, note.lines[0])
-    if not every:
-        return _told(note, now, set())
+    dated = facts.lines(note.text)
+    if not dated:
+        return _told(note, now, set(), unsafe)
     known = desk.ask(lambda: desk.index.facts(desk.folders(None), {facts.fold(subject)}, None, now))
-    held = [fact for fact in known if fact.path == note.path]
-    lines = {fact.line for fact in held}
-    ended = {f"{fact.path}:{fact.line}" for fact in every if fact.line not in lines and fact.valid_from <= now}
-    told = _told(note, now, ended)
-    if not held or not _is_facts_only(note, held):
+    held = [fact for fact in known if not fact.quarantined]
+    lines = {fact.line - note.lines[0] for fact in held if fact.path == note.path}
+    ended = [one for one in dated if one.line not in lines and one.valid_from <= now]
+    told = _told(note, now, {f"{note.path}:{note.lines[0] + one.line}" for one in ended}, unsafe)
+    places = {(fact.path, fact.line): _statement(fact) for fact in held}
+    if not _is_empty(note, told) and not _is_facts_only(note, places, now):
         return told
     asked = set(words.asked(prompt))
     held.sort(key=lambda fact: -len(asked.intersection(words.kept(f"{fact.label} {fact.value}"))))
-    text = "\n".join([_statement(fact) for fact in held[:_STATEMENTS]])
-    return told.replace(text=text, partial=len(held) > _STATEMENTS)
+    text = "\n".join([places[fact.path, fact.line] for fact in held[:_STATEMENTS]])
+    more = len(held) - _STATEMENTS
+    text += f"\n{more} more facts: `holdfast facts`" if more > 0 else ""
+    return told.replace(text=text, partial=more > 0) if held else None
 
 
 def _excerpt(desk: Desk, match: Match) -> Told | None:
     """The turns around one that answers, each whole: the one that matched, then those after and before it while they fit."""
     from holdfast.history import expand
+    from holdfast.trust import ROLES
 
     try:
         turns = expand(desk, match.citation, *_AROUND, None)
@@ -366,8 +407,10 @@ def _excerpt(desk: Desk, match: Match) -> Told | None:
     at = next((place for place, turn in enumerate(turns) if turn.citation == match.citation), None)
     if at is None:
         return None
-    room, taken = _EXCERPT, {}
+    room, taken = max(_EXCERPT, min(len(turns[at].text), _LONGEST_TURN)), {}
     for place in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
+        if place != at and (turns[place].role in ("tool", "system") or ROLES[turns[place].role] in desk.config.quarantine):
+            continue
         text = guard.cleaned(turns[place].text).strip()
         small_talk = len(text.split()) < 4 and place != at
         if not small_talk and len(text) <= room:
@@ -378,7 +421,8 @@ def _excerpt(desk: Desk, match: Match) -> Told | None:
     turn = turns[at]
     text = "\n".join([taken[place] for place in sorted(taken)])
     kind = match.scope.partition("/")[0].removesuffix("s")
-    return briefing.Told(kind, f"session {turn.session}"[:60], (turn.time or "")[:10], "said", text, turn.id or match.citation)
+    when, id = (turn.time or "undated")[:10], turn.id or match.citation
+    return briefing.Told(kind, f"session {turn.session}"[:60], when, "said", text, id)
 
 
 def _why_at_prompt(desk: Desk, found: list[Told | None], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:

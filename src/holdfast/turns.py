@@ -38,7 +38,8 @@ _OPEN = pattern(r"(?:<|&lt;)" + _NAMED)
 _CLOSE = pattern(r"(?:<|&lt;)/" + _NAMED)
 _BRIEFED = pattern(  # the lines of a block whose end was cut off
     r"(?:(?:Notes (?:kept )?from earlier work|each line shows its scope|Standing notes:|Current facts:|"
-    r"(?:Session|Project|Agent|Global) notes, from agents|Other (?:session|project|agent|global) notes, by key:|- |  |"
+    r"(?:Session|Project|Agent|Global) notes, from agents|Other (?:session|project|agent|global) notes, by key:|  |"
+    r"- (?:\[(?:session|project|agent|global)\] |[^\n]{1,80} \(\d{4}-\d\d-\d\d|[a-z0-9-]{1,60}: |[^\n]+ \(since \d{4}-)|"
     r"Search with memory_recall|More: memory_recall|[\d,]+ (?:more|notes?|facts?) |"
     r"Nothing was left out)[^\n]*(?:\n|\Z))*"
 )

@@ -193,7 +193,7 @@ def _of_resident(desk: Desk, prompt: str) -> list[Match] | None:
         return None
     from holdfast import resident
 
-    who = {"project": desk.project_ids()[0], "session": desk.session, "agent": desk.agent}
+    who = {"project": desk.override, "session": desk.session, "agent": desk.agent, "cwd": os.path.abspath(desk.folder)}
     return resident.matches(desk.config.home, who, prompt[:8000], _ASK_SECONDS)
 
 

@@ -20,7 +20,9 @@ def brief(call: Call) -> int:
     if call["again"] and call["prompt"] is None:
         raise UsageError("--again goes with --prompt", "A start briefing is always whole")
     made = call.memory.brief(prompt=call["prompt"], again=bool(call["again"]), cap=cap, explain=bool(call["explain"]))
-    return call.answer(made, _tell_explained if call["explain"] else _tell)
+    if call["explain"]:
+        return call.answer(made, _tell_explained)
+    return call.answer(made, _tell if call["prompt"] is None else _tell_prompt)
 
 
 def hook(call: Call) -> int:
@@ -41,6 +43,13 @@ def _tell(screen: Screen, brief: Brief) -> None:
         screen.text(brief.text)
     else:
         screen.nothing("nothing to tell: `holdfast store TEXT` keeps a note, `holdfast brief --explain` says why")
+
+
+def _tell_prompt(screen: Screen, brief: Brief) -> None:
+    if brief.text:
+        screen.text(brief.text)
+    else:
+        screen.nothing("No notes match this prompt, or the session was shown them already. Add --explain to see why.")
 
 
 def _tell_explained(screen: Screen, brief: Brief) -> None:

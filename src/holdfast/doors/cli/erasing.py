@@ -22,11 +22,12 @@ def forget(call: Call) -> int:
         from holdfast.doors.cli.reviewing import forget_source
 
         return forget_source(call)
+    option = ""
     if not call["key"] and call["session"]:
-        forgotten = call.memory.forget_session(call["session"], client=call["client"])
+        forgotten, option = call.memory.forget_session(call["session"], client=call["client"]), "--session "
     else:
         forgotten = call.memory.forget(_key(call), scope=call["scope"])
-    return call.answer(forgotten, _tell_forgotten, 0 if forgotten.deleted else 1)
+    return call.answer(forgotten, lambda screen, one: _tell_forgotten(screen, one, option), 0 if forgotten.deleted else 1)
 
 
 def _key(call: Call) -> str:
@@ -98,12 +99,13 @@ def _is_there(call: Call) -> bool:
     return True
 
 
-def _tell_forgotten(screen: Screen, forgotten: Forgotten) -> None:
+def _tell_forgotten(screen: Screen, forgotten: Forgotten, option: str) -> None:
     if not forgotten.deleted:
-        screen.say(f"there is no note {forgotten.key}; nothing was forgotten")
+        screen.say(f"there is no {'session' if option else 'note'} {forgotten.key}; nothing was forgotten")
         return
     screen.say(f"{screen.paint('forgotten', 'yellow')} {screen.paint(forgotten.key, 'bold')} in {forgotten.scope}")
-    screen.aside(f"until {(forgotten.restorable_until or '')[:10]}, `holdfast restore {forgotten.key}` brings it back")
+    until = (forgotten.restorable_until or "")[:10]
+    screen.aside(f"until {until}, `holdfast restore {option}{forgotten.key}` brings it back")
     _tell_beyond_reach(screen, forgotten.beyond_reach)
 
 

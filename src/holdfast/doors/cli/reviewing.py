@@ -30,6 +30,8 @@ def review(call: Call) -> int:
         return call.answer(call.memory.approve(key, scope=where, expected=seen), _tell_approved)
     if call["reject"]:
         key, where, seen = _meant(call, call["reject"])
+        if seen is None:
+            _must_wait(call, key)
         return call.answer(call.memory.reject(key, scope=where, expected=seen), _tell_rejected)
     notes = _waiting(call)
     if notes and not call.screen.json and call.screen.terminal and sys.stdin.isatty():
