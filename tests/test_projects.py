@@ -90,6 +90,28 @@ def test_a_repository_whose_remote_changes_after_its_first_store_keeps_its_memor
     assert at(folder).get("deploys").text == "Deploys happen on Friday."
 
 
+@pytest.mark.promise("P2", "N8")
+def test_what_a_clone_of_a_template_stores_under_its_own_remote_stays_there(at, repository, tmp_path):
+    repository("template")
+    for name in ("first", "second"):
+        git(tmp_path, "clone", "-q", str(tmp_path / "template"), name)
+    first, second = tmp_path / "first", tmp_path / "second"
+    at(first).store("Deploys happen on Friday.", key="deploys")
+    git(first, "remote", "set-url", "origin", URL)
+    memory = at(first)
+    assert memory.get("deploys").text == "Deploys happen on Friday."
+    memory.store("The customer is Acme.", key="customer")
+    memory.store("Deploys happen on Monday.", key="deploys")
+    memory.store_many([{"text": "Deploys happen on Tuesday.", "key": "deploys"}])
+    memory.fact("Acme", "contact", "Ada")
+    assert at(first).get("deploys").text == "Deploys happen on Tuesday."
+    assert at(first).get("customer").text == "The customer is Acme."
+    for folder in (second, tmp_path / "third"):
+        if not folder.exists():
+            git(tmp_path, "clone", "-q", str(tmp_path / "template"), folder.name)
+        assert [note.text for note in at(folder).list()] == ["Deploys happen on Friday."]
+
+
 @pytest.mark.promise("P2")
 @pytest.mark.parametrize(
     "write",

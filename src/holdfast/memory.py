@@ -105,7 +105,11 @@ class Memory(Provenance):
         draft = desk.draft(
             text, key, type, tags, valid_from, valid_to, pinned, origin, expected, made_from, redact, allow_secret
         )
-        place = desk.place_of(desk.scope(scope), draft.key)
+        place = desk.scope(scope)
+        if place.kind == "project" and desk.project_ids()[1:]:
+            from holdfast import projects
+
+            place = projects.place_to_write(desk, place, draft.key)
         if desk.config.together and not again and not draft.allowed:
             from holdfast import storing
 

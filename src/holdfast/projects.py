@@ -12,6 +12,7 @@ from holdfast.note import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.desk import Desk
+    from holdfast.note import Scope
 
 _NAMED = 10  # projects that a message lists
 
@@ -88,6 +89,18 @@ def adopt(desk: Desk, old: str, new: str | None) -> Adopted:
     desk.ledger.adopt(source, target)
     desk.forget_project()
     return Adopted("adopted", source, target, notes)
+
+
+def place_to_write(desk: Desk, scope: Scope, key: str) -> Scope:
+    """Return where a note with this key is written: the older project that has it, unless other clones can read that one.
+
+    A clone that changed its remote reads the notes of the old remote and does not write to them.
+    """
+    place = desk.place_of(scope, key)
+    if place == scope or place.id in desk.ledger.adopted(scope.id):
+        return place
+    cloned = [nonce for id, nonce, _ in desk.ledger.places() if id.startswith(identity.CLONE)]
+    return scope if place.id in cloned else place
 
 
 def unknown(desk: Desk) -> str:
