@@ -372,6 +372,10 @@ def test_adopt_says_what_is_wrong(at, tmp_path):
     with pytest.raises(NotFound, match="no project named 'nosuch' in this home") as missing:
         memory.adopt("nosuch")
     assert "Known projects: mine" in missing.value.fix
+    with pytest.raises(NotFound, match="no project named 'nosuch' in this home") as missing:
+        memory.adopt("mine", "nosuch")
+    assert "Known projects: mine" in missing.value.fix
+    assert [one.part_of for one in memory.projects()] == [None]
     with pytest.raises(UsageError, match="cannot adopt itself"):
         memory.adopt("mine")
     for bad in ("", "../other", "a/b"):
