@@ -325,6 +325,19 @@ def test_project_list_says_where_each_project_was_last_seen(lost, holdfast, tmp_
     assert "folder gone" in out and "this folder" in out and "project adopt" in err
 
 
+@pytest.mark.promise("N8")
+def test_only_a_person_lists_the_projects_and_doctor_works_for_everybody(at, holdfast, tmp_path, monkeypatch):
+    at(tmp_path, project="secret-customer").store("text")
+    agent = at(tmp_path, origin="agent")
+    with pytest.raises(Denied, match="only a person may list the projects of this home") as denied:
+        agent.projects()
+    assert "holdfast project list" in denied.value.fix
+    agent.check()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    code, out, err = holdfast(tmp_path, "project", "list")
+    assert code != 0 and "secret-customer" not in out + err
+
+
 def test_a_home_without_projects_lists_none(holdfast, tmp_path, home):
     assert holdfast(tmp_path, "project", "list", "--json")[:2] == (0, "[]\n")
     assert not home.exists()

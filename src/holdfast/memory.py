@@ -477,9 +477,11 @@ class Memory(Provenance):
         return checkup.reindex(self._desk)
 
     def projects(self) -> List[KnownProject]:
-        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone."""
+        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone.
+        Only a person may ask: `Memory(origin="user")`."""
         from holdfast import projects
 
+        self._desk.must_be_person("list the projects of this home", "`holdfast project list`")
         return projects.every(self._desk)
 
     def adopt(self, old: str, new: str | None = None) -> Adopted:

@@ -74,7 +74,8 @@ def gone(desk: Desk) -> list[KnownProject]:
 def adopt(desk: Desk, old: str, new: str | None) -> Adopted:
     """Let the memory of the project `old` be found from `new`, or from the caller's own project.
 
-    The notes stay where they are. A `new` that is named must exist, unless it is the caller's own. `old`, and every id that led to it, leads to `new` from now on. Only a person may.
+    The notes stay where they are. A `new` that is named must exist, unless it is the caller's own. `old`, and every id that
+    led to it, leads to `new` from now on. Only a person may.
     """
     desk.must_be_person("join two projects", "`holdfast project adopt`")
     source = _existing(desk, guard.name(old, "project id"))
