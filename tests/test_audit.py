@@ -460,6 +460,18 @@ def test_a_deed_is_recorded_once_and_found_by_agent_kind_and_subject(ledger):
 
 
 @pytest.mark.promise("A6")
+def test_what_any_agent_did_is_found_also_after_a_purge(ledger):
+    done = ledger.done
+    done.record("ada", "call", "the number 555-0199", NOW)
+    ledger.reviews.record("ben", "acme", "app", 7, "h", NOW)
+    assert done.unsay(lambda text: "555" in text) == 1
+    for agent, expected in ((None, True), ("ada", True), ("ben", False)):
+        assert done.exists(agent, "call", "the number 555-0199") is expected
+    assert done.exists(None, "github.review", "Acme/App#7") and not done.exists(None, "github.review", "acme/app#8")
+    assert not done.exists(None, "call", "the number 555-0100")
+
+
+@pytest.mark.promise("A6")
 def test_of_many_who_record_a_deed_at_once_one_is_told_that_it_is_new(ledger):
     told = []
     threads = [threading.Thread(target=lambda: told.append(ledger.done.record("a", "k", "s", NOW))) for _ in range(12)]

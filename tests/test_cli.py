@@ -1316,6 +1316,9 @@ def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
     assert [holdfast(*asked, *whose).code for whose in ((), ("--agent", "ben"), ("--agent", "ada"))] == [0, 0, 1]
     assert holdfast("done", "exists", "github.review", "acme/shop#9", "--json").json == {"exists": False}
     assert holdfast("done", "list", "--cursor", "x").code == 2
+    with Memory(home, project="demo") as memory:
+        memory._desk.ledger.done.unsay(lambda text: "#3" in text)
+    assert holdfast("done", "exists", "triage", "acme/shop#3", "--json").json == {"exists": True}
 
 
 def test_json_is_utf8_with_dangerous_characters_escaped(program, home):

@@ -61,6 +61,10 @@ class World:
             self.git(folder, "remote", "add", "origin", url)
         return folder
 
+    def clone(self, of: str, name: str) -> Path:
+        self.git(self.tmp, "clone", "-q", str(self.tmp / of), name)
+        return self.tmp / name
+
     def settle(self, folder: Path, **options: bool) -> Project:
         return settle(look(str(folder), None, **options), self.ledger, self.noted.__contains__)
 
@@ -520,6 +524,33 @@ def test_a_remote_that_is_renamed_keeps_its_memory_for_every_clone(world):
     assert world.settle(elsewhere).id == id
 
 
+@pytest.mark.promise("P2", "N8")
+@pytest.mark.parametrize("faded", [False, True])
+def test_a_clone_that_gets_a_remote_of_its_own_writes_there_and_still_reads_the_old(world, faded):
+    world.repository("template")
+    first, second = (world.clone("template", name) for name in ("first", "second"))
+    old = world.store(first)
+    world.settle(first)
+    if faded:
+        world.git(first, "reflog", "expire", "--all", "--expire=now")
+    olds = [old]
+    for number in range(3):
+        world.git(first, "remote", "set-url", "origin", f"https://git.example.com/team/own-{number}")
+        own = world.settle(first)
+        assert own.id not in olds and sorted(own.aliases) == sorted(olds)
+        assert world.store(first) == own.id
+        assert world.settle(first) == own
+        olds.append(own.id)
+    assert world.settle(second) == Project(old, (), "remote")
+    assert world.settle(world.clone("template", "third")) == Project(old, (), "remote")
+    moved = first.rename(world.tmp / "moved")
+    assert world.settle(moved).id == olds[-1] and sorted(world.settle(moved).aliases) == sorted(olds[:-1])
+    world.git(moved, "remote", "remove", "origin")
+    assert world.settle(moved).id == olds[-1]
+    refuse_writes(world.ledger)
+    world.settle(moved)
+
+
 @pytest.mark.promise("P2")
 def test_a_remote_that_is_removed_keeps_its_memory(world):
     folder = world.repository("app", URL)
@@ -648,7 +679,8 @@ def test_another_repository_cloned_to_a_deleted_path_sees_nothing_of_the_old(wor
     assert new.aliases == ()
     world.noted.add(new.id)
     world.git(folder, "remote", "set-url", "origin", URL)
-    assert world.settle(folder) == Project(new.id, (), "remote")
+    assert world.settle(folder).aliases == (new.id,)
+    assert world.settle(folder).id != old
     world.git(folder, "remote", "remove", "origin")
     assert world.settle(folder) == Project(new.id, (), "path")
 

@@ -36,6 +36,7 @@ from test_audit import (  # noqa: F401
     test_of_many_who_record_a_deed_at_once_one_is_told_that_it_is_new,
     test_of_ten_who_claim_a_review_one_gets_it_and_after_it_is_recorded_nobody_does,
     test_rows_are_listed_newest_first_by_filter_and_page,
+    test_what_any_agent_did_is_found_also_after_a_purge,
     test_what_is_told_of_a_decision_is_short_and_plain,
 )
 from test_ledger import (  # noqa: F401

@@ -90,6 +90,28 @@ def test_a_repository_whose_remote_changes_after_its_first_store_keeps_its_memor
     assert at(folder).get("deploys").text == "Deploys happen on Friday."
 
 
+@pytest.mark.promise("P2", "N8")
+def test_what_a_clone_of_a_template_stores_under_its_own_remote_stays_there(at, repository, tmp_path):
+    repository("template")
+    for name in ("first", "second"):
+        git(tmp_path, "clone", "-q", str(tmp_path / "template"), name)
+    first, second = tmp_path / "first", tmp_path / "second"
+    at(first).store("Deploys happen on Friday.", key="deploys")
+    git(first, "remote", "set-url", "origin", URL)
+    memory = at(first)
+    assert memory.get("deploys").text == "Deploys happen on Friday."
+    memory.store("The customer is Acme.", key="customer")
+    memory.store("Deploys happen on Monday.", key="deploys")
+    memory.store_many([{"text": "Deploys happen on Tuesday.", "key": "deploys"}])
+    memory.fact("Acme", "contact", "Ada")
+    assert at(first).get("deploys").text == "Deploys happen on Tuesday."
+    assert at(first).get("customer").text == "The customer is Acme."
+    for folder in (second, tmp_path / "third"):
+        if not folder.exists():
+            git(tmp_path, "clone", "-q", str(tmp_path / "template"), folder.name)
+        assert [note.text for note in at(folder).list()] == ["Deploys happen on Friday."]
+
+
 @pytest.mark.promise("P2")
 @pytest.mark.parametrize(
     "write",
@@ -303,6 +325,19 @@ def test_project_list_says_where_each_project_was_last_seen(lost, holdfast, tmp_
     assert "folder gone" in out and "this folder" in out and "project adopt" in err
 
 
+@pytest.mark.promise("N8")
+def test_only_a_person_lists_the_projects_and_doctor_works_for_everybody(at, holdfast, tmp_path, monkeypatch):
+    at(tmp_path, project="secret-customer").store("text")
+    agent = at(tmp_path, origin="agent")
+    with pytest.raises(Denied, match="only a person may list the projects of this home") as denied:
+        agent.projects()
+    assert "holdfast project list" in denied.value.fix
+    agent.check()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    code, out, err = holdfast(tmp_path, "project", "list")
+    assert code != 0 and "secret-customer" not in out + err
+
+
 def test_a_home_without_projects_lists_none(holdfast, tmp_path, home):
     assert holdfast(tmp_path, "project", "list", "--json")[:2] == (0, "[]\n")
     assert not home.exists()
@@ -350,6 +385,10 @@ def test_adopt_says_what_is_wrong(at, tmp_path):
     with pytest.raises(NotFound, match="no project named 'nosuch' in this home") as missing:
         memory.adopt("nosuch")
     assert "Known projects: mine" in missing.value.fix
+    with pytest.raises(NotFound, match="no project named 'nosuch' in this home") as missing:
+        memory.adopt("mine", "nosuch")
+    assert "Known projects: mine" in missing.value.fix
+    assert [one.part_of for one in memory.projects()] == [None]
     with pytest.raises(UsageError, match="cannot adopt itself"):
         memory.adopt("mine")
     for bad in ("", "../other", "a/b"):

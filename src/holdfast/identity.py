@@ -22,6 +22,7 @@ from holdfast.repository import (
     same_folder,
     short_hex,
     upwards,
+    was_cloned,
 )
 from holdfast.repository_id import read_id, write_id
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 
 FOLDER, CLONE = "folder:", "clone:"  # rows of the ledger's places: a folder without a remote, and one with
+_CLONED, _BEFORE = "cloned:", "before:"  # rows of its links: a repository that was cloned, and its project before this one
+_MOST_BEFORE = 16  # earlier projects of one repository that are read
 _ID_LENGTH = 32
 
 
@@ -51,6 +54,7 @@ class Candidates(Record):
     marker: Marker | None = None
     checkout: str | None = None
     cloned: bool = False
+    is_clone: bool = False  # git's reflog still says that it was cloned
     place: str = ""  # git's folder for all worktrees; moves with the checkout
     git_id: str | None = None  # from the id that Holdfast wrote into git's folder
     worktree: str = ""  # what is added to the ids of a worktree that has a memory of its own
@@ -98,6 +102,7 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
         marker=read_marker(marked) if marked else None,
         checkout=checkout_id(first) + own_checkout if first else None,
         cloned=first is not None and not began_here(first),
+        is_clone=first is not None and was_cloned(first),
         place=repository.common,
         git_id=_git_id(kept, own_checkout) if kept else None,
         worktree=own_checkout,
@@ -118,7 +123,7 @@ def settle(
         return Project(candidates.override, _adopted(candidates.override, registry, has_notes), "override")
     evidence = _Evidence(candidates, registry, has_notes)
     known = evidence.known()
-    id = known[0] if known else evidence.led(evidence.primary)
+    id = known[0] if known and not evidence.is_detached(known[0]) else evidence.led(evidence.primary)
     if remember:
         try:
             id = evidence.remember(id)
@@ -212,11 +217,40 @@ class _Evidence:
             leads.append(followed)
             if self.how == "path" and self.candidates.cloned:
                 leads.remove(self.primary)  # a clone that lost its remote; the path may have been another's
+        leads += self._before(followed)
         if self.marker is not None:
             leads.append(self.marker.id)
         if self._path_is_ours():
             leads.append(self.candidates.path)
         return [id for id in dict.fromkeys(map(self.led, leads)) if self.has_notes(id)]
+
+    def is_detached(self, id: str) -> bool:
+        """Whether this clone has left the remote whose project it used: then it writes under its new remote, and other
+        clones of the old one (a template, for example) never see what it stores. A repository that began here only renamed
+        its remote, and a project that is known by a path has no other clones."""
+        if self.how != "remote" or self.led(self.primary) == id or id == self.candidates.path:
+            return False
+        if self.registry.canonical(self.primary) is not None or self.has_notes(self.primary):
+            return False
+        git_id = self.git_id
+        return self.candidates.is_clone or (git_id is not None and self._canonical(_CLONED + git_id) is not None)
+
+    def _before(self, project: str | None) -> list[str]:
+        """The projects that this repository had before, the newest first."""
+        found: list[str] = []
+        while project is not None and self.git_id is not None and len(found) < _MOST_BEFORE:
+            project = self.registry.canonical(_before(self.git_id, project))
+            if project is None or project in found:
+                break
+            found.append(project)
+        return found
+
+    def _follow(self, git_id: str, id: str) -> None:
+        """Let a repository lead to the project that it writes to now, and keep the one before."""
+        now = self.registry.canonical(git_id)
+        if now is not None and now != id and self.has_notes(now) and self.has_notes(id):
+            self.registry.link(_before(git_id, id), now, instead=self.registry.canonical(_before(git_id, id)))
+            self.registry.link(git_id, id, instead=now)
 
     def remember(self, id: str) -> str:
         """Write down what is new, and give the id that stands: another process may have linked first."""
@@ -227,6 +261,8 @@ class _Evidence:
         known_by = (noted and self._kept_in_git()) or self.git_id or self.checkout
         if known_by is not None:
             self._link(known_by, self._led_by_reflog() or id)
+            if known_by.startswith("git:"):
+                self._follow(known_by, id)
             if not known_by.endswith(self._twin("")):
                 see(known_by, "", candidates.place, self.registry)
             if candidates.path in (id, self.primary):
@@ -244,6 +280,8 @@ class _Evidence:
             return self.git_id
         copied = candidates.git_id.removeprefix("git:")[:_ID_LENGTH] if candidates.git_id is not None else None
         kept = write_id(candidates.place, instead=copied)
+        if kept and candidates.is_clone:  # git's reflog forgets it
+            self.registry.link(_CLONED + _git_id(kept, candidates.worktree), self.primary)
         return _git_id(kept, candidates.worktree) if kept else self.git_id
 
     def _canonical(self, id: str | None) -> str | None:
@@ -283,6 +321,10 @@ class _Evidence:
 def folder_row(project: str, candidates: Candidates) -> str:
     """The id under which the ledger keeps a folder of a project: with a remote, any other clone is found as well."""
     return f"{CLONE if candidates.remote else FOLDER}{short_hex(f'{project} {candidates.folder}', 16)}"
+
+
+def _before(git_id: str, project: str) -> str:
+    return f"{_BEFORE}{git_id}:{project}"
 
 
 def _same_id(id: str | None, kept: str | None) -> bool:

@@ -105,7 +105,11 @@ class Memory(Provenance):
         draft = desk.draft(
             text, key, type, tags, valid_from, valid_to, pinned, origin, expected, made_from, redact, allow_secret
         )
-        place = desk.place_of(desk.scope(scope), draft.key)
+        place = desk.scope(scope)
+        if place.kind == "project" and desk.project_ids()[1:]:
+            from holdfast import projects
+
+            place = projects.place_to_write(desk, place, draft.key)
         if desk.config.together and not again and not draft.allowed:
             from holdfast import storing
 
@@ -473,9 +477,11 @@ class Memory(Provenance):
         return checkup.reindex(self._desk)
 
     def projects(self) -> List[KnownProject]:
-        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone."""
+        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone.
+        Only a person may ask: `Memory(origin="user")`."""
         from holdfast import projects
 
+        self._desk.must_be_person("list the projects of this home", "`holdfast project list`")
         return projects.every(self._desk)
 
     def adopt(self, old: str, new: str | None = None) -> Adopted:

@@ -12,6 +12,7 @@ from holdfast.note import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.desk import Desk
+    from holdfast.note import Scope
 
 _NAMED = 10  # projects that a message lists
 
@@ -73,21 +74,37 @@ def gone(desk: Desk) -> list[KnownProject]:
 def adopt(desk: Desk, old: str, new: str | None) -> Adopted:
     """Let the memory of the project `old` be found from `new`, or from the caller's own project.
 
-    The notes stay where they are. `old`, and every id that led to it, leads to `new` from now on. Only a person may.
+    The notes stay where they are. A `new` that is named must exist, unless it is the caller's own. `old`, and every id that
+    led to it, leads to `new` from now on. Only a person may.
     """
     desk.must_be_person("join two projects", "`holdfast project adopt`")
     source = _existing(desk, guard.name(old, "project id"))
-    named = guard.name(new, "project id") if new is not None else desk.project_ids()[0]
+    own = desk.project_ids()[0]
+    named = guard.name(new, "project id") if new is not None else own
     target = desk.ledger.canonical(named) or named
     if old == named:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
+    if named != own:
+        _existing(desk, named)
     notes = len([one for one in desk.shelf.census(f"projects/{source}", "notes") if one.name.endswith(".md")])
     if source == target or source in desk.ledger.adopted(target):
         return Adopted("unchanged", source, target, notes)
     desk.ledger.adopt(source, target)
     desk.forget_project()
     return Adopted("adopted", source, target, notes)
+
+
+def place_to_write(desk: Desk, scope: Scope, key: str) -> Scope:
+    """Return where a note with this key is written: the older project that has it, unless other clones can read that one.
+
+    A clone that changed its remote reads the notes of the old remote and does not write to them.
+    """
+    place = desk.place_of(scope, key)
+    if place == scope or place.id in desk.ledger.adopted(scope.id):
+        return place
+    cloned = [nonce for id, nonce, _ in desk.ledger.places() if id.startswith(identity.CLONE)]
+    return scope if place.id in cloned else place
 
 
 def unknown(desk: Desk) -> str:

@@ -114,6 +114,11 @@ def began_here(first_line: bytes) -> bool:
     return first_line.startswith(b"0" * 40) and not message.startswith(b"clone:")
 
 
+def was_cloned(first_line: bytes) -> bool:
+    """Whether git noted that this checkout is a clone."""
+    return first_line.partition(b"\t")[2].startswith(b"clone:")
+
+
 def remote_id(repository: Repository) -> str | None:
     config = read_plain(f"{repository.common}/config", _CONFIG_BYTES)
     urls = _remote_urls(os.fsdecode(config)) if config else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import dates, facts, guard
+from holdfast import dates, facts, guard, projects
 from holdfast.desk import nameless_id
 from holdfast.errors import HoldfastError
 from holdfast.note import Fact, FactSet, Hit, title_of
@@ -24,7 +24,7 @@ def fact(
     subject, label, value, rules = guard.fact(subject, label, value, redact)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _key(desk, subject, scope)
-    place = desk.place_of(scope, key)
+    place = projects.place_to_write(desk, scope, key)
     edits: list[facts.Edit] = []
 
     def edited(note: Note | None) -> Draft:

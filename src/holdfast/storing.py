@@ -10,7 +10,7 @@ from copy import copy
 from threading import Condition
 from time import monotonic
 
-from holdfast import company, guard, leaf
+from holdfast import company, guard, leaf, projects
 from holdfast.errors import Busy, Conflict, DiskTrouble, HoldfastError, Refused, Unsure, UsageError
 from holdfast.note import SCOPES, Record, Stored
 from holdfast.shelf.disk import must_stay_readable
@@ -174,7 +174,7 @@ def _by_place(desk: Desk, given: list[One]) -> dict[Scope, list[One]]:
     """Each note once, under the place where its key lives."""
     places: dict[Scope, dict[str, One]] = {}
     for one in given:
-        places.setdefault(desk.place_of(one.scope, one.draft.key), {}).setdefault(one.draft.key, one)
+        places.setdefault(projects.place_to_write(desk, one.scope, one.draft.key), {}).setdefault(one.draft.key, one)
     return {place: list(some.values()) for place, some in places.items()}
 
 

@@ -63,9 +63,16 @@ class Done(_Deeds):
 
     _sql = SQL
 
-    def exists(self, agent: str, kind: str, subject: str) -> bool:
-        known = self._rows("exists", agent=agent, kind=kind, subject=subject) or self._reviewed(agent, kind, subject)
-        return bool(known) or self._is_masked(self._rows("masked", agent=agent, kind=kind), subject) or self._never()
+    def exists(self, agent: str | None, kind: str, subject: str) -> bool:
+        """Whether the agent did it, or any agent if None."""
+        known = self._of(agent, "exists", "exists_any", kind=kind, subject=subject)
+        if known or self._reviewed(agent, kind, subject):
+            return True
+        return self._is_masked(self._of(agent, "masked", "masked_any", kind=kind), subject) or self._never()
+
+    def _of(self, agent: str | None, one: str, every: str, **given: Any) -> List[Any]:
+        """The rows of one agent; of every agent if None."""
+        return self._rows(every, **given) if agent is None else self._rows(one, agent=agent, **given)
 
     def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
         """Whether it is new; however many ask at once, one is told so."""
@@ -94,13 +101,13 @@ class Done(_Deeds):
             self._write(work)
         return len(rows)
 
-    def _reviewed(self, agent: str, kind: str, subject: str) -> List[Any]:
+    def _reviewed(self, agent: str | None, kind: str, subject: str) -> List[Any]:
         """The row of a review that is asked for by its kind and subject."""
         repository, _, number = subject.lower().rpartition("#")
         owner, _, repo = repository.partition("/")
         if kind != REVIEW or not number.isdecimal() or not number.isascii() or len(number) > 9:
             return []
-        return self._rows("reviewed", agent=agent, owner=owner, repo=repo, pr=int(number))
+        return self._of(agent, "reviewed", "reviewed_any", owner=owner, repo=repo, pr=int(number))
 
     def page(
         self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,

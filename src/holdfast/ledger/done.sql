@@ -6,6 +6,12 @@ SELECT 1 FROM done WHERE agent = :agent AND kind = :kind AND subject = :subject;
 -- name: masked
 SELECT subject FROM done WHERE agent = :agent AND kind = :kind AND subject >= 'purged:' AND subject < 'purged;';
 
+-- name: exists_any
+SELECT 1 FROM done WHERE kind = :kind AND subject = :subject LIMIT 1;
+
+-- name: masked_any
+SELECT subject FROM done WHERE kind = :kind AND subject >= 'purged:' AND subject < 'purged;';
+
 -- name: every
 SELECT number, kind, subject FROM done;
 
@@ -41,6 +47,10 @@ ORDER BY time DESC, source DESC, number DESC LIMIT :most;
 -- name: reviewed
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE agent = :agent AND owner = :owner AND repo = :repo AND pr_number = :pr;
+
+-- name: reviewed_any
+SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
+WHERE owner = :owner AND repo = :repo AND pr_number = :pr LIMIT 1;
 
 -- name: record_review
 INSERT INTO reviewed_prs (agent, owner, repo, pr_number, reviewed_at) VALUES (:agent, :owner, :repo, :pr, :now)

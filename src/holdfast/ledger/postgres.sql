@@ -245,6 +245,12 @@ SELECT 1 FROM done WHERE agent = :agent AND kind = :kind AND subject = :subject;
 -- name: done.masked
 SELECT subject FROM done WHERE agent = :agent AND kind = :kind AND subject LIKE 'purged:%';
 
+-- name: done.exists_any
+SELECT 1 FROM done WHERE kind = :kind AND subject = :subject LIMIT 1;
+
+-- name: done.masked_any
+SELECT subject FROM done WHERE kind = :kind AND subject LIKE 'purged:%';
+
 -- name: done.every
 SELECT number, kind, subject FROM done;
 
@@ -280,6 +286,10 @@ ORDER BY time DESC, source DESC, number DESC LIMIT :most;
 -- name: done.reviewed
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE agent = :agent AND owner = :owner AND repo = :repo AND pr_number = :pr;
+
+-- name: done.reviewed_any
+SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
+WHERE owner = :owner AND repo = :repo AND pr_number = :pr LIMIT 1;
 
 -- name: done.record_review
 INSERT INTO reviewed_prs (agent, owner, repo, pr_number, reviewed_at) VALUES (:agent, :owner, :repo, :pr, :now)

@@ -31,12 +31,9 @@ def list_(call: Call) -> int:
 
 def exists(call: Call) -> int:
     """Exit 0 if it was done, else 1."""
-    ledger, agent = ledger_of(call), call["agent"]
+    ledger = ledger_of(call)
     try:
-        if agent is None:
-            found = bool(ledger.done.page(None, call["kind"], call["subject"], limit=1)[0])
-        else:
-            found = ledger.done.exists(agent, call["kind"], call["subject"])
+        found = ledger.done.exists(call["agent"], call["kind"], call["subject"])
     finally:
         ledger.close()
     return call.answer({"exists": found}, _tell_exists, 0 if found else 1)

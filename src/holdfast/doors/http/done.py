@@ -30,12 +30,7 @@ def list_(asked: Asked) -> dict[str, Any]:
 
 
 def exists(asked: Asked) -> dict[str, Any]:
-    agent, kind, subject, done = _agent(asked), asked["kind"], _subject(asked), asked.ledger.done
-    if agent is None:
-        found = bool(done.page(None, kind, subject, limit=1)[0]) or done.exists(asked.caller.agent, kind, subject)
-    else:
-        found = done.exists(agent, kind, subject)
-    return {"exists": found}
+    return {"exists": asked.ledger.done.exists(_agent(asked), asked["kind"], _subject(asked))}
 
 
 def _agent(asked: Asked) -> str | None:
