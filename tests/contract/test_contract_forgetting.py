@@ -473,3 +473,15 @@ def test_a_purge_forgets_the_uses(noted, clock):
     noted.recall("stays")
     noted.store("something new", key="k")
     assert [hit.key for hit in noted.recall("something", sort="usage")] == ["other", "k"]
+
+
+def test_the_facts_of_an_archived_copy_do_not_count_beside_the_note_that_has_its_key_now(archived):
+    shelf, place = archived._desk.shelf, Scope("project", "demo")
+    (lies,) = [one for one in shelf.binned(place) if one.part == "archive"]
+    data = shelf.read_name(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
+    archived.store("# Harbour\n\n- [2026-02-01] depth: 11 m", key="k")
+    shelf._put(place, "archive", lies.name, data, None)
+    assert [fact.value for fact in archived.facts("Harbour", as_of="2026-07-01")] == ["11 m"]
+    assert [hit.text for hit in archived.recall("harbour depth", kind="fact", as_of="2026-07-01")] == [
+        "Harbour, depth: 11 m (since 2026-02-01)"
+    ]
