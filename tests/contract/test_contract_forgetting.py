@@ -485,3 +485,12 @@ def test_the_facts_of_an_archived_copy_do_not_count_beside_the_note_that_has_its
     assert [hit.text for hit in archived.recall("harbour depth", kind="fact", as_of="2026-07-01")] == [
         "Harbour, depth: 11 m (since 2026-02-01)"
     ]
+
+
+def test_a_fact_of_an_archived_note_is_recalled_as_archived_and_ranked_lower(archived):
+    archived.store("# Pier\n\n- [2026-01-01] depth: 4 m", key="pier")
+    hits = archived.recall("depth of harbour and pier", kind="fact", as_of="2026-07-01", explain=True)
+    assert [(hit.text.partition(":")[0], hit.archived, hit.score) for hit in hits] == [
+        ("Pier, depth", False, 1.0), ("Harbour, depth", True, 0.5),
+    ]  # fmt: skip
+    assert hits.hits[1].why == {"fact": [1.0, 1.0], "archived": [1.0, -0.5]}
