@@ -494,3 +494,11 @@ def test_a_fact_of_an_archived_note_is_recalled_as_archived_and_ranked_lower(arc
         ("Pier, depth", False, 1.0), ("Harbour, depth", True, 0.5),
     ]  # fmt: skip
     assert hits.hits[1].why == {"fact": [1.0, 1.0], "archived": [1.0, -0.5]}
+
+
+def test_a_line_that_a_newer_one_of_an_archived_note_replaces_is_not_shown_as_current(archived):
+    archived.files.create("harbour.md", "# Harbour\n\n- [2025-01-01] depth: 7 m\n")
+    assert [fact.value for fact in archived.facts("Harbour")] == ["9 m"]
+    index, scopes = archived._desk.index, ("projects/demo",)
+    assert index.newest_facts(scopes, "2026-12-01", 10) == []
+    assert index.stale_lines(scopes, "2026-12-01") == {"projects/demo/files/harbour.md:3"}

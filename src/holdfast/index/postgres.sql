@@ -382,6 +382,14 @@ WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.sco
     SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
     WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
 
+-- name: contested
+SELECT min(a.subject), min(a.label)        -- what more than one file states, if one of them has a line that is open now
+FROM folder f JOIN doc d ON d.folder = f.id JOIN fact a ON a.doc = d.id
+WHERE f.scope = ANY(:scopes::text[]) AND a.valid_from <= :now::text
+GROUP BY a.about, a.named
+HAVING min(a.doc) <> max(a.doc)
+  AND max(CASE WHEN f.part <> 'archive' AND coalesce(a.valid_to, '9') > :now::text THEN 1 ELSE 0 END) = 1;
+
 -- name: subjects_of
 SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
 WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[]);
