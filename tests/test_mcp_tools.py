@@ -220,6 +220,18 @@ def test_a_fact_is_stated_replaced_and_asked(talk):
     talk(work)
 
 
+def test_a_fact_names_the_files_that_still_state_an_older_value(talk, open_memory):
+    memory = open_memory()
+    memory.files.create("telegram.md", "# Telegram\n- [2026-01-05] status: off\n")
+
+    async def work(agent):
+        for asked in ({"label": "status", "value": "on", "on": "2026-02-01"}, {}):
+            said = await agent("memory_fact", subject="Telegram", **asked)
+            assert "Older values still stand in: projects/demo/files/telegram.md:2.\n" in said
+
+    talk(work)
+
+
 @pytest.mark.promise("F3")
 def test_the_six_verbs_of_the_memory_tool(talk):
     async def work(agent):

@@ -71,8 +71,29 @@ def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(p
     with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
         assert len(memory.recall("boats", type="user", mode="keyword")) == 3
         assert [one.code for one in memory.check()] == ["no_overview"]  # the catalogue agrees with itself again
-    forced = "SELECT bool_and(relforcerowsecurity) FROM pg_class WHERE relname IN ('doc', 'folder')"
+    forced = "SELECT bool_and(relforcerowsecurity) FROM pg_class WHERE relname IN ('doc', 'folder', 'passage')"
     assert server.sql(forced, name) == [(True,)]
+
+
+def test_notes_that_were_catalogued_before_are_read_again_for_their_facts(postgres_url, postgres_databases, tmp_path, clock):
+    server, name = postgres_databases.server, name_of(postgres_url)
+    (step,) = Path(migrating.FOLDER).glob("*_entries.sql")
+    closed = "\n- [2026-01-01] colour: red (SUPERSEDED 2026-03-01)"
+    with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
+        memory.store(f"# Pier{closed}", key="pier")
+        clock.forward(days=91)
+        memory.retain()
+        memory.store("# Door\n- [2026-01-01] colour: blue", key="door")
+        memory.store(f"# Door{closed}", key="door")
+        memory.store("no facts", key="plain")
+    server.sql("UPDATE holdfast.fact SET valid_to = NULL, retired_by = NULL", name)  # as they were read before
+    with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
+        assert len(memory.facts()) == 2
+    server.sql(step.read_text(), name)
+    assert server.sql("SELECT key FROM holdfast.doc WHERE ctime = -1 ORDER BY key", name) == [("door",), ("pier",)]
+    with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
+        assert memory.facts() == [] and len(memory.facts(history=True)) == 2
+        assert len(memory.history("door")) == 2 and memory.check() == []
 
 
 def test_the_first_use_migrates(empty_postgres_url):

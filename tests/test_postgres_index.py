@@ -129,6 +129,7 @@ def questions(index):
         yield f"facts {about} {label}", [
             sorted(index.facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")
         ]
+    yield "stale_lines", [sorted(index.stale_lines(SCOPES, at)) for at in ("2026-05-01", "2026-10-01")]
     yield "stating", [index.stating("projects/demo", name) for name in ("harbour", "crane seven", "x" * 3000, "none")]
     yield "has_facts", index.has_facts()
     yield "declared", sorted(index.declared(SCOPES, ["alias", "aliases"]))

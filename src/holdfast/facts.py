@@ -304,16 +304,8 @@ def settle(statements: list[tuple[Fact, str]], at: str | None) -> list[Fact]:
     when a newer line of another file ends it (`valid_to`, `retired_by`), and which lines elsewhere still state an older,
     different value (`stale_in`). Nothing is written.
     """
-    words = sorted([_word(fact, updated) for fact, updated in statements], key=lambda word: word.order)
-    moment = _at(at) if at else _EVER
-    newest: dict[str, _Word] = {}  # of each file
-    best: dict[tuple[int, bool], _Word] = {}  # of each kind of scope, in quarantine or not
-    for word in words:
-        if word.start <= moment:
-            newest[word.fact.path] = word
-            best[_class_of(word.fact)] = word
-    beaten = {path for path, word in newest.items() if any(_counts_over(other, word) for other in best.values())}
-    holding = [fact for fact, _ in statements if fact.path in newest and _covers_fact(fact, moment)]
+    words = _in_order(statements)
+    newest, beaten, holding = _weighed(statements, words, at)
     current = [fact for fact in holding if fact.path not in beaten]
     said = {fold(fact.value) for fact in current}
     stale = sorted([fact for fact in holding if fact.path in beaten and fold(fact.value) not in said], key=_age)
@@ -322,6 +314,33 @@ def settle(statements: list[tuple[Fact, str]], at: str | None) -> list[Fact]:
     heirs = {path: _heir_of(newest[path], words) for path in {fact.path for fact in shown}}
     holds = {id(fact) for fact in current}
     return [_ended(fact, heirs[fact.path]).replace(stale_in=stale_in if id(fact) in holds else ()) for fact in shown]
+
+
+def outdated(statements: list[tuple[Fact, str]], at: str) -> list[Fact]:
+    """Return the lines that their own file leaves open at a moment and that a newer line of another file makes stale, even if
+    that has ended since or has the same value. The statements are those of `settle`."""
+    _, beaten, holding = _weighed(statements, _in_order(statements), at)
+    return [fact for fact in holding if fact.path in beaten]
+
+
+def _in_order(statements: list[tuple[Fact, str]]) -> list[_Word]:
+    return sorted([_word(fact, updated) for fact, updated in statements], key=lambda word: word.order)
+
+
+def _weighed(
+    statements: list[tuple[Fact, str]], words: list[_Word], at: str | None
+) -> tuple[dict[str, _Word], set[str], list[Fact]]:
+    """Of each file the newest line by a moment; the files that another makes stale; the lines that each file leaves open."""
+    moment = _at(at) if at else _EVER
+    newest: dict[str, _Word] = {}
+    best: dict[tuple[int, bool], _Word] = {}  # of each kind of scope, in quarantine or not
+    for word in words:
+        if word.start <= moment:
+            newest[word.fact.path] = word
+            best[_class_of(word.fact)] = word
+    beaten = {path for path, word in newest.items() if any(_counts_over(other, word) for other in best.values())}
+    holding = [fact for fact, _ in statements if fact.path in newest and _covers_fact(fact, moment)]
+    return newest, beaten, holding
 
 
 def _word(fact: Fact, updated: str) -> _Word:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast import dates, facts, guard, projects
 from holdfast.desk import nameless_id
 from holdfast.errors import HoldfastError
+from holdfast.index.rows import ARCHIVED
 from holdfast.note import Fact, FactSet, Hit, title_of
 from holdfast.stated import answering, names_of
 
@@ -70,8 +71,10 @@ def facts_of(
 
 
 def recalled(desk: Desk, query: str, asked: Asked, at: str, limit: int, explain: bool) -> list[Hit]:
-    """The facts that held at a moment and answer a question, as hits with a score of up to 1: `Memory.recall`."""
+    """The facts that held at a moment and answer a question, best first, as hits with a score of up to 1; those of archived
+    notes score less: `Memory.recall`."""
     found = desk.ask(lambda: answering(desk.index, query, asked, at, limit))
+    found = sorted([(one, _score(one.fact, rate)) for one, rate in found], key=lambda pair: -pair[1])
     desk.count([one.note_id or nameless_id(one.fact.scope.folder, one.part, one.name) for one, _ in found])
     return [
         Hit(
@@ -81,17 +84,30 @@ def recalled(desk: Desk, query: str, asked: Asked, at: str, limit: int, explain:
             type=None,
             tags=one.tags,
             text=facts.statement(one.fact.subject, one.fact.label, one.fact.value, one.fact.valid_from, one.fact.valid_to),
-            score=rate,
+            score=score,
             citation=f"{one.fact.path}:{one.fact.line}-{one.fact.line}",
             valid_from=one.fact.valid_from,
             valid_to=one.fact.valid_to,
             updated=one.updated,
             source=one.source if one.part == "notes" else None,
-            why={"fact": [round(rate, 3)] * 2} if explain else None,
+            why=_why(one.fact, score) if explain else None,
             quarantined=one.fact.quarantined,
+            archived=one.fact.archived,
         )
-        for one, rate in found
+        for one, score in found
     ]
+
+
+def _score(fact: Fact, rate: float) -> float:
+    return rate * ARCHIVED if fact.archived else rate
+
+
+def _why(fact: Fact, score: float) -> dict[str, list[float]]:
+    """How the score of a fact came about."""
+    if not fact.archived:
+        return {"fact": [round(score, 3)] * 2}
+    rate = score / ARCHIVED
+    return {"fact": [round(rate, 3)] * 2, "archived": [1.0, round(score - rate, 3)]}
 
 
 def _key(desk: Desk, subject: str, scope: Scope) -> str:

@@ -473,3 +473,32 @@ def test_a_purge_forgets_the_uses(noted, clock):
     noted.recall("stays")
     noted.store("something new", key="k")
     assert [hit.key for hit in noted.recall("something", sort="usage")] == ["other", "k"]
+
+
+def test_the_facts_of_an_archived_copy_do_not_count_beside_the_note_that_has_its_key_now(archived):
+    shelf, place = archived._desk.shelf, Scope("project", "demo")
+    (lies,) = [one for one in shelf.binned(place) if one.part == "archive"]
+    data = shelf.read_name(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
+    archived.store("# Harbour\n\n- [2026-02-01] depth: 11 m", key="k")
+    shelf._put(place, "archive", lies.name, data, None)
+    assert [fact.value for fact in archived.facts("Harbour", as_of="2026-07-01")] == ["11 m"]
+    assert [hit.text for hit in archived.recall("harbour depth", kind="fact", as_of="2026-07-01")] == [
+        "Harbour, depth: 11 m (since 2026-02-01)"
+    ]
+
+
+def test_a_fact_of_an_archived_note_is_recalled_as_archived_and_ranked_lower(archived):
+    archived.store("# Pier\n\n- [2026-01-01] depth: 4 m", key="pier")
+    hits = archived.recall("depth of harbour and pier", kind="fact", as_of="2026-07-01", explain=True)
+    assert [(hit.text.partition(":")[0], hit.archived, hit.score) for hit in hits] == [
+        ("Pier, depth", False, 1.0), ("Harbour, depth", True, 0.5),
+    ]  # fmt: skip
+    assert hits.hits[1].why == {"fact": [1.0, 1.0], "archived": [1.0, -0.5]}
+
+
+def test_a_line_that_a_newer_one_of_an_archived_note_replaces_is_not_shown_as_current(archived):
+    archived.files.create("harbour.md", "# Harbour\n\n- [2025-01-01] depth: 7 m\n")
+    assert [fact.value for fact in archived.facts("Harbour")] == ["9 m"]
+    index, scopes = archived._desk.index, ("projects/demo",)
+    assert index.newest_facts(scopes, "2026-12-01", 10) == []
+    assert index.stale_lines(scopes, "2026-12-01") == {"projects/demo/files/harbour.md:3"}

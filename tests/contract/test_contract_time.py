@@ -295,3 +295,24 @@ def test_a_recalled_fact_is_the_newest_of_several_files(canary):
     ]
     (then,) = canary.recall("canary share", kind="fact", as_of="2026-04-15")
     assert then.text == "Canary, share of traffic: 10 % (2026-04-01 to 2026-04-20)"
+
+
+def test_every_line_that_another_file_states_anew_is_stale(any_memory):
+    index, scopes = any_memory._desk.index, ("projects/demo",)
+
+    def stale(now="2026-12-01"):
+        any_memory.facts()  # looks at what was written
+        return {place.removeprefix("projects/demo/") for place in index.stale_lines(scopes, now)}
+
+    assert stale() == set()
+    for number in range(12):
+        lines = f"- [2026-01-{number + 1:02}] status: off\n- [2026-01-01] {number}: a\n"
+        any_memory.files.create(f"{number}.md", f"# Telegram\n{lines}")
+    any_memory.files.create("closed.md", "# Telegram\n- ~~[2026-01-20] status: off~~ superseded 2026-01-25\n")
+    every = {f"files/{number}.md:2" for number in range(12)}
+    assert stale() == every and any_memory.facts("Telegram", label="status") == []  # what is newest has ended
+    assert stale("2026-01-15") == every - {"files/11.md:2"} and stale("2026-01-01") == set()
+    any_memory.store("# telegram\n- [2026-03-01] Status: off", key="t")
+    assert stale() == every  # also where the value is the same
+    assert len(any_memory.facts("Telegram", label="status")) == 1
+    assert index.stale_lines(("global",), "2026-12-01") == set()

@@ -375,7 +375,20 @@ SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.li
   d.trust = ANY(:held::text[]), d.updated
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[])
-  AND (:archived::boolean OR f.part <> 'archive');
+  AND (:archived::boolean OR f.part <> 'archive')
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+
+-- name: contested
+SELECT min(a.subject), min(a.label)        -- what more than one file states, if one of them has a line that is open now
+FROM folder f JOIN doc d ON d.folder = f.id JOIN fact a ON a.doc = d.id
+WHERE f.scope = ANY(:scopes::text[]) AND a.valid_from <= :now::text
+GROUP BY a.about, a.named
+HAVING min(a.doc) <> max(a.doc)
+  AND max(CASE WHEN f.part <> 'archive' AND coalesce(a.valid_to, '9') > :now::text THEN 1 ELSE 0 END) = 1;
 
 -- name: subjects_of
 SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
@@ -390,6 +403,11 @@ FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
   AND f.scope = ANY(:scopes::text[]) AND d.updated <= :known_at::text
   AND a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   AND (:type::text IS NULL OR d.type = :type::text)
   AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
 ORDER BY a.named = ANY(:names::text[]) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;

@@ -6,7 +6,7 @@ import os
 from _thread import allocate_lock
 
 from holdfast import sql, words
-from holdfast.facts import fold, note_key, settle
+from holdfast.facts import fold, note_key, outdated, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
 from holdfast.index.rows import PLACE, Found, FoundFact, Sought
@@ -289,17 +289,32 @@ class Index(Catalogued):
         self, scopes: tuple[str, ...], about: set[tuple[str, str]], as_of: str | None, archived: bool
     ) -> dict[tuple[str, int], Fact]:
         """The facts that hold, by path and line, of the subjects and labels that several files state something about."""
+        groups = self._statements(scopes, about, archived)
+        return {(one.path, one.line): one for group in groups for one in settle(group, as_of)}
+
+    def _statements(
+        self, scopes: tuple[str, ...], about: set[tuple[str, str]], archived: bool
+    ) -> list[list[tuple[Fact, str]]]:
+        """For each of these subjects and labels all lines that state it, each with the time its file was last written."""
         pairs = {(fold(subject), fold(label)) for subject, label in about}
         names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
         which = {"names": listed(names), "labels": listed(labels), "scopes": listed(scopes), "archived": archived}
-        rows = self._all("statements", held=self._held, **which)
         groups: dict[tuple[str, str], list[tuple[Fact, str]]] = {}
-        for row in rows:
+        for row in self._all("statements", held=self._held, **which):
             one = fact_of(row)
             groups.setdefault((fold(one.subject), fold(one.label)), []).append((one, row[-1]))
-        return {
-            (one.path, one.line): one for pair, group in groups.items() if pair in pairs for one in settle(group, as_of)
-        }
+        return [group for pair, group in groups.items() if pair in pairs]
+
+    def stale_lines(self, scopes: tuple[str, ...], now: str) -> set[str]:
+        """Return every line of the notes and files of these scopes that states a fact which no longer holds because another
+        file has a newer line, as `path:line`. Lines that their own file closed are not among them."""
+        if not self.has_facts():
+            return set()
+        contested = {(subject, label) for subject, label in self._all("contested", scopes=listed(scopes), now=now)}
+        if not contested:
+            return set()
+        groups = self._statements(scopes, contested, True)
+        return {f"{one.path}:{one.line}" for group in groups for one in outdated(group, now) if not one.archived}
 
     def newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
         """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
@@ -311,7 +326,7 @@ class Index(Catalogued):
         if not contested:
             return stated
         about = {(one.subject, one.label) for one in stated if (one.path, one.line) in contested}
-        settled = self._settled(scopes, about, now, False)
+        settled = self._settled(scopes, about, now, True)
         places = [(one, (one.path, one.line)) for one in stated]
         return [settled.get(place, one) for one, place in places if place in settled or place not in contested]
 

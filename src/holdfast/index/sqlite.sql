@@ -465,7 +465,20 @@ SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.li
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about IN (SELECT value FROM json_each(:names)) AND a.named IN (SELECT value FROM json_each(:labels))
   AND f.scope IN (SELECT value FROM json_each(:scopes))
-  AND (:archived OR f.part <> 'archive');
+  AND (:archived OR f.part <> 'archive')
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+
+-- name: contested
+SELECT min(a.subject), min(a.label)        -- what more than one file states, if one of them has a line that is open now
+FROM folder f JOIN doc d ON d.folder = f.id JOIN fact a ON a.doc = d.id
+WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND a.valid_from <= :now
+GROUP BY a.about, a.named
+HAVING min(a.doc) <> max(a.doc)
+  AND max(CASE WHEN f.part <> 'archive' AND coalesce(a.valid_to, '9') > :now THEN 1 ELSE 0 END) = 1;
 
 -- name: subjects_of
 SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
@@ -480,6 +493,11 @@ FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
   AND f.scope IN (SELECT value FROM json_each(:scopes)) AND d.updated <= :known_at
   AND a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of
+  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
   AND (:type IS NULL OR d.type = :type)
   AND (:tags = '[]'
     OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))

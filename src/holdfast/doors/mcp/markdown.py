@@ -19,6 +19,7 @@ QUARANTINED = f"Quarantined: {verbs.QUARANTINED}."
 DISABLED = "Memory is disabled: nothing was read."
 _HIT_CHARS = 600  # of one result; memory_get shows the rest
 _MOST_WEAK = 3  # hits that probably do not answer
+_MOST_STALE = 5  # places with older values of facts
 _ROOM_CHARS = 2000  # of all results together; each later one still gets
 _LEAST_CHARS = 150
 _TURN_CHARS = 2000
@@ -94,10 +95,10 @@ def facts(said: Said) -> list[str]:
     if "facts" in said:
         known = said["facts"]
         head = f"{_count(known, 'fact')}. {NOTICE}" if known else "No such fact is known."
-        return [head, *[f"- {_fact(one)}" for one in known], *_quarantined(known)]
+        return [head, *[f"- {_fact(one)}" for one in known], *_stale(known), *_quarantined(known)]
     lines = [f"{said['action'].capitalize()}: {_fact(said['fact'])}"]
     lines += [f"Closed: {_fact(one)}" for one in said["retired"]]
-    return lines + _redacted(said) + _quarantined([said["fact"]])
+    return lines + _stale([said["fact"]]) + _redacted(said) + _quarantined([said["fact"]])
 
 
 def forgotten(said: Said) -> list[str]:
@@ -232,6 +233,15 @@ def _fact(one: Said) -> str:
     where = f"{_path(one['path'])}:{one['line']}" if one.get("path") else _kind(one)
     about = ", ".join([when, where, *_marks(one)])
     return f"{_name(one['subject'])}, {_name(one['label'])} ({about}): {' '.join(_rows(safe(one['value'])))}"
+
+
+def _stale(facts: list[Said]) -> list[str]:
+    """One line that names the places that still state an older value."""
+    places = list(dict.fromkeys([place for one in facts for place in one.get("stale_in", ())]))
+    if not places:
+        return []
+    more = f" and {len(places) - _MOST_STALE} more" if len(places) > _MOST_STALE else ""
+    return [f"Older values still stand in: {', '.join([_path(place) for place in places[:_MOST_STALE]])}{more}."]
 
 
 def _turns(turns: list[Said]) -> list[str]:
