@@ -498,6 +498,24 @@ def test_the_command_line_shows_whose_each_hit_is(holdfast, tmp_path, monkeypatc
     assert (code, out) == (3, "") and "only a person" in err
 
 
+def test_a_new_repository_where_a_moved_one_was_is_another_project(repository, home, tmp_path):
+    old = repository("client-a", commit=False)
+    with Memory(home, cwd=old) as memory:
+        memory.store("Client A pays 40k.", key="pricing")
+        first = memory.project
+    old.rename(tmp_path / "archive")
+    with Memory(home, cwd=tmp_path / "archive") as memory:
+        assert memory.project == first and memory.get("pricing")
+    new = repository("client-a", commit=False)
+    with Memory(home, cwd=new) as memory:
+        assert memory.list() == [] and memory.project != first
+        memory.store("Client B pays 10k.", key="offer")
+    with Memory(home, cwd=new) as memory:
+        assert [note.key for note in memory.list()] == ["offer"]
+    with Memory(home, cwd=tmp_path / "archive") as memory:
+        assert [note.key for note in memory.list()] == ["pricing"]
+
+
 def test_over_mcp_no_agent_searches_every_project(home):
     async def work():
         async with Agent(home, project="demo") as agent:

@@ -542,7 +542,7 @@ def test_facts_use_the_room_that_nothing_else_needs(memory):
 
 
 @pytest.mark.promise("B2")
-@pytest.mark.parametrize("prompt", ["what is LaunchDarkly used for?", "please explain LaunchDarkly", "how to enable LaunchDarkly"])
+@pytest.mark.parametrize("prompt", ["what is LaunchDarkly for?", "please explain LaunchDarkly", "how to enable LaunchDarkly"])
 def test_a_rare_name_counts_even_in_a_general_question(memory, prompt):
     memory.store("We left LaunchDarkly in May: the bill tripled.", key="flags")
     memory.store_many([{"text": f"Note {n} is about boats and harbours.", "key": f"n{n}"} for n in range(60)])

@@ -174,6 +174,9 @@ class _AskedOnce:
     def adopted(self, project: str) -> list[str]:
         return self._registry.adopted(project)
 
+    def links(self) -> dict[str, str]:
+        return self._registry.links()
+
 
 class _Evidence:
     """What a folder says, beside what the ledger remembers of it."""
@@ -194,6 +197,19 @@ class _Evidence:
             self.how, self.primary = "marker", self.marker.id
         else:
             self.how, self.primary = "path", candidates.path
+            if self._path_was_left():
+                self.primary = self._twin(candidates.path)
+
+    def _path_was_left(self) -> bool:
+        """Whether the repository that this path's id belongs to lives elsewhere now: a new one here is another project."""
+        place, id = self.candidates.place, self.led(self.candidates.path)
+        if not place or self.candidates.git_id is not None or not self.has_notes(id):
+            return False
+        for alias, project in self.registry.links().items():
+            seen = self.registry.place(alias) if alias.startswith("git:") and project == id else None
+            if seen is not None and not same_folder(seen[1], place) and _same_id(alias, read_id(seen[1])):
+                return True
+        return False
 
     def has_notes(self, id: str) -> bool:
         """Asked once of each id: in PostgreSQL it is a question to the server."""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         def adopted(self, project: str) -> list[str]:
             """The projects that a person joined to this one."""
 
+        def links(self) -> dict[str, str]:
+            """Every older id, and the project it leads to."""
+
 
 MARKER_FOLDER, MARKER_FILE = ".holdfast", "project.json"
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
