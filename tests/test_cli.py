@@ -1292,7 +1292,7 @@ def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
-        assert said.code == {"demo": 2, "done exists": 1}.get(words[0], 0), (words, said.out)
+        assert said.code == {"demo": 2, "done exists": 1, "project adopt": 1}.get(words[0], 0), (words, said.out)
         assert said.err == "", words
         assert said.json is not None, words
 

@@ -118,7 +118,7 @@ def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str
 def names_in(prompt: str, terms: Mapping[str, str]) -> set[str]:
     """Return the terms of words that look like names; not those of a part of one, such as Map of flatMap."""
     names = {word.lower() for piece in prompt.split() if is_name(word := piece.strip(_AROUND))}
-    return {term for term, word in terms.items() if word in names and len(term) >= len(word) - 2}
+    return {term for term, word in terms.items() if word in names and term.startswith(word[: max(len(word) - 2, 1)])}
 
 
 def is_name(word: str) -> bool:

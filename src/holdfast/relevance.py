@@ -83,6 +83,7 @@ def _by_words(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> li
     best = max([shared[one.passage] for one in usable], default=0.0)
     turns, shared = _with_words(desk, prompt, Asked(folders, "transcripts", now=now), wording)
     better = [one.replace(score=inf) for one in turns if shared[one.passage] > best]  # comes before the notes
+    better = better[:1] if wording.general else better
     return _chosen(desk, [Match("note", one.scope, one.name, one.score) for one in usable], better, _SHARE_BY_WORDS)
 
 
