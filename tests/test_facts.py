@@ -306,27 +306,40 @@ LINE = st.tuples(st.sampled_from(MOMENTS), st.sampled_from("ABC"), st.none() | s
 def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(said_in):
     place = Scope("project", "p")
     statements = [
-        (Fact("s", "l", value, start, end, scope=place, path=f"projects/p/{name}", line=number), name)
+        facts.Statement(Fact("s", "l", value, start, end, scope=place, path=f"projects/p/{name}", line=number), name)
         for name, rows in said_in.items()
         for number, (start, value, end) in enumerate(rows)
     ]
     every = facts.settle(statements, None)
     assert len(every) == len(statements)
     for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
-        begun = [(at(one.valid_from), "/notes/" in one.path, name) for one, name in statements]
-        begun = [one for one in begun if one[0] <= at(when)]
-        wanted = [
-            (one.path, one.line)
-            for one, name in statements
-            if begun and name == max(begun)[2] and facts._covers_fact(one, at(when))
-        ]
+        rows = [(one.fact, one.updated) for one in statements]
+        begun = [(at(one.valid_from), "/notes/" in one.path, name) for one, name in rows if at(one.valid_from) <= at(when)]
+        holding = [(one, name) for one, name in rows if facts._covers_fact(one, at(when))]
+        several = any(one.path == two.path and one.value != two.value for one, _ in holding for two, _ in holding)
+        wanted = [(one.path, one.line) for one, name in holding if several or name == max(begun)[2]]
         found = facts.settle(statements, when)
         assert [(one.path, one.line) for one in found] == wanted
         assert all(one.valid_to is None or at(one.valid_to) > at(when) for one in found)
         stale = {place for one in found for place in one.stale_in}
         assert not stale & {f"{one.path}:{one.line}" for one in found}
+        outdated = {(one.path, one.line) for one in facts.outdated(statements, when)}
+        assert outdated == {(one.path, one.line) for one, _ in holding} - set(wanted)
     now = {(one.path, one.line): one for one in facts.settle(statements, "2026-12-31")}
     assert [one for one in every if one.valid_to is None] == [one for one in now.values() if one.valid_to is None]
+
+
+@pytest.mark.parametrize(
+    ("text", "prose"),
+    [
+        ("# Telegram\n\n## Now\n- [2026-01-01] status: on\n- ~~[2025-01-01] status: off~~ superseded 2026-01-01\n", False),
+        ("# Telegram\r\n\r\n[2026-01-01] status: on\r\n", False),
+        ("# Telegram\n\nThe bot.\n- [2026-01-01] status: on\n", True),
+        ("- [2026-01-01] status: on\n- [2026-01-02] standup notes\n", True),
+    ],
+)
+def test_a_text_with_more_than_headings_and_facts_has_prose(text, prose):
+    assert facts.has_prose(text) is prose
 
 
 # --- setting ----------------------------------------------------------------------------------------------------------

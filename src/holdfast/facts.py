@@ -215,6 +215,16 @@ def _fenced(rows: list[str]) -> set[int]:
     return fenced
 
 
+def has_prose(text: str) -> bool:
+    """Whether a text has more than headings and dated lines with a label and a value."""
+    return any(row.strip() and not row.startswith("#") and not _states(row) for row in text.split("\n"))
+
+
+def _states(row: str) -> bool:
+    read = _parse(row) if "[" in row else None
+    return read is not None and bool(_split(read.said)[1])
+
+
 def current_text(text: str, now: str) -> str:
     """Return the text without the fact lines that ended by `now` (a day or a UTC moment) and without closed lines that do
     not say when they ended. Every other byte stays."""
@@ -285,24 +295,45 @@ def facts_of(text: str, subject: str, scope: Scope, path: str, first_line: int) 
     ]
 
 
+class Statement(Record):
+    """A line of one of the files that state the same label of the same subject."""
+
+    fact: Fact
+    updated: str  # when its file was last written
+    prose: bool = False  # whether that says more than a title and facts
+
+
+class _Kind(Record):
+    """What decides whether the lines of one file can make those of another stale."""
+
+    scope: int  # the nearer, the lower
+    quarantined: bool
+    is_file: bool  # not a note
+    prose: bool
+    untitled: bool  # a file with no title: its name stands for the subject
+
+
 class _Word(Record):
     """One line among those of several files: the later, the more it counts."""
 
     order: tuple[str, int, bool, str, str]  # when it begins; then nearer scopes, notes, what was written last, the path
     fact: Fact
+    kind: _Kind
 
     @property
     def start(self) -> str:
         return self.order[0]
 
 
-def settle(statements: list[tuple[Fact, str]], at: str | None) -> list[Fact]:
+def settle(statements: list[Statement], at: str | None) -> list[Fact]:
     """Of all lines that several files have for one subject and label, return those that hold at a moment; without a moment,
-    every line. With each line comes the time at which its file was last written.
+    every line.
 
-    The file with the newest line counts, unless that file is in quarantine or of a farther scope than another. Each fact says
-    when a newer line of another file ends it (`valid_to`, `retired_by`), and which lines elsewhere still state an older,
-    different value (`stale_in`). Nothing is written.
+    The file with the newest line counts, unless that file is in quarantine or of a farther scope than another. Nothing is
+    settled if one file states several values at that moment, nor between two notes or two files that both have prose, nor
+    between two files without a title: they may share no more than a name. Each fact says when a newer line of another file ends
+    it (`valid_to`, `retired_by`), and which lines elsewhere still state an older, different value (`stale_in`). Nothing is
+    written.
     """
     words = _in_order(statements)
     newest, beaten, holding = _weighed(statements, words, at)
@@ -310,53 +341,67 @@ def settle(statements: list[tuple[Fact, str]], at: str | None) -> list[Fact]:
     said = {fold(fact.value) for fact in current}
     stale = sorted([fact for fact in holding if fact.path in beaten and fold(fact.value) not in said], key=_age)
     stale_in = tuple([f"{fact.path}:{fact.line}" for fact in stale[-_MOST_STALE:][::-1]])
-    shown = [fact for fact, _ in statements] if at is None else current
-    heirs = {path: _heir_of(newest[path], words) for path in {fact.path for fact in shown}}
+    shown = [one.fact for one in statements] if at is None else current
+    several = _has_several(holding)
+    heirs = {path: None if several else _heir_of(newest[path], words) for path in {fact.path for fact in shown}}
     holds = {id(fact) for fact in current}
     return [_ended(fact, heirs[fact.path]).replace(stale_in=stale_in if id(fact) in holds else ()) for fact in shown]
 
 
-def outdated(statements: list[tuple[Fact, str]], at: str) -> list[Fact]:
+def outdated(statements: list[Statement], at: str) -> list[Fact]:
     """Return the lines that their own file leaves open at a moment and that a newer line of another file makes stale, even if
     that has ended since or has the same value. The statements are those of `settle`."""
     _, beaten, holding = _weighed(statements, _in_order(statements), at)
     return [fact for fact in holding if fact.path in beaten]
 
 
-def _in_order(statements: list[tuple[Fact, str]]) -> list[_Word]:
-    return sorted([_word(fact, updated) for fact, updated in statements], key=lambda word: word.order)
+def _in_order(statements: list[Statement]) -> list[_Word]:
+    return sorted([_word(one) for one in statements], key=lambda word: word.order)
 
 
 def _weighed(
-    statements: list[tuple[Fact, str]], words: list[_Word], at: str | None
+    statements: list[Statement], words: list[_Word], at: str | None
 ) -> tuple[dict[str, _Word], set[str], list[Fact]]:
     """Of each file the newest line by a moment; the files that another makes stale; the lines that each file leaves open."""
     moment = _at(at) if at else _EVER
     newest: dict[str, _Word] = {}
-    best: dict[tuple[int, bool], _Word] = {}  # of each kind of scope, in quarantine or not
+    best: dict[_Kind, _Word] = {}
     for word in words:
         if word.start <= moment:
             newest[word.fact.path] = word
-            best[_class_of(word.fact)] = word
+            best[word.kind] = word
+    holding = [one.fact for one in statements if one.fact.path in newest and _covers_fact(one.fact, moment)]
+    if _has_several(holding):
+        return newest, set(), holding
     beaten = {path for path, word in newest.items() if any(_counts_over(other, word) for other in best.values())}
-    holding = [fact for fact, _ in statements if fact.path in newest and _covers_fact(fact, moment)]
     return newest, beaten, holding
 
 
-def _word(fact: Fact, updated: str) -> _Word:
-    near = -SCOPES.index(fact.scope.kind)
+def _has_several(holding: list[Fact]) -> bool:
+    """Whether a file that is not in quarantine states more than one value."""
+    values: dict[str, set[str]] = {}
+    for fact in holding:
+        if not fact.quarantined:
+            values.setdefault(fact.path, set()).add(fold(fact.value))
+    return any(len(said) > 1 for said in values.values())
+
+
+def _word(one: Statement) -> _Word:
+    fact = one.fact
+    scope, is_file = SCOPES.index(fact.scope.kind), fact.path.startswith(f"{fact.scope.folder}/files/")
     is_note = fact.path.startswith(f"{fact.scope.folder}/notes/")
-    return _Word((_at(fact.valid_from), near, is_note, updated, fact.path), fact)
-
-
-def _class_of(fact: Fact) -> tuple[int, bool]:
-    return SCOPES.index(fact.scope.kind), fact.quarantined
+    untitled = is_file and fact.subject == fact.path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    kind = _Kind(scope, fact.quarantined, is_file, one.prose, untitled)
+    return _Word((_at(fact.valid_from), -scope, is_note, one.updated, fact.path), fact, kind)
 
 
 def _counts_over(other: _Word, word: _Word) -> bool:
     """Whether the newest line of one file makes those of another stale."""
-    near, held = _class_of(other.fact)
-    return other.order > word.order and near <= SCOPES.index(word.fact.scope.kind) and (not held or word.fact.quarantined)
+    new, old = other.kind, word.kind
+    if other.order <= word.order or new.scope > old.scope or (new.quarantined and not old.quarantined):
+        return False
+    unrelated = new.is_file == old.is_file and new.prose and old.prose
+    return not unrelated and not (new.untitled and old.untitled)
 
 
 def _heir_of(word: _Word, words: list[_Word]) -> Fact | None:

@@ -74,6 +74,7 @@ class Doc(Record):
     facts: tuple[Fact, ...]
     trust: str = ""  # of a note: how far its text can be trusted,
     exposed: bool = False  # and whether it seems to hold a secret
+    prose: bool = False  # whether it says more than the facts it states
 
 
 def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False, archived_as: str = "") -> Doc:
@@ -84,11 +85,12 @@ def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool 
     title = title_of(text, key)
     past = page.past_of(leaf.page, 1 if newest_only else None) if leaf.older else []
     passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
+    facts = _facts(text, title, scope, f"{scope}/{part}/{name}", leaf.lines[0])
     return Doc(
         scope, part, name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
-        leaf.lines, leaf.older + 1, _problem(key, leaf), passages,
-        _facts(text, title, scope, f"{scope}/{part}/{name}", leaf.lines[0]), leaf.trust, leaf.exposed,
+        leaf.lines, leaf.older + 1, _problem(key, leaf), passages, facts, leaf.trust, leaf.exposed,
+        bool(facts) and _has_prose(text),
     )  # fmt: skip
 
 
@@ -106,6 +108,7 @@ def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) ->
     return Doc(
         scope, "files", name, stamp, digest(data), "file", name, "", title, entry.type, (), updated, updated, Source(), None,
         None, False, updated, (1, text.count("\n") + 1), 1, entry.problem, passages, facts,
+        prose=bool(facts) and _has_prose(page.parse(text).body if text.startswith("---") else text),
     )  # fmt: skip
 
 
@@ -124,6 +127,12 @@ def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tup
     from holdfast.facts import facts_of
 
     return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
+
+
+def _has_prose(text: str) -> bool:
+    from holdfast.facts import has_prose
+
+    return has_prose(text)
 
 
 def _without_comments(text: str, name: str) -> str:

@@ -208,12 +208,47 @@ def test_of_two_notes_that_state_the_same_the_newer_line_counts(any_memory):
     assert any_memory.facts("Canary") == []  # what was said before does not come back
 
 
-def test_several_values_of_one_note_stay_together(any_memory):
-    any_memory.fact("Team", "member", "Ann", on="2026-01-01")
-    any_memory.fact("Team", "member", "Bob", on="2026-02-01", many=True)
-    any_memory.files.create("team.md", "# Team\n- [2026-01-15] member: Cid\n")
-    assert [fact.value for fact in any_memory.facts("Team")] == ["Ann", "Bob"]
-    assert [fact.value for fact in any_memory.facts("Team", as_of="2026-01-20")] == ["Cid"]
+def test_several_values_of_one_file_stay_together_with_those_of_others(any_memory):
+    any_memory.files.create("team.md", "# Team\n- [2026-01-01] member: Ann\n- [2026-01-15] member: Eve\n")
+    stated = any_memory.fact("Team", "member", "Bob", on="2026-02-01", many=True)
+    assert stated.fact.stale_in == ()
+    found = [(fact.value, fact.valid_to, fact.stale_in) for fact in any_memory.facts("Team")]
+    assert found == [("Ann", None, ()), ("Eve", None, ()), ("Bob", None, ())]
+    assert [fact.valid_to for fact in any_memory.facts("Team", history=True)] == [None] * 3
+    any_memory.files.create("one.md", "# Team\n- [2025-01-15] member: Cid\n")
+    assert len(any_memory.facts("Team")) == 4
+    assert any_memory._desk.index.stale_lines(("projects/demo",), "2026-12-01") == set()
+
+
+@pytest.mark.parametrize("where", ["notes", "files"])
+def test_unrelated_texts_with_the_same_title_keep_their_facts(any_memory, where):
+    def write(name, text):
+        if where == "notes":
+            any_memory.store(text, key=name)
+        else:
+            any_memory.files.create(f"{name}.md", text)
+
+    write("billing", "# Decisions\n\nAbout billing.\n- [2026-01-01] decision: use Stripe\n")
+    write("search", "# Decisions\n\nAbout search.\n- [2026-02-01] decision: use FTS5\n")
+    assert values(any_memory, "Decisions") == [("use Stripe", ()), ("use FTS5", ())]
+    write("bare", "# Decisions\n- [2026-03-01] decision: use both\n")
+    assert [value for value, _ in values(any_memory, "Decisions")] == ["use both"]
+
+
+def test_files_that_share_only_their_name_keep_their_facts(any_memory):
+    for folder in ("a", "b"):
+        any_memory.files.create(f"{folder}/plan.md", f"- [2026-01-01] step: {folder}\n")
+    assert sorted(values(any_memory, "plan")) == [("a", ()), ("b", ())]
+    any_memory.fact("Plan", "step", "c", on="2026-02-01")
+    assert [(value, len(stale)) for value, stale in values(any_memory, "plan")] == [("c", 2)]
+
+
+def test_a_fact_of_a_file_with_prose_is_replaced_by_that_of_a_note_with_prose(any_memory):
+    any_memory.files.create("telegram.md", "---\nname: t\n---\n# Telegram\n\nThe bot.\n- [2026-01-05] status: off\n")
+    any_memory.store("# Telegram\n\nFor alerts.\n- [2026-01-01] status: new", key="telegram")
+    any_memory.fact("Telegram", "status", "on", on="2026-02-01")
+    assert values(any_memory, "Telegram") == [("on", ("projects/demo/files/telegram.md:7",))]
+
 
 
 def test_a_farther_scope_or_a_text_in_quarantine_ends_nothing(any_memory, open_any):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NEVER = "never"
 ONLY_WORDS = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
 _NO_COLUMNS = frozenset(("sum", *ONLY_WORDS))
-_FLAGS = ("past", "pinned", "exposed")
+_FLAGS = ("past", "pinned", "exposed", "prose")
 
 
 class Catalogued:
@@ -384,7 +384,7 @@ def doc_fields(id: int, doc: Doc, folder: int, mix: int) -> dict[str, Any]:
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,
         "updated": doc.updated, "source": _source(doc.source), "valid_from": doc.valid_from, "valid_to": doc.valid_to,
         "pinned": doc.pinned, "touched": doc.touched, "first_line": doc.lines[0], "last_line": doc.lines[1],
-        "versions": doc.versions, "trust": doc.trust, "exposed": doc.exposed, "facts": len(doc.facts),
+        "versions": doc.versions, "trust": doc.trust, "exposed": doc.exposed, "facts": len(doc.facts), "prose": doc.prose,
         "problem": doc.problem, **stamp_fields(doc.stamp),
     }  # fmt: skip
 

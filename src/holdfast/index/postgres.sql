@@ -50,11 +50,11 @@ SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder::bigint;
 
 -- name: add_docs
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose)
 SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, name text, ino bigint, ctime bigint, size bigint,
   mix bigint, digest text, kind text, key text, note_id text, title text, type text, tags text, created text, updated text,
   source text, valid_from text, valid_to text, pinned boolean, touched text, first_line bigint, last_line bigint,
-  versions bigint, problem text, trust text, exposed boolean);
+  versions bigint, problem text, trust text, exposed boolean, prose boolean);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint, mix = :mix::bigint, digest = :digest::text,
@@ -62,7 +62,7 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   created = :created::text, updated = :updated::text, source = :source::text, valid_from = :valid_from::text,
   valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
   last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
-  exposed = :exposed::boolean
+  exposed = :exposed::boolean, prose = :prose::boolean
 WHERE id = :id::bigint;
 
 -- name: drop_docs
@@ -372,7 +372,7 @@ ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
 
 -- name: statements
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[]), d.updated
+  d.trust = ANY(:held::text[]), d.updated, d.prose
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[])
   AND (:archived::boolean OR f.part <> 'archive')

@@ -6,7 +6,7 @@ import os
 from _thread import allocate_lock
 
 from holdfast import sql, words
-from holdfast.facts import fold, note_key, outdated, settle
+from holdfast.facts import Statement, fold, note_key, outdated, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
 from holdfast.index.rows import PLACE, Found, FoundFact, Sought
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 14  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 15  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -294,15 +294,15 @@ class Index(Catalogued):
 
     def _statements(
         self, scopes: tuple[str, ...], about: set[tuple[str, str]], archived: bool
-    ) -> list[list[tuple[Fact, str]]]:
-        """For each of these subjects and labels all lines that state it, each with the time its file was last written."""
+    ) -> list[list[Statement]]:
+        """For each of these subjects and labels all lines that state it."""
         pairs = {(fold(subject), fold(label)) for subject, label in about}
         names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
         which = {"names": listed(names), "labels": listed(labels), "scopes": listed(scopes), "archived": archived}
-        groups: dict[tuple[str, str], list[tuple[Fact, str]]] = {}
+        groups: dict[tuple[str, str], list[Statement]] = {}
         for row in self._all("statements", held=self._held, **which):
             one = fact_of(row)
-            groups.setdefault((fold(one.subject), fold(one.label)), []).append((one, row[-1]))
+            groups.setdefault((fold(one.subject), fold(one.label)), []).append(Statement(one, row[-2], bool(row[-1])))
         return [group for pair, group in groups.items() if pair in pairs]
 
     def stale_lines(self, scopes: tuple[str, ...], now: str) -> set[str]:

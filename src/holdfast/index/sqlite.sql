@@ -42,7 +42,8 @@ CREATE TABLE doc (
   problem    TEXT NOT NULL,
   trust      TEXT NOT NULL,                -- of a note: how far its text can be trusted,
   exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
-  facts      INTEGER NOT NULL,             -- how many it states
+  facts      INTEGER NOT NULL,             -- how many it states,
+  prose      INTEGER NOT NULL,             -- and whether it says more than these
   sum        INTEGER NOT NULL,             -- of this row, to tell if it is still what was written
   UNIQUE (folder, name)
 );
@@ -183,16 +184,18 @@ SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
 
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, sum)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, prose,
+  sum)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
-  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts, :sum);
+  :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts,
+  :prose, :sum);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
   last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
-  exposed = :exposed, facts = :facts, sum = :sum
+  exposed = :exposed, facts = :facts, prose = :prose, sum = :sum
 WHERE id = :id;
 
 -- name: drop_doc
@@ -461,7 +464,7 @@ ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
 
 -- name: statements
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held)), d.updated
+  d.trust IN (SELECT value FROM json_each(:held)), d.updated, d.prose
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about IN (SELECT value FROM json_each(:names)) AND a.named IN (SELECT value FROM json_each(:labels))
   AND f.scope IN (SELECT value FROM json_each(:scopes))

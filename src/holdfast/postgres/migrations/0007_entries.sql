@@ -1,6 +1,7 @@
--- The type in the frontmatter of an entry file is kept with its passages, and facts are read in more notations. Markdown files,
--- and notes with what may be a dated line, are read again if they are catalogued already: a stamp that no file has makes the
--- next look at their folder do so.
+-- The type in the frontmatter of an entry file is kept with its passages. Facts are read in more notations, and whether a file
+-- says more than facts is kept with it. Markdown files, and notes with what may be a dated line, are read again if they are
+-- catalogued already: a stamp that no file has makes the next look at their folder do so.
+ALTER TABLE holdfast.doc ADD COLUMN IF NOT EXISTS prose boolean NOT NULL DEFAULT false;
 ALTER TABLE holdfast.folder NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.doc NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.passage NO FORCE ROW LEVEL SECURITY;
