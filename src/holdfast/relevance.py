@@ -20,7 +20,7 @@ _GENERAL = 0.3  # threshold from which a prompt looks like one
 _PROMPT_CHARS = 8000
 _CANDIDATES = 60  # passages that a keyword search looks at
 _SOUGHT = 40  # passages that a hybrid search looks at
-_SHARE = 0.35  # of the best note's score that a further note must reach,
+_SHARE = 0.33  # of the best note's score that a further note must reach,
 _SURE, _RISE = 0.3, 0.5  # and how that share rises where the best note scores more than this
 _SHARE_BY_WORDS = 0.35  # the same without a model
 _TURN_MARGIN = 0.15  # a turn may score this much less than the best note and still be shown
@@ -69,9 +69,12 @@ def _by_meaning(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> 
     if notes and notes[0].score < sought.threshold:
         notes = []
     turns = [one for one in found if one.part == "transcripts" and one.score >= sought.threshold]
-    top = notes[0].score if notes else 0.0
     notes = notes[:_NOTES_OF_GENERAL] if sought.threshold >= _GENERAL else notes
-    return _chosen(desk, notes, turns, _SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5))
+    if not notes:
+        return _chosen(desk, notes, turns, 0.0)
+    unnamed = [one.score for one in found if one.part == "notes" and one.passage not in sought.named]
+    top = max(unnamed, default=notes[0].score)  # a note that only has a name of the prompt is not the measure of the others
+    return _chosen(desk, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
 
 
 def _by_words(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
@@ -84,7 +87,8 @@ def _by_words(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> li
     turns, shared = _with_words(desk, prompt, Asked(folders, "transcripts", now=now), wording)
     better = [one.replace(score=inf) for one in turns if shared[one.passage] > best]  # comes before the notes
     better = better[:1] if wording.general else better
-    return _chosen(desk, [Match("note", one.scope, one.name, one.score) for one in usable], better, _SHARE_BY_WORDS)
+    least = _SHARE_BY_WORDS * max([one.score for one in usable], default=0.0)
+    return _chosen(desk, [Match("note", one.scope, one.name, one.score) for one in usable], better, least)
 
 
 def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wording) -> tuple[list[Found], dict[int, float]]:
@@ -97,10 +101,10 @@ def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wordi
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
 
-def _chosen(desk: Desk, notes: list[Match], turns: list[Found], share: float) -> list[Match]:
-    """The notes that reach this share of the best one's score, and the best turns if they score about as well."""
+def _chosen(desk: Desk, notes: list[Match], turns: list[Found], least: float) -> list[Match]:
+    """The notes that score at least so much, and the best turns if they score about as well as the best note."""
     top = notes[0].score if notes else 0.0
-    kept = [one for one in notes if one.score >= share * top]
+    kept = [one for one in notes if one.score >= least]
     best = _best_turns(desk, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
     first = 0 if best and best[0].score >= top else 1  # a turn that scores less comes second
     return [*kept[:first], *best, *kept[first:]]

@@ -108,7 +108,8 @@ class Seeker:
         whole = {row[0]: row for row in self._index.rows(places, asked)}
         best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
         why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
-        return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors))
+        having = frozenset(pool.ids[found["name"] > 0].tolist())
+        return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors), named=having)
 
     def _names(
         self, query: str, terms: dict[str, str], common: dict[str, int], asked: Asked, pool: Pool

@@ -62,6 +62,7 @@ class Sought(Record):
     why: dict[int, dict[str, list[float]]] = {}
     threshold: float | None = None
     weak: frozenset[int] = frozenset()  # passages that probably do not answer
+    named: frozenset[int] = frozenset()  # passages that have a rare name of the question
 
 
 ARCHIVED = 0.5  # the share of its score that a passage of an archived note keeps
