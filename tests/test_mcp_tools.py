@@ -187,6 +187,18 @@ def test_search_shows_where_and_get_reads_that_piece(talk):
     talk(work)
 
 
+def test_search_shows_at_most_three_weak_matches(talk, open_memory):
+    memory = open_memory()
+    for number in range(6):
+        memory.store(f"A good release {number} is boring: make it on Tuesday.", key=f"releases-{number}")
+
+    async def work(agent):
+        found = await agent("memory_search", query="how do I make a good espresso")
+        assert len(found.texts) == 3 and found.startswith("3 found") and found.count(", weak)") == 3
+
+    talk(work)
+
+
 @pytest.mark.promise("T1")
 def test_get_reads_the_version_that_held_on_a_day(talk):
     async def work(agent):

@@ -34,8 +34,7 @@ _DONE = {
 
 def recalled(said: Said) -> list[str]:
     """The hits of a recall, best first, with few that are weak; long ones are cut, and say how to read all."""
-    weak = [hit for hit in said["hits"] if hit.get("weak")]
-    hits = [hit for hit in said["hits"] if not hit.get("weak")] + weak[:_MOST_WEAK]
+    hits = _few_weak(said["hits"])
     room, lines = _ROOM_CHARS, _found({**said, "hits": hits}, "hits")
     for place, hit in enumerate(hits, 1):
         rows, used = _shortened(hit["text"], room, _whole(hit))
@@ -45,8 +44,9 @@ def recalled(said: Said) -> list[str]:
 
 
 def searched(said: Said) -> list[str]:
-    """The pieces that a search found: path, lines, score, snippet."""
-    results, lines = said["results"], _found(said, "results")
+    """The pieces that a search found, with few that are weak: path, lines, score, snippet."""
+    results = _few_weak(said["results"])
+    lines = _found({**said, "results": results}, "results")
     for place, one in enumerate(results, 1):
         first, last = one["lines"]
         about = [f"score {one['score']:.3g}", *_marks(one)]
@@ -137,6 +137,11 @@ def _found(said: Said, name: str) -> list[str]:
     if not said[name]:
         return [f"Nothing found (mode {said['mode']})."]
     return [f"{len(said[name])} found (mode {said['mode']}). {NOTICE}"]
+
+
+def _few_weak(hits: list[Said]) -> list[Said]:
+    """The strong hits, then at most a few of those that probably do not answer."""
+    return [*[hit for hit in hits if not hit.get("weak")], *[hit for hit in hits if hit.get("weak")][:_MOST_WEAK]]
 
 
 def _warnings(said: Said, rows: list[Said]) -> list[str]:
