@@ -26,6 +26,12 @@ class Result(str):
         return [entry["key"] for entry in _ENTRY.finditer(self)]
 
     @property
+    def named(self) -> list[str]:
+        """The names of all hits, also of those whose text is not shown."""
+        more = re.search(r"^More: (.*) \(memory_get KEY\)$", self, re.MULTILINE)
+        return self.keys + ([one.partition(" (")[0] for one in more[1].split(", ")] if more else [])
+
+    @property
     def texts(self) -> list[str]:
         """The texts of the entries, in their order."""
         return [entry["text"].replace("\n   ", "\n") for entry in _ENTRY.finditer(self)]

@@ -808,6 +808,14 @@ def test_search_shows_where_and_read_reads_it(holdfast):
     assert "no embedder is set" in holdfast("search", "pytest", "--mode", "hybrid").err
 
 
+def test_search_shows_at_most_three_weak_matches_and_says_so(holdfast):
+    for number in range(5):
+        holdfast("store", f"A good release {number} is boring: make it on Tuesday.", "--key", f"releases-{number}")
+    said = holdfast("search", "how do I make a good espresso")
+    assert said.out.count("weak match") == 3 and "No strong match" in said.err and "2 more weak matches" in said.err
+    assert all(one["weak"] for one in holdfast("search", "how do I make a good espresso", "--json").json["results"])
+
+
 @pytest.mark.promise("F2")
 def test_search_looks_by_words_unless_more_is_wanted(holdfast, monkeypatch):
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")

@@ -158,6 +158,13 @@ def test_search_gives_path_lines_score_and_snippet_of_notes_and_files(memory):
 
 
 @pytest.mark.promise("F2")
+def test_search_marks_weak_matches_like_recall(memory):
+    memory.store("A good release is boring: make it on Tuesday.", key="releases")
+    memory.store("We charge in yen and euro.", key="currencies")
+    assert [one.weak for one in memory.search("how do I make a good espresso")] == [True]
+    assert [one["weak"] for one in memory.search("can we charge in yen?").as_dict()["results"]][:1] == [False]
+
+
 def test_search_is_a_list_that_says_how_it_looked(memory, open_memory, monkeypatch):
     memory.store("The harbour opens at six", key="k")
     found = memory.search("harbour")

@@ -295,7 +295,7 @@ def test_servers_on_one_home_see_each_others_notes_at_once(start):
         one.call("memory_store", text=f"From the first: harbour {number}.", key=f"one-{number}", scope="global")
         two.call("memory_store", text=f"From the second: harbour {number}.", key=f"two-{number}", scope="global")
     for server in (one, two):
-        keys = server.call("memory_recall", query="harbour", limit=20).keys
+        keys = server.call("memory_recall", query="harbour", limit=20).named
         assert set(keys) == {f"{name}-{number}" for name in ("one", "two") for number in range(5)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -160,8 +161,26 @@ def test_many_long_hits_do_not_fill_a_context(talk, open_memory):
 
     async def work(agent):
         answer = await agent("memory_recall", query="harbour", limit=11)
-        assert len(answer.keys) == 11 and len(answer.encode()) < 5000
-        assert "(memory_get all, scope global shows all)" in answer
+        assert len(answer.keys) == 5 and answer.startswith("11 found") and len(answer.encode()) < 2300
+        (more,) = [line for line in answer.split("\n") if line.startswith("More: ")]
+        assert len(set(answer.keys) | set(re.findall(r"k\d|all", more))) == 11 and more.endswith(" (memory_get KEY)")
+        first = answer.texts[0].partition(" … (")[0]
+        assert 500 < len(first) <= 600  # the best one gets the most
+        (alone,) = (await agent("memory_recall", query="harbour", scope="global")).texts
+        assert alone.endswith("(memory_get all, scope global shows all)")
+
+    talk(work)
+
+
+def test_search_shows_few_short_snippets_and_counts_the_rest(talk, open_memory):
+    memory = open_memory()
+    for number in range(9):
+        memory.store(f"Harbour {number}. " + "A long line of words. " * 100, key=f"k{number}")
+
+    async def work(agent):
+        found = await agent("memory_search", query="harbour")
+        assert len(found.texts) == 6 and all(len(text) <= 162 and text.endswith(" …") for text in found.texts)
+        assert "3 more; narrow the query to see them." in found and len(found.encode()) < 1800
 
     talk(work)
 
@@ -183,6 +202,18 @@ def test_search_shows_where_and_get_reads_that_piece(talk):
             assert "key or path" in await agent.refused("memory_get", **given)
         for path in ("/etc/passwd", "../../config.toml", "plan%2e.md"):
             assert (await agent.client.call_tool("memory_get", {"path": path})).is_error
+
+    talk(work)
+
+
+def test_search_shows_at_most_three_weak_matches(talk, open_memory):
+    memory = open_memory()
+    for number in range(6):
+        memory.store(f"A good release {number} is boring: make it on Tuesday.", key=f"releases-{number}")
+
+    async def work(agent):
+        found = await agent("memory_search", query="how do I make a good espresso")
+        assert len(found.texts) == 3 and found.startswith("3 found") and found.count(", weak)") == 3
 
     talk(work)
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-LEAST = -0.03  # hybrid score below which a hit is weak, whatever was asked
+LEAST = 0.02  # hybrid score below which a hit is weak, whatever was asked
 _SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likeness to a general request,
 _OURS_LOWER = 0.5  # and how much lower it is for a question about what "we" do
 

@@ -44,6 +44,7 @@ class Snippet(Written):
     snippet: str
     quarantined: bool = False
     archived: bool = False
+    weak: bool = False  # it shares something with the question, but probably does not answer it
 
 
 class Snippets(list[Snippet]):
@@ -151,7 +152,7 @@ def snippet(hit: Hit) -> Snippet:
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
     text = guard.cut(hit.text[:_SNIPPET], *_beside(hit.text))
-    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived)
+    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived, hit.weak)
 
 
 def _beside(text: str) -> tuple[str, str]:

@@ -36,41 +36,41 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
         "all": {
             "bmd": -0.45, "bmw": 0.35, "bms": 0.15, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.15,
             "num": 0.15, "loglen": 0.05, "first": 0.05, "soft": 0.3, "soft_sm": 0.15, "c_sentence": 0.35, "g_sentence": 0.85,
-            "name": 0.35,
+            "name": 0.2,
         },
         "static": {
             "bmd": -0.45, "bmw": 0.4, "bms": 0.2, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.2,
             "num": 0.2, "loglen": 0.05, "first": 0.05, "soft": 0.35, "soft_sm": 0.15, "c_static": 0.05, "g_static": 0.7,
-            "name": 0.35,
+            "name": 0.2,
         },
     },
     "chat": {
         "all": {
             "bmd": 0.2, "bms": 0.15, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.1, "ra": 0.2, "num": 0.05, "when": 0.15,
             "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.15, "c_static": 0.25, "d_static": 0.25,
-            "c_sentence": 0.35, "small": -0.3, "name": 0.35,
+            "c_sentence": 0.35, "small": -0.3, "name": 0.2,
         },
         "static": {
             "bmd": 0.15, "bms": 0.2, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.2, "ra": 0.1, "num": 0.1, "when": 0.15,
             "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.25, "c_static": 0.45, "d_static": 0.35,
-            "small": -0.3, "name": 0.35,
+            "small": -0.3, "name": 0.2,
         },
     },
     "note": {
         "all": {
             "bmd": 0.25, "big": 0.15, "date": 0.25, "near": 0.2, "when": 0.1, "soft": 0.1, "c_static": 0.1, "c_sentence": 0.8,
-            "c_multi": 1.0, "fact": 0.3, "name": 0.35,
+            "c_multi": 1.0, "fact": 0.3, "name": 0.2,
         },
-        "static": {"bmd": 0.35, "c_static": 0.9, "fact": 0.3, "name": 0.35},
+        "static": {"bmd": 0.35, "c_static": 0.9, "fact": 0.3, "name": 0.2},
     },
     "long": {
         "all": {
             "bmd": 0.3, "big": 0.15, "date": 0.3, "near": 0.25, "fp": 0.15, "when": 0.15, "soft": 0.15, "c_static": 0.4,
-            "c_sentence": 0.55, "fact": 0.3, "name": 0.35,
+            "c_sentence": 0.55, "fact": 0.3, "name": 0.2,
         },
         "static": {
             "bmd": 0.35, "big": 0.2, "date": 0.3, "near": 0.25, "fp": 0.2, "when": 0.15, "soft": 0.15, "c_static": 0.75,
-            "fact": 0.3, "name": 0.35,
+            "fact": 0.3, "name": 0.2,
         },
     },
 }  # fmt: skip

@@ -95,11 +95,18 @@ def _cited(citation: str) -> tuple[str, int, int | None]:
 
 
 def _tell_snippets(screen: Screen, found: Snippets) -> None:
+    from holdfast.doors.cli.notes import WEAK
     from holdfast.doors.cli.screen import one_line
 
-    for one in found:
-        screen.say(screen.paint(one_line(f"{one.path}:{one.lines[0]}-{one.lines[1]}"), "cyan"))
+    weak = [one for one in found if one.weak]
+    if weak and len(weak) == len(found):
+        screen.aside("No strong match. These may not be what you look for:")
+    for one in [*[one for one in found if not one.weak], *weak[:WEAK]]:
+        mark = f"  {screen.paint('weak match', 'dim')}" if one.weak else ""
+        screen.say(screen.paint(one_line(f"{one.path}:{one.lines[0]}-{one.lines[1]}"), "cyan") + mark)
         screen.indented(one.snippet, 4)
+    if len(weak) > WEAK:
+        screen.aside(f"{len(weak) - WEAK} more weak matches; --json has them all")
     if found.degraded:
         screen.aside(f"({found.reason})")
     if not found and not found.disabled:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdfast.doors.cli.screen import Screen
     from holdfast.note import Answer, Binned, Hit, Note, Source, Stored, Version
 
-_WEAK = 3  # weak hits that are shown on a terminal
+WEAK = 3  # weak hits that are shown on a terminal
 _LINES = 12  # of a hit's text on a terminal; `get` shows all
 
 
@@ -108,7 +108,7 @@ def _secret_mark(screen: Screen, text: str) -> list[str]:
 
 def tell_answer(screen: Screen, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
     weak = [hit for hit in answer.hits if hit.weak]
-    shown = [hit for hit in answer.hits if not hit.weak] + weak[:_WEAK]
+    shown = [hit for hit in answer.hits if not hit.weak] + weak[:WEAK]
     if weak and len(weak) == len(answer.hits):
         screen.aside("No strong match. These may not be what you look for:")
     for place, hits in enumerate(_grouped(shown)):
@@ -118,8 +118,8 @@ def tell_answer(screen: Screen, answer: Answer, explain: bool = False, everywher
             _tell_hit(screen, hits[0], explain, everywhere)
         else:
             _tell_session(screen, hits, explain, everywhere)
-    if len(weak) > _WEAK:
-        screen.aside(f"{len(weak) - _WEAK} more weak matches; --json has them all")
+    if len(weak) > WEAK:
+        screen.aside(f"{len(weak) - WEAK} more weak matches; --json has them all")
     if answer.degraded:
         screen.aside(f"({answer.reason})")
     if not answer.hits and not answer.disabled:

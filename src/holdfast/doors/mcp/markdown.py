@@ -20,8 +20,12 @@ DISABLED = "Memory is disabled: nothing was read."
 _HIT_CHARS = 600  # of one result; memory_get shows the rest
 _MOST_WEAK = 3  # hits that probably do not answer
 _MOST_STALE = 5  # places with older values of facts
-_ROOM_CHARS = 2000  # of all results together; each later one still gets
+_ROOM_CHARS = 1200  # of all results together; each shown one gets at least
 _LEAST_CHARS = 150
+_MOST_HITS = 5  # results whose text is shown; the others are named
+_MOST_NAMED = 6
+_SNIPPET_CHARS = 160
+_MOST_SNIPPETS = 6
 _TURN_CHARS = 2000
 _NAME_CHARS = 120
 _PATH_CHARS = 1000
@@ -34,26 +38,29 @@ _DONE = {
 
 
 def recalled(said: Said) -> list[str]:
-    """The hits of a recall, best first, with few that are weak; long ones are cut, and say how to read all."""
-    weak = [hit for hit in said["hits"] if hit.get("weak")]
-    hits = [hit for hit in said["hits"] if not hit.get("weak")] + weak[:_MOST_WEAK]
+    """The hits of a recall, best first, with few that are weak; long ones are cut, and say how to read all. Only the name is
+    shown of those after the first few."""
+    hits = _few_weak(said["hits"])
     room, lines = _ROOM_CHARS, _found({**said, "hits": hits}, "hits")
-    for place, hit in enumerate(hits, 1):
-        rows, used = _shortened(hit["text"], room, _whole(hit))
+    shown = hits[:_MOST_HITS]
+    for place, hit in enumerate(shown, 1):
+        rows, used = _shortened(hit["text"], room - _LEAST_CHARS * (len(shown) - place), _whole(hit))
         room -= used
         lines += _entry(f"{place}. **{_named(hit)}** ({', '.join(_about(hit))}): ", rows)
-    return lines + _warnings(said, hits)
+    return lines + _others(hits[_MOST_HITS:]) + _warnings(said, hits)
 
 
 def searched(said: Said) -> list[str]:
-    """The pieces that a search found: path, lines, score, snippet."""
-    results, lines = said["results"], _found(said, "results")
-    for place, one in enumerate(results, 1):
+    """The pieces that a search found, with few that are weak: path, lines, score, snippet."""
+    results = _few_weak(said["results"])
+    lines = _found({**said, "results": results}, "results")
+    for place, one in enumerate(results[:_MOST_SNIPPETS], 1):
         first, last = one["lines"]
         about = [f"score {one['score']:.3g}", *_marks(one)]
         head = f"{place}. {_path(one['path'])}:{first}-{last} ({', '.join(about)}): "
-        lines += _entry(head, _rows(safe(one["snippet"])))
-    return lines + _warnings(said, results)
+        lines += _entry(head, _rows(_taste(one["snippet"])))
+    more = len(results) - _MOST_SNIPPETS
+    return lines + ([f"{more} more; narrow the query to see them."] if more > 0 else []) + _warnings(said, results)
 
 
 def stored(said: Said) -> list[str]:
@@ -140,6 +147,11 @@ def _found(said: Said, name: str) -> list[str]:
     return [f"{len(said[name])} found (mode {said['mode']}). {NOTICE}"]
 
 
+def _few_weak(hits: list[Said]) -> list[Said]:
+    """The strong hits, then at most a few of those that probably do not answer."""
+    return [*[hit for hit in hits if not hit.get("weak")], *[hit for hit in hits if hit.get("weak")][:_MOST_WEAK]]
+
+
 def _warnings(said: Said, rows: list[Said]) -> list[str]:
     if not said["degraded"] or said.get("disabled"):
         return _quarantined(rows)
@@ -170,6 +182,29 @@ def _shortened(text: str, room: int, whole: str) -> tuple[list[str], int]:
     if len(plain) > most:
         plain = f"{_cut(plain, most)} … ({whole} shows all)"
     return _rows(plain), len(plain)
+
+
+def _taste(text: str) -> str:
+    """The beginning of a snippet."""
+    plain = safe(text).strip()
+    return f"{_cut(plain, _SNIPPET_CHARS)} …" if len(plain) > _SNIPPET_CHARS else plain
+
+
+def _others(hits: list[Said]) -> list[str]:
+    """One line that names the hits whose text is not shown."""
+    if not hits:
+        return []
+    names = [_reference(hit) for hit in hits[:_MOST_NAMED]]
+    more = f" and {len(hits) - _MOST_NAMED} more" if len(hits) > _MOST_NAMED else ""
+    return [f"More: {', '.join(names)}{more} (memory_get KEY)"]
+
+
+def _reference(hit: Said) -> str:
+    """What to give memory_get or memory_history for a hit: the key and, if it is not the project, its scope; else the path."""
+    if hit["kind"] not in ("note", "past"):
+        return _path(hit["citation"])
+    marks = [*([_kind(hit)] if _kind(hit) != "project" else []), *_marks(hit)]
+    return _name(hit["key"]) + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _cut(text: str, most: int) -> str:

@@ -134,13 +134,16 @@ def _safe(fact: Fact) -> Fact:
     return fact if told == line else fact.replace(value=told.removeprefix(f"{fact.label}: "))
 
 
+_FLAGS = ("quarantined", "archived", "weak")
+
+
 def slim(record: Record) -> Arguments:
     """A record as plain data, without what it has nothing to say about."""
     return {name: value for name, value in _plain(record).items() if _says(name, value)}
 
 
 def _says(name: str, value: object) -> bool:
-    return value is not None and value != [] and value != "" and not (name in ("quarantined", "archived") and value is False)
+    return value is not None and value != [] and value != "" and not (name in _FLAGS and value is False)
 
 
 def sound(value: Any) -> Any:
