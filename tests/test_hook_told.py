@@ -164,7 +164,7 @@ def test_a_prompt_brings_no_more_than_its_budget(session, home):
     for number in range(8):
         session.store(f"Deploy rule {number} of the harbour crane: " + "words " * 500, key=f"rule-{number}")
     brief = session.brief(prompt="the harbour crane's deploy rule")
-    assert len(brief.text) <= 1430 and not brief.shown and len(brief.listed) == 7
+    assert len(brief.text) <= 1500 and not brief.shown and len(brief.listed) == 7
     for number in range(8):
         session.store(f"Deploy rule {number} of the harbour crane: " + "words " * 60, key=f"rule-{number}")
     brief = session.brief(prompt="the harbour crane's deploy rule", cap=900)

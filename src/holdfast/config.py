@@ -55,7 +55,7 @@ class Config(Record):
     brief_entries: int = 0
     brief_scope_chars: int = 0
     brief_total_chars: int = 6300
-    prompt_chars: int = 1430
+    prompt_chars: int = 1500
     reminder: int = 15
     capture: bool = False
     tool_turns: bool = False
