@@ -163,9 +163,9 @@ def test_any_text_can_be_read_for_facts(text):
         assert fact.value in rows[fact.line - 1]
 
 
-def test_a_line_without_a_bullet_in_a_code_block_is_part_of_the_code():
+def test_a_line_in_a_code_block_is_part_of_the_code():
     log = "[2026-03-27] ERROR: disk full\n- [2026-03-27] a: b\n"
-    assert stated(f"```text\n{log}```\n") == [("a", "b", "2026-03-27", None)]
+    assert stated(f"```text\n{log}```\n") == []
     assert len(stated(f"```text\n{log}")) == 2  # a block that is never closed is none
 
 

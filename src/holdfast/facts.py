@@ -129,12 +129,10 @@ def _wrong_with(row: str) -> str:
 
 
 def _rows(rows: list[str]) -> list[tuple[int, _Row]]:
-    """The rows with a date in front that can be taken apart; without a bullet not in code blocks, where logs stand."""
+    """The rows with a date in front that can be taken apart; not those in code blocks, where logs and examples stand."""
     read = [(number, one) for number, row in enumerate(rows) if "[" in row and (one := _parse(row)) and not one.problem]
-    if all(one.before.strip() for _, one in read):
-        return read
-    fenced = _fenced(rows)
-    return [(number, one) for number, one in read if one.before.strip() or number not in fenced]
+    fenced = _fenced(rows) if read else set()
+    return [(number, one) for number, one in read if number not in fenced]
 
 
 def _parse(row: str) -> _Row | None:

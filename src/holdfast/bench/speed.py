@@ -158,7 +158,7 @@ def _cold(home: _Home) -> Ratio:
     for text in home.texts[: _ROUNDS * 2]:
         theirs.append(floors.process(floors.bare_python(), home.folder))
         ours.append(floors.process(floors.cold_recall(home.prose.query(text)), home.folder))
-    return _against(f"cold `holdfast recall` at {home.notes:,}", ours, theirs, 5.0)
+    return _against(f"cold `holdfast recall` at {home.notes:,}", ours, theirs, 6.0)
 
 
 def _hooks(home: _Home) -> list[Ratio]:
@@ -171,8 +171,8 @@ def _hooks(home: _Home) -> list[Ratio]:
         start.append(floors.process(floors.hook("start"), home.folder, said))
         prompt.append(floors.process(floors.hook("prompt"), home.folder, said))
     return [
-        _against(f"hook start at {home.notes:,}", start, theirs, 5.0),
-        _against(f"hook prompt at {home.notes:,}", prompt, theirs, 5.0),
+        _against(f"hook start at {home.notes:,}", start, theirs, 6.0),
+        _against(f"hook prompt at {home.notes:,}", prompt, theirs, 6.0),
     ]
 
 
