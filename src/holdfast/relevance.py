@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NOTES = 7  # notes that one prompt brings at most; those it does not may come with a later one
 _NOTES_OF_GENERAL = 2  # the same for a prompt that looks like a general request
 _GENERAL = 0.3  # threshold from which a prompt looks like one
-_PROMPT_CHARS = 8000
+PROMPT_CHARS = 8000
 _CANDIDATES = 60  # passages that a keyword search looks at
 _SOUGHT = 40  # passages that a hybrid search looks at
 _SHARE = 0.35  # of the best note's score that a further note must reach,
@@ -43,11 +43,11 @@ class Match(Record):
 
 
 def matches(desk: Desk, prompt: str, mode: str) -> list[Match]:
-    """Return the notes that bear on a prompt and that this caller may see, best first, and the turn that answers it better
-    or as well, if there is one. Nothing for a prompt that is not about what is stored."""
+    """Return the notes that bear on a prompt and that this caller may see, best first, and the turns of past sessions that
+    answer it about as well. Return nothing for a prompt that is not about stored work."""
     folders = desk.folders(None)
     desk.look(folders)
-    text = prompt[:_PROMPT_CHARS]
+    text = prompt[:PROMPT_CHARS]
     return desk.ask(lambda: (_by_meaning if mode == "hybrid" else _by_words)(desk, text, folders, dates.now()))
 
 
@@ -64,15 +64,15 @@ def _by_meaning(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> 
     sought = desk.sought(prompt, asked, min(_SOUGHT + held, 100), None, "hybrid", False)
     if sought.mode != "hybrid" or sought.threshold is None:
         return _by_words(desk, prompt, folders, now)
-    found = sought.found
-    notes = [Match("note", one.scope, one.name, one.score) for one in found if one.part == "notes" and not one.quarantined]
+    usable = [one for one in sought.found if one.part == "notes" and not one.quarantined]
+    notes = [Match("note", one.scope, one.name, one.score) for one in usable]
     if notes and notes[0].score < sought.threshold:
         notes = []
-    turns = [one for one in found if one.part == "transcripts" and one.score >= sought.threshold]
+    turns = [one for one in sought.found if one.part == "transcripts" and one.score >= sought.threshold]
     notes = notes[:_NOTES_OF_GENERAL] if sought.threshold >= _GENERAL else notes
     if not notes:
         return _chosen(desk, notes, turns, 0.0)
-    unnamed = [one.score for one in found if one.part == "notes" and one.passage not in sought.named]
+    unnamed = [one.score for one in usable if one.passage not in sought.named]
     top = max(unnamed, default=notes[0].score)  # a note that only has a name of the prompt is not the measure of the others
     return _chosen(desk, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
 

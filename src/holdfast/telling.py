@@ -35,7 +35,6 @@ _LONGEST_TURN = 1000  # one that is longer by itself may have so many
 _AROUND = 1, 3  # turns before and after it
 _STATEMENTS = 8  # facts of one subject that a prompt brings
 _FILE_FACTS, _ANSWERS = 3, 0.6  # facts of files that a prompt brings, and how well each must answer (0 to 1)
-_PROMPT_CHARS = 8000
 
 
 def brief(
@@ -43,9 +42,12 @@ def brief(
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
     anew: bool = True,
 ) -> Brief:  # fmt: skip
-    """The steps of `Memory.brief`. Who only looks (`explain`, or not to `remember`) was shown nothing. Of a session's `first`
-    context the first prompt may be heard of before the start, or at the same time: what that shows is not shown again. A
-    start that is not `anew` goes with a prompt, and does not show again what that brings."""
+    """Compose what `Memory.brief` returns, and record it as shown unless it only explains or must not `remember`.
+
+    `first`: the first context of a session, whose first prompt may arrive before its start; its notes are not shown twice.
+    `anew`: a new context begins. If false, the start goes with a prompt and leaves out what that prompt brings.
+    `matches`: what another process found for the prompt.
+    """
     remember = remember and not explain
     if not desk.config.enabled:
         return briefing.Brief("", disabled=True)
@@ -340,10 +342,11 @@ def _facts_of_files(desk: Desk, prompt: str, now: str) -> list[Told]:
     if not desk.ask(desk.index.has_facts):
         return []
     from holdfast.index.sqlite import Asked
+    from holdfast.relevance import PROMPT_CHARS
     from holdfast.stated import answering
 
     asked = Asked(desk.folders(None), now=now)
-    found = desk.ask(lambda: answering(desk.index, prompt[:_PROMPT_CHARS], asked, now, _FILE_FACTS))
+    found = desk.ask(lambda: answering(desk.index, prompt[:PROMPT_CHARS], asked, now, _FILE_FACTS))
     return [
         briefing.Told(
             one.fact.scope.kind, f"files/{one.name}", one.fact.valid_from[:10], "file", _statement(one.fact),
