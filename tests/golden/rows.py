@@ -1,0 +1,76 @@
+"""Read and load the rows of databases: a home's ledger.db, and the tables of a PostgreSQL store."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+COUNTED_FILES = re.compile(r"every byte of \d+ files")  # of the home, its locks and databases included
+DRAWN = {"stamp", "mix", "ino", "fingerprint"}  # random numbers, and sums of them
+INDEX = {  # derived tables: their surrogate ids depend on the order in which rows were indexed
+    "doc", "fact", "folder", "lacking", "made", "mention", "model", "passage", "piece", "stock", "vectors", "word",
+}  # fmt: skip
+SURROGATE = {"id", "doc", "folder", "passage", "fact", "model", "word", "listed", "version"}
+
+
+def of_ledger(path: Path) -> str:
+    """Return the schema and the rows of a ledger, a line each."""
+    with sqlite3.connect(path) as db:
+        lines = [*db.iterdump(), f"PRAGMA user_version={db.execute('PRAGMA user_version').fetchone()[0]};"]
+    db.close()
+    return COUNTED_FILES.sub("every byte of N files", "\n".join(lines)) + "\n"
+
+
+def dump(url: str) -> str:
+    """Return every row of a store and the positions of its sequences, as lines of JSON."""
+    with psycopg.connect(url) as db:
+        lines = []
+        for table in _tables(db):
+            rows = db.execute(sql.SQL("SELECT to_jsonb(t) FROM holdfast.{} AS t").format(sql.Identifier(table))).fetchall()
+            lines += sorted(json.dumps({"table": table, "row": row}, ensure_ascii=False) for (row,) in rows)
+        counted = db.execute(
+            "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'holdfast' ORDER BY sequencename"
+        ).fetchall()
+    lines += [json.dumps({"sequence": name, "last": last}) for name, last in counted if last is not None]
+    return "\n".join(lines) + "\n"
+
+
+def load(url: str, text: str) -> None:
+    """Put dumped rows into the tables of an empty store."""
+    with psycopg.connect(url) as db:
+        db.execute("SET session_replication_role = replica")  # rows as they are: no triggers
+        for line in text.splitlines():
+            told = json.loads(line)
+            if "sequence" in told:
+                db.execute("SELECT setval(format('holdfast.%%I', %s::text)::regclass, %s)", (told["sequence"], told["last"]))
+                continue
+            columns = sql.SQL(", ").join(map(sql.Identifier, told["row"]))
+            statement = sql.SQL(
+                "INSERT INTO holdfast.{table} ({columns}) OVERRIDING SYSTEM VALUE "
+                "SELECT {columns} FROM jsonb_populate_record(NULL::holdfast.{table}, %s::jsonb)"
+            ).format(table=sql.Identifier(told["table"]), columns=columns)
+            db.execute(statement, (json.dumps(told["row"]),))
+
+
+def comparable(text: str) -> str:
+    """Return dumped rows without what is random or depends on the order of indexing."""
+    lines = []
+    for told in map(json.loads, text.splitlines()):
+        if "table" in told:
+            leave_out = DRAWN | SURROGATE if told["table"] in INDEX else DRAWN
+            row: dict[str, Any] = {name: value for name, value in told["row"].items() if name not in leave_out}
+            lines.append(f"{told['table']} {json.dumps(row, ensure_ascii=False, sort_keys=True)}")
+    return COUNTED_FILES.sub("every byte of N files", "\n".join(sorted(lines))) + "\n"
+
+
+def _tables(db: psycopg.Connection[Any]) -> list[str]:
+    found = db.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'holdfast' AND table_type = 'BASE TABLE'"
+    ).fetchall()
+    return sorted(name for (name,) in found if name != "migration")
