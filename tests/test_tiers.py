@@ -1,0 +1,78 @@
+"""Two tiers of tests: `make test` leaves out what is marked `battery`, and the log says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ram_disk
+
+HERE = Path(__file__).parent
+TESTS = """
+import pytest
+
+def test_fast(tmp_path):
+    print("FOLDER", tmp_path)
+
+@pytest.mark.battery
+@pytest.mark.parametrize("number", range(3))
+def test_slow(number):
+    pass
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run pytest on one fast and three slow tests, with the settings of this project; return what it prints."""
+    test = tmp_path / "test_it.py"
+    test.write_text(TESTS)
+
+    def run_(*words):
+        command = [sys.executable, "-m", "pytest", "-c", HERE.parent / "pyproject.toml", "-p", "no:cacheprovider", "-p", "conftest"]
+        done = subprocess.run(
+            [*command, *words, test],
+            capture_output=True, text=True, timeout=120, cwd=tmp_path, env={"PYTHONPATH": str(HERE), "HOME": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run_
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
+def test_slow_tests_are_left_out_and_the_log_says_so(run, workers):
+    log = run(*workers)
+    assert "tier: test; 3 tests of the battery tier not run: make battery" in log
+    assert "1 passed" in log
+
+
+def test_the_battery_runs_the_slow_tests_and_an_empty_selection_runs_all(run):
+    log = run("-m", "battery")
+    assert "tier: battery; 1 test of the test tier not run: make test" in log
+    assert "3 passed" in log
+    log = run("-m", "")
+    assert "tier: test and battery\n" in log
+    assert "4 passed" in log
+
+
+def test_folders_are_on_the_ram_disk_where_there_is_one_and_are_deleted(run, tmp_path):
+    said = next(line for line in run("-s").splitlines() if "FOLDER" in line)
+    folder = Path(said.partition("FOLDER ")[2])
+    assert not folder.exists()
+    assert ram_disk.place() is None or ram_disk.PLACE in folder.parents
+    assert not [path for path in folder.parents if path.name.startswith(ram_disk.PREFIX) and path.exists()]
+    said = next(line for line in run("-s", f"--basetemp={tmp_path / 'mine'}").splitlines() if "FOLDER" in line)
+    assert str(tmp_path / "mine") in said
+
+
+def test_the_folder_of_a_killed_run_is_swept(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left, other = tmp_path / f"{ram_disk.PREFIX}{ended.pid}-abc", tmp_path / "other"
+    left.mkdir()
+    other.mkdir()
+    ram_disk.sweep(tmp_path, ram_disk.PREFIX)
+    assert not left.exists() and other.exists()
