@@ -37,7 +37,7 @@ def pytest_configure(config):
     """Keep the tests' folders on the RAM disk, unless `--basetemp` names a place."""
     config.stash[TIERS] = Tiers()
     if not hasattr(config, "workerinput") and config.option.basetemp is None and ram_disk.place():
-        config.option.basetemp = str(ram_disk.folder() / "run")  # the workers get folders below it
+        config.option.basetemp = str(ram_disk.folder())  # the workers get folders below it
 
 
 # --- tiers: the log says which one ran, and what was left out ---------------------------------------------------------

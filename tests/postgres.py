@@ -28,8 +28,8 @@ OWNER = "postgres"
 _PREFIX = "hf-pg-"
 _QUICK = {  # what is safe to leave out where nobody needs the data tomorrow
     "fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB", "max_connections": "200", "wal_level": "replica",
-    "max_wal_senders": "4", "autovacuum": "off", "max_wal_size": "128MB",
-    "dynamic_shared_memory_type": "mmap",  # in the folder, where a killed server leaves nothing behind "log_min_messages": "warning", "jit": "off", "timezone": "UTC",
+    "max_wal_senders": "4", "autovacuum": "off", "log_min_messages": "warning", "jit": "off", "timezone": "UTC",
+    "max_wal_size": "128MB", "dynamic_shared_memory_type": "mmap",  # in the folder, where a killed server leaves nothing behind
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 PLACE = Path("/dev/shm")
 LEAST_FREE = 1 << 30  # bytes: a run with several workers and PostgreSQL clusters uses a few hundred MB
-PREFIX = "hf-tests-"  # short: the name of a socket has at most about 100 bytes
+PREFIX = "hft-"  # short: the name of a socket has at most about 100 bytes
 
 
 def place() -> Path | None:

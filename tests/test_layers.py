@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -114,6 +115,7 @@ def rooms():
     return {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py")) if "bench" not in path.parts}
 
 
+@functools.cache
 def trees():
     return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in rooms().items()}
 

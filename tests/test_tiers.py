@@ -31,9 +31,9 @@ def run(tmp_path):
     test.write_text(TESTS)
 
     def run_(*words):
-        command = [sys.executable, "-m", "pytest", "-c", HERE.parent / "pyproject.toml", "-p", "no:cacheprovider", "-p", "conftest"]
+        settings = ("-c", HERE.parent / "pyproject.toml", "-p", "no:cacheprovider", "-p", "conftest")
         done = subprocess.run(
-            [*command, *words, test],
+            [sys.executable, "-m", "pytest", *settings, *words, test],
             capture_output=True, text=True, timeout=120, cwd=tmp_path, env={"PYTHONPATH": str(HERE), "HOME": str(tmp_path)},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
@@ -43,29 +43,26 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
-def test_slow_tests_are_left_out_and_the_log_says_so(run, workers):
-    log = run(*workers)
+def test_slow_tests_are_left_out_and_the_log_says_so_and_no_folder_is_left(run, workers):
+    log = run("-rP", *workers)
     assert "tier: test; 3 tests of the battery tier not run: make battery" in log
     assert "1 passed" in log
+    folder = Path(next(line for line in log.splitlines() if line.startswith("FOLDER")).partition(" ")[2])
+    assert ram_disk.place() is None or ram_disk.PLACE in folder.parents
+    assert not [path for path in folder.parents if path.name.startswith((ram_disk.PREFIX, "test_")) and path.exists()]
 
 
-def test_the_battery_runs_the_slow_tests_and_an_empty_selection_runs_all(run):
+def test_the_battery_runs_the_slow_tests(run, tmp_path):
     log = run("-m", "battery")
     assert "tier: battery; 1 test of the test tier not run: make test" in log
     assert "3 passed" in log
-    log = run("-m", "")
+
+
+def test_an_empty_selection_runs_all_and_a_folder_that_is_named_is_used(run, tmp_path):
+    log = run("-m", "", "-rP", f"--basetemp={tmp_path / 'mine'}")
     assert "tier: test and battery\n" in log
     assert "4 passed" in log
-
-
-def test_folders_are_on_the_ram_disk_where_there_is_one_and_are_deleted(run, tmp_path):
-    said = next(line for line in run("-s").splitlines() if "FOLDER" in line)
-    folder = Path(said.partition("FOLDER ")[2])
-    assert not folder.exists()
-    assert ram_disk.place() is None or ram_disk.PLACE in folder.parents
-    assert not [path for path in folder.parents if path.name.startswith(ram_disk.PREFIX) and path.exists()]
-    said = next(line for line in run("-s", f"--basetemp={tmp_path / 'mine'}").splitlines() if "FOLDER" in line)
-    assert str(tmp_path / "mine") in said
+    assert f"FOLDER {tmp_path / 'mine'}" in log
 
 
 def test_the_folder_of_a_killed_run_is_swept(tmp_path):
