@@ -455,6 +455,7 @@ def test_writers_of_one_session_lose_nothing_and_double_nothing(home, kept):
     assert len(ids) == len(set(ids)) == len(names) * count * 5 + count
 
 
+@pytest.mark.disk
 @pytest.mark.promise("H1")
 def test_writers_killed_at_random_moments_lose_nothing_they_acknowledged(home, kept, open_memory):
     acknowledged = {}
