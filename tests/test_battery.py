@@ -27,6 +27,7 @@ from battery import (
     paths,
     race,
     rotten,
+    slow_tests,
     spoil,
     strace,
 )
@@ -443,6 +444,22 @@ def test_where_strace_cannot_run_the_report_says_so_and_random_moments_remain(ca
     told = capsys.readouterr().out
     assert "NOT TRIED: faults at system calls, because strace is not installed here" in told
     assert "killed at random moments (seed 5)        1         0" in told
+
+
+def test_the_slow_tests_are_a_row_with_every_failure_and_a_note_of_what_was_skipped(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['battery: slow']\n")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\npytestmark = pytest.mark.battery\n\ndef test_good(): pass\n\ndef test_bad(): assert 1 == 2\n\n"
+        "@pytest.mark.skip('no such program')\ndef test_absent(): pass\n"
+    )
+    monkeypatch.setattr(slow_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(slow_tests, "MORE", ())
+    report = Report(quiet=True)
+    slow_tests.run(report, jobs=1)
+    (row,) = report.rows
+    assert (row.count, len(row.failures), row.figure) == (2, 1, "1 NOT TRIED")
+    assert "test_it::test_bad: assert 1 == 2" in row.failures[0] and "-k test_bad" in row.failures[0]
+    assert report.notes == ["NOT TRIED: 1 slow tests that were skipped; the log above has the reasons"]
 
 
 def test_the_battery_works_on_a_real_disk_and_cleans_up():
