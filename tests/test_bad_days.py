@@ -564,6 +564,7 @@ def test_a_file_of_a_gigabyte_is_passed_over_and_reported(filled, home, open_mem
     assert path.stat().st_size == 1 << 30
 
 
+@pytest.mark.battery
 def test_ten_thousand_malformed_notes_break_nothing_and_are_reported(filled, home, open_memory):
     notes = home / "shelf" / "projects" / "demo" / "notes"
     shapes = [

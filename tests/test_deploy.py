@@ -202,6 +202,7 @@ def test_the_pooler_works_by_transactions_and_gives_up_before_a_caller_does():
     assert "server_reset_query_always" not in told["pgbouncer"]
 
 
+@pytest.mark.battery
 def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypatch):
     """On a server of its own: roles belong to the whole of one."""
     import postgres

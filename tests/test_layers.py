@@ -181,6 +181,7 @@ def page_with_table(text):
     return before + BEGIN + table() + END + after
 
 
+@pytest.mark.battery
 def test_imports_go_down_only():
     lint = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)

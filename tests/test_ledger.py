@@ -131,6 +131,7 @@ ledger.close()
 """
 
 
+@pytest.mark.battery
 def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
     for round in range(2):
         home = str(tmp_path / f"home{round}")
