@@ -489,7 +489,11 @@ def try_all(home, where, what, outside):
     return wrong + [f"left {path.name}" for path in home.rglob(".holdfast-*")]
 
 
-@pytest.mark.parametrize("where", tiered(PLANTED, fast=["shelf/projects/demo/notes/k.md", "index.db", "config.toml"]), ids=lambda where: where.replace("shelf/projects/demo", "scope"))
+@pytest.mark.parametrize(
+    "where",
+    tiered(PLANTED, fast=["shelf/projects/demo/notes/k.md", "index.db", "config.toml"]),
+    ids=lambda where: where.replace("shelf/projects/demo", "scope"),
+)
 def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks_untyped(child, filled, home, tmp_path, where):
     """A child does all verbs, so that a hang or a crash is seen; outside nothing may change."""
     told = child(

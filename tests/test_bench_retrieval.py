@@ -208,6 +208,7 @@ def test_the_command_measures_notes_in_a_real_home(tmp_path, capsys):
     assert "NDCG@10" in capsys.readouterr().out
 
 
+@pytest.mark.battery
 def test_a_picture_is_drawn(chat, tmp_path):
     report, _ = measured(chat)
     plot.ready(tmp_path / "figures.png")
@@ -312,6 +313,7 @@ def test_a_peer_that_is_not_run_now_is_shown_from_an_earlier_run_and_marked(chat
     assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 2
 
 
+@pytest.mark.battery
 def test_holdfast_is_a_peer_of_the_same_run_with_the_same_measures(chat, tmp_path):
     options = runner.Options((chat,), ("holdfast",), tmp_path)
     (row,) = runner.compare(read(chat), options)

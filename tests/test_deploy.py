@@ -242,6 +242,7 @@ def backed_up(home, copy):
     return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.battery
 def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
     with Memory(home, agent="a", project="demo", origin="user") as memory:
         memory.store("Harbour words that must be in the copy.", key="harbour")

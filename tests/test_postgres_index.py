@@ -30,7 +30,7 @@ from holdfast.index.postgres import Index  # noqa: E402 (it needs the driver)
 from holdfast.postgres import Store  # noqa: E402
 from holdfast.postgres.line import Line  # noqa: E402
 from holdfast.postgres.pool import hang_up  # noqa: E402
-from tiers import tiered
+from tiers import tiered  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")
 EVERYTHING = Asked(SCOPES)
