@@ -145,6 +145,7 @@ def alive(pid):
         return False
 
 
+@pytest.mark.battery
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what left its group is found through /proc")
 def test_a_program_that_hangs_is_stopped_with_all_that_it_started(proof, tmp_path):
     bad, seen = proof("hangs", seconds=8)
