@@ -57,7 +57,7 @@ class Tiers:
 
     def line(self):
         ran = " and ".join(tier for tier, count in self.ran.items() if count) or "none"
-        missing = [(tier, count) for tier, count in self.left_out.items() if count and not self.ran[tier]]
+        missing = [(tier, count) for tier, count in self.left_out.items() if count]
         return "; ".join(
             [
                 f"tier: {ran}",
