@@ -31,7 +31,7 @@ bench: setup  ## speed, as ratios to floors measured in the same run
 bench-peers:  ## other memories on the same data: make bench-peers DATA="cases.jsonl.gz ..." SCALE=100000
 	@scripts/bench-peers $(or $(DATA),tests/data/slice.jsonl) $(if $(SCALE),--scale $(SCALE))
 
-battery: setup  ## the slow tests: crashes, attacks, fuzzing, failover, all real clients, benchmarks; about two hours
+battery: setup  ## the slow tests: crashes, attacks, fuzzing, failover, all real clients, benchmarks; over an hour
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group battery || echo "battery: some parts will say NOT TRIED" >&2
 	@$(PY) -m battery
 

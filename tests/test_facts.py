@@ -71,7 +71,8 @@ class Oracle:
 @example(Dated(0, "~~", "~~", "2026-01-01", None), "")
 @example(Dated(0, "[2026-01-01]", "y: z", "2026-01-01", "2026-02-01"), "")
 def test_a_line_we_write_reads_back_as_itself(line, around):
-    around = "".join(row + "\n" for row in around.split("\n") if not facts.lines(row))
+    rows = [row for row in around.split("\n") if "```" not in row and "~~~" not in row]  # code blocks have no facts
+    around = "".join(row + "\n" for row in rows if not facts.lines(row))
     found = facts.lines(f"{around}{facts.render(line)}\n{around}")
     assert found == [line.replace(line=around.count("\n"))]
 
