@@ -1,7 +1,7 @@
 # The two commands: `make run` and `make test`. Each sets up what is missing first.
 PY = .venv/bin/python
 
-.PHONY: help setup run demo test lint bench bench-peers battery docs clean
+.PHONY: help setup run demo test test-all lint bench bench-peers battery docs clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -20,8 +20,10 @@ lint: setup  ## ruff, mypy --strict, import contracts
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-cache
 
-test: lint  ## everything: lint, then all tests in parallel
+test: lint  ## lint, then the fast tests: at most 10 minutes on two cores, set-up included
 	@$(PY) -m pytest -n auto --dist loadgroup
+
+test-all: test battery  ## the fast tests, then the battery with all slow tests
 
 bench: setup  ## speed, as ratios to floors measured in the same run
 	@.venv/bin/holdfast bench speed
@@ -29,7 +31,7 @@ bench: setup  ## speed, as ratios to floors measured in the same run
 bench-peers:  ## other memories on the same data: make bench-peers DATA="cases.jsonl.gz ..." SCALE=100000
 	@scripts/bench-peers $(or $(DATA),tests/data/slice.jsonl) $(if $(SCALE),--scale $(SCALE))
 
-battery: setup  ## kill, starve, crowd and attack it: nothing lost, nothing let in, nothing told that must not be
+battery: setup  ## the slow tests: crashes, attacks, fuzzing, failover, all real clients, benchmarks; over an hour
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group battery || echo "battery: some parts will say NOT TRIED" >&2
 	@$(PY) -m battery
 

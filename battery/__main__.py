@@ -24,7 +24,7 @@ TRUST = {  # the parts about trust: each is a module with `run(lab, report, shar
     "leaks": "every verb, door and scope, asked by its owner and by others",
     "advisories": "known vulnerabilities in what we depend on",
 }
-PARTS = ("crash", "kill", "crowd", "tamper", *TRUST)
+PARTS = ("crash", "kill", "crowd", "tamper", *TRUST, "tests")
 QUICK = 0.05  # the share of everything that a quick run tries
 
 
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     report = Report(quiet=asked.json)
     start = time.monotonic()
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_") and name != "HOLDFAST_TEST_NPM"]:
         del os.environ[name]  # the battery's homes are nobody's
     with Lab.make() as lab:
         sys.path.insert(0, str(lab.library))  # this process judges with the same copy that its children run
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
-    from battery import crowd, kill, strace, tamper
+    from battery import crowd, kill, slow_tests, strace, tamper
 
     wanted = {asked.part or asked.only} - {None} or set(PARTS)
     if "crash" in wanted:
@@ -70,6 +70,10 @@ def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
     for part in TRUST:
         if part in wanted:
             import_module(f"battery.{part}").run(lab, report, QUICK if asked.quick else 1.0, asked.seed)
+    if "tests" in wanted and asked.quick:
+        report.not_tried("tests: the slow ones of pytest", "they have no quick form")
+    elif "tests" in wanted:
+        slow_tests.run(report, asked.jobs)
 
 
 def _crash(lab: Lab, report: Report, asked: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import os
 import pwd
 import subprocess
 import sys
+import tempfile
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,25 +16,91 @@ import hypothesis
 import pytest
 
 import npm
+import ram_disk
 from holdfast import Memory, config, dates
 
-hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=True, database=None)
-hypothesis.settings.load_profile("holdfast")
+QUIETLY = {"deadline": None, "derandomize": True, "database": None}
+hypothesis.settings.register_profile("holdfast", max_examples=40, **QUIETLY)
+hypothesis.settings.register_profile("battery", max_examples=1000, **QUIETLY)
+hypothesis.settings.load_profile("holdfast")  # `--hypothesis-profile=battery` loads the other one after this
 
 REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.getuid()).pw_dir, os.path.expanduser("~"))}
 
 
 def pytest_addoption(parser):
-    parser.addoption("--model-examples", type=int, default=40, help="how many lives the model test leads")
+    parser.addoption("--model-examples", type=int, default=8, help="how many lives the model test leads")
     parser.addoption("--model-shrink", action="store_true", help="let the model test look for the shortest life that fails")
 
 
-def pytest_terminal_summary(terminalreporter):
-    """What a real program would have proven is not passed over in silence."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Keep the tests' folders on the RAM disk, unless `--basetemp` names a place."""
+    config.stash[TIERS] = Tiers()
+    if not hasattr(config, "workerinput") and config.option.basetemp is None and ram_disk.place():
+        config.option.basetemp = str(ram_disk.folder())  # the workers get folders below it
+
+
+# --- tiers: the log says which one ran, and what was left out ---------------------------------------------------------
+
+
+class Tiers:
+    """Counts of collected tests: those of the battery tier are marked `battery`, the others are of the test tier."""
+
+    def __init__(self):
+        self.ran = {"test": 0, "battery": 0}
+        self.left_out = {"test": 0, "battery": 0}
+
+    @staticmethod
+    def count(items, counts):
+        for item in items:
+            counts["battery" if item.get_closest_marker("battery") else "test"] += 1
+
+    def line(self):
+        ran = " and ".join(tier for tier, count in self.ran.items() if count) or "none"
+        missing = [(tier, count) for tier, count in self.left_out.items() if count]
+        return "; ".join(
+            [
+                f"tier: {ran}",
+                *(f"{count} test{'s' * (count > 1)} of the {tier} tier not run: make {tier}" for tier, count in missing),
+            ]
+        )
+
+
+TIERS = pytest.StashKey[Tiers]()
+
+
+def pytest_deselected(items):
+    if items:
+        tiers = items[0].config.stash[TIERS]
+        tiers.count(items, tiers.left_out)
+
+
+def pytest_collection_finish(session):
+    tiers = session.config.stash[TIERS]
+    tiers.count(session.items, tiers.ran)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        tiers = session.config.stash[TIERS]
+        session.config.workeroutput["tiers"] = (tiers.ran, tiers.left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take over the counts of a worker: each of them collects all tests."""
+    if "tiers" in getattr(node, "workeroutput", {}):
+        tiers = node.config.stash[TIERS]
+        tiers.ran, tiers.left_out = node.workeroutput["tiers"]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print the tier, and what a real program would have proven: neither is passed over in silence."""
     reports = terminalreporter.stats.get("skipped", ())
     reasons = {report.longrepr[-1] for report in reports if isinstance(report.longrepr, tuple)}
     for reason in sorted(reason for reason in reasons if npm.LOUD in reason):
         terminalreporter.write_line(f"!!! {reason.removeprefix('Skipped: ')}", yellow=True, bold=True)
+    terminalreporter.write_line(config.stash[TIERS].line())
 
 
 def _marks(path):
@@ -56,8 +123,24 @@ def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
     assert {path: _marks(path) for path in REAL_HOMES} == before, "this test touched the real ~/.holdfast"
 
 
+@pytest.fixture(scope="session")
+def disk_folder():
+    """A folder on a real disk, for large files."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-tests-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture
-def home(tmp_path):
+def disk_path(disk_folder):
+    """A folder of the test's own on a real disk."""
+    return Path(tempfile.mkdtemp(dir=disk_folder))
+
+
+@pytest.fixture
+def home(request, tmp_path):
+    """The place of a home: on a real disk for tests that are marked `disk`."""
+    if request.node.get_closest_marker("disk"):
+        return request.getfixturevalue("disk_path") / "home"
     return tmp_path / "home"
 
 

@@ -22,12 +22,14 @@ import psycopg
 import pytest
 
 import npm
+import ram_disk
 
 OWNER = "postgres"
 _PREFIX = "hf-pg-"
 _QUICK = {  # what is safe to leave out where nobody needs the data tomorrow
     "fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB", "max_connections": "200", "wal_level": "replica",
     "max_wal_senders": "4", "autovacuum": "off", "log_min_messages": "warning", "jit": "off", "timezone": "UTC",
+    "max_wal_size": "128MB", "dynamic_shared_memory_type": "mmap",  # in the folder, where a killed server leaves nothing behind
 }  # fmt: skip
 
 
@@ -67,6 +69,7 @@ def _run_as_nobody(program: Path) -> int:
 
 def _copied(package: Path) -> Path:
     """The same package in a folder that everybody can read, as long as the tests run."""
+    ram_disk.sweep(Path(tempfile.gettempdir()), _PREFIX)
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.chmod(folder, 0o755)
@@ -205,21 +208,12 @@ class Server:
 @contextlib.contextmanager
 def folder_of_its_own():
     """A short path (a socket's name is at most about 100 bytes) that is gone afterwards, whatever happens."""
-    _sweep()
-    path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    path = ram_disk.folder(_PREFIX)
     os.chmod(path, 0o755)
     try:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-def _sweep() -> None:
-    """Remove what a run left that was killed: folders whose maker is no more."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        maker = path.name.removeprefix(_PREFIX).partition("-")[0]
-        if maker.isdigit() and not Path(f"/proc/{maker}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

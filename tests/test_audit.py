@@ -169,6 +169,8 @@ def test_many_processes_and_threads_append_at_once_and_the_chain_never_forks(aud
     assert verdict.marked > 0
 
 
+@pytest.mark.battery
+@pytest.mark.disk
 @pytest.mark.promise("A3")
 def test_writers_that_are_killed_leave_a_sound_chain(audit, home):
     audit.append(decision())

@@ -16,6 +16,7 @@ import pytest
 
 from holdfast import DiskTrouble, HoldfastError, Memory, NotFound, Trouble
 from holdfast.shelf import disk
+from tiers import tiered
 
 ROOT = os.geteuid() == 0
 READS = {
@@ -488,7 +489,11 @@ def try_all(home, where, what, outside):
     return wrong + [f"left {path.name}" for path in home.rglob(".holdfast-*")]
 
 
-@pytest.mark.parametrize("where", PLANTED, ids=lambda where: where.replace("shelf/projects/demo", "scope"))
+@pytest.mark.parametrize(
+    "where",
+    tiered(PLANTED, fast=["shelf/projects/demo/notes/k.md", "index.db", "config.toml"]),
+    ids=lambda where: where.replace("shelf/projects/demo", "scope"),
+)
 def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks_untyped(child, filled, home, tmp_path, where):
     """A child does all verbs, so that a hang or a crash is seen; outside nothing may change."""
     told = child(
@@ -564,6 +569,7 @@ def test_a_file_of_a_gigabyte_is_passed_over_and_reported(filled, home, open_mem
     assert path.stat().st_size == 1 << 30
 
 
+@pytest.mark.battery
 def test_ten_thousand_malformed_notes_break_nothing_and_are_reported(filled, home, open_memory):
     notes = home / "shelf" / "projects" / "demo" / "notes"
     shapes = [
@@ -823,7 +829,9 @@ FAULTS += [("write", errno.ENOSPC), ("fsync", KeyboardInterrupt), ("rename", Key
 
 @pytest.mark.parametrize("verb", WRITES)
 @pytest.mark.parametrize(
-    ("name", "number"), FAULTS, ids=lambda part: {5: "EIO", 28: "ENOSPC", KeyboardInterrupt: "Ctrl-C"}.get(part, part)
+    ("name", "number"),
+    tiered(FAULTS, fast=[("rename", errno.EIO), ("write", errno.ENOSPC)]),
+    ids=lambda part: {5: "EIO", 28: "ENOSPC", KeyboardInterrupt: "Ctrl-C"}.get(part, part),
 )
 def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be(
     home, worlds, open_memory, truth, verb, name, number
@@ -996,6 +1004,7 @@ def test_a_relative_home_stays_where_it_was_when_the_process_moves(open_memory, 
     assert (tmp_path / "home" / "shelf").is_dir()
 
 
+@pytest.mark.battery
 def test_a_note_whose_history_has_grown_to_the_most_that_is_read_is_refused_and_stays_readable(filled, home, open_memory):
     path = home / "shelf" / "projects" / "demo" / "notes" / "k.md"
     section = "## 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z\n" + "x" * 60_000 + "\n\n"

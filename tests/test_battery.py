@@ -27,6 +27,7 @@ from battery import (
     paths,
     race,
     rotten,
+    slow_tests,
     spoil,
     strace,
 )
@@ -34,6 +35,8 @@ from battery.lab import Lab, kind_of, real_disk
 from battery.report import Report
 from battery.strace import Line
 from battery.verbs import VERBS, caller, steps
+
+from tiers import tiered
 
 needs_strace = pytest.mark.skipif(bool(strace.why_not()), reason=strace.why_not())
 
@@ -72,23 +75,25 @@ def wrong_after(lab, template, verb, fault, every=1):
 
 @needs_strace
 @pytest.mark.promise("N4")
-@pytest.mark.parametrize("verb", ["store", "update"])
+@pytest.mark.parametrize("verb", tiered(["store", "update"], fast=["store"]))
 def test_a_store_killed_at_any_call_on_the_shelf_is_wholly_there_or_wholly_absent(lab, template, verb):
     assert wrong_after(lab, template, verb, "SIGKILL") == {}
 
 
 @needs_strace
 @pytest.mark.promise("N10")
-@pytest.mark.parametrize("verb", ["forget", "restore"])
+@pytest.mark.parametrize("verb", tiered(["forget", "restore"], fast=["forget"]))
 def test_a_forget_or_restore_killed_at_any_call_on_the_shelf_loses_nothing(lab, template, verb):
     assert wrong_after(lab, template, verb, "SIGKILL") == {}
 
 
+@pytest.mark.battery
 @needs_strace
 def test_a_bulk_store_killed_at_any_call_on_the_shelf_leaves_only_whole_notes(lab, template):
     assert wrong_after(lab, template, "store-many", "SIGKILL", every=3) == {}
 
 
+@pytest.mark.battery
 @needs_strace
 @pytest.mark.promise("F3")
 def test_a_file_written_while_the_process_is_killed_is_the_old_or_the_new_one(lab, template):
@@ -96,18 +101,19 @@ def test_a_file_written_while_the_process_is_killed_is_the_old_or_the_new_one(la
 
 
 @needs_strace
-@pytest.mark.parametrize("verb", ["store", "forget"])
+@pytest.mark.parametrize("verb", tiered(["store", "forget"], fast=[]))
 def test_a_disk_that_fails_at_any_call_on_the_shelf_is_a_named_error_and_nothing_is_half_written(lab, template, verb):
     assert wrong_after(lab, template, verb, "EIO") == {}
 
 
 @needs_strace
-@pytest.mark.parametrize("verb", ["first-store", "reindex"])
+@pytest.mark.parametrize("verb", tiered(["first-store", "reindex"], fast=["first-store"]))
 def test_a_full_disk_is_a_named_error_or_harmless(lab, template, verb):
     trial = crash.rehearse(lab, template, verb)
     assert crash.attempt(lab, template, trial, crash.Case(crash.FULL)) == []
 
 
+@pytest.mark.battery
 @needs_strace
 def test_what_is_acknowledged_has_been_flushed_with_its_folder(lab, template):
     assert {verb: crash.rehearse(lab, template, verb).wrong for verb in ("store", "store-many", "forget", "purge")} == {
@@ -122,18 +128,22 @@ def test_writers_killed_at_random_moments_lose_nothing_they_acknowledged(lab):
 # --- crowd ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.battery
 def test_a_crowd_of_writers_has_every_note_on_the_shelf_and_in_the_index(lab):
     assert crowd.store(lab, writers=6, count=40) == []
 
 
+@pytest.mark.battery
 def test_careful_edits_of_one_note_are_applied_or_named_conflicts(lab):
     assert crowd.edit(lab, writers=6, count=15, careful=True) == []
 
 
+@pytest.mark.battery
 def test_edits_that_name_no_version_are_all_in_the_history(lab):
     assert crowd.edit(lab, writers=6, count=8, careful=False) == []
 
 
+@pytest.mark.battery
 def test_processes_that_open_an_empty_home_at_once_all_succeed(lab):
     assert crowd.open_at_once(lab, openers=12, rounds=4) == [[]] * 4
 
@@ -148,7 +158,7 @@ def test_the_corpus_has_five_hundred_paths_and_each_once():
 
 @needs_strace
 @pytest.mark.promise("promise-5", "F3")
-@pytest.mark.parametrize("door", ["library", "cli", "mcp", "hook", "imports"])
+@pytest.mark.parametrize("door", tiered(["library", "cli", "mcp", "hook", "imports"], fast=["library"]))
 def test_hostile_paths_through_a_door_open_nothing_outside(lab, door):
     chosen, found, seen, wrong = paths.through(lab, door, 0.02, 3, watched=True)
     assert len(chosen) >= 7
@@ -157,6 +167,7 @@ def test_hostile_paths_through_a_door_open_nothing_outside(lab, door):
     assert wrong == []
 
 
+@pytest.mark.battery
 @pytest.mark.promise("promise-5")
 def test_links_that_take_the_place_of_folders_meanwhile_are_never_followed(lab):
     swaps, figure, wrong = race.held(lab, 300, 5)
@@ -208,6 +219,7 @@ def sound(lab):
     return home
 
 
+@pytest.mark.battery
 def test_spoiled_index_files_crash_nothing_change_no_truth_and_are_reported(lab, sound):
     ended = list(rotten.tried(lab, "index", sound, 3, 16))
     assert len(ended) == 16
@@ -247,6 +259,7 @@ def test_a_child_that_dies_of_a_case_is_a_failure_that_names_it(lab, tmp_path):
     assert "CRASHED with 1" in ended[0]["problems"][0]
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("way", ["hypothesis", "atheris"])
 def test_parsers_survive_a_few_inputs_of_each_kind(lab, way):
     if fuzz.why_not(way):
@@ -275,7 +288,7 @@ def test_a_parser_that_fails_or_takes_too_long_is_found(capsys, monkeypatch):
 
 @needs_strace
 @pytest.mark.promise("promise-6")
-@pytest.mark.parametrize("door", ["library", "gateway"])
+@pytest.mark.parametrize("door", tiered(["library", "gateway"], fast=["library"]))
 def test_no_connection_is_opened_seen_from_outside(lab, door):
     assert network.used(lab, door, watched=True) == []
 
@@ -416,6 +429,7 @@ def test_a_failure_is_told_with_the_command_that_repeats_it():
     assert json.loads(report.json())["rows"][0]["count"] == 2
 
 
+@pytest.mark.battery
 @needs_strace
 def test_the_command_repeats_one_case_and_answers_in_json(capsys):
     code = command.main(["crash", "--verb", "forget", "--call", "1", "--fault", "EIO", "--json"])
@@ -423,12 +437,29 @@ def test_the_command_repeats_one_case_and_answers_in_json(capsys):
     assert (code, told["passed"], told["failed"]) == (0, 1, 0)
 
 
+@pytest.mark.battery
 def test_where_strace_cannot_run_the_report_says_so_and_random_moments_remain(capsys, monkeypatch):
     monkeypatch.setattr(strace, "why_not", lambda: "strace is not installed here")
     assert command.main(["crash", "--moments", "1", "--seed", "5"]) == 0
     told = capsys.readouterr().out
     assert "NOT TRIED: faults at system calls, because strace is not installed here" in told
     assert "killed at random moments (seed 5)        1         0" in told
+
+
+def test_the_slow_tests_are_a_row_with_every_failure_and_a_note_of_what_was_skipped(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['battery: slow']\n")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\npytestmark = pytest.mark.battery\n\ndef test_good(): pass\n\ndef test_bad(): assert 1 == 2\n\n"
+        "@pytest.mark.skip('no such program')\ndef test_absent(): pass\n"
+    )
+    monkeypatch.setattr(slow_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(slow_tests, "MORE", ())
+    report = Report(quiet=True)
+    slow_tests.run(report, jobs=1)
+    (row,) = report.rows
+    assert (row.count, len(row.failures), row.figure) == (2, 1, "1 NOT TRIED")
+    assert "test_it::test_bad: assert 1 == 2" in row.failures[0] and "-k test_bad" in row.failures[0]
+    assert report.notes == ["NOT TRIED: 1 slow tests that were skipped; the log above has the reasons"]
 
 
 def test_the_battery_works_on_a_real_disk_and_cleans_up():

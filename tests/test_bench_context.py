@@ -204,6 +204,7 @@ def test_a_hook_that_fails_is_no_figure(monkeypatch, corpus):
         context.measure(read(corpus()), [], "keyword")
 
 
+@pytest.mark.battery
 def test_in_a_large_project_the_notes_of_the_other_files_are_there_too(corpus):
     report = context.measure(read(corpus()), [read(CORPUS)], "keyword")
     alone = context.measure(read(corpus()), [], "keyword")
@@ -239,6 +240,7 @@ def test_the_corpus_we_ship_is_what_it_should_be():
     assert not [value for prompt in shipped.prompts for value in prompt.outdated if value.casefold() in now]
 
 
+@pytest.mark.battery
 def test_without_another_process_most_answers_are_shown(capsys):
     scores = measured(capsys, "keyword")
     assert scores["coverage"] >= 0.85 and scores["prompt_only"] >= 0.7
@@ -247,6 +249,7 @@ def test_without_another_process_most_answers_are_shown(capsys):
     assert scores["start_chars"] <= 6000 and scores["prompt_chars"] <= 1200
 
 
+@pytest.mark.battery
 @pytest.mark.xdist_group("models")
 def test_with_a_resident_process_more_answers_are_shown(capsys):
     scores = measured(capsys, "hybrid")

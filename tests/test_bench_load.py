@@ -28,6 +28,7 @@ def bench(*words):
     return main(["bench", *words])
 
 
+@pytest.mark.battery
 def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused(capsys):
     assert bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["load"]
@@ -38,6 +39,7 @@ def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused
     assert all(row["per_second"] > 0 and row["floor_per_second"] > 0 and row["p99_ms"] >= row["p50_ms"] for row in rows)
 
 
+@pytest.mark.battery
 def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
     assert bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--store", postgres_url, "--json") == 0
     rows = json.loads(capsys.readouterr().out)["load"]
@@ -93,6 +95,7 @@ def of_folder(folder):
 SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --seconds 0.5"
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize(
     ("words", "child", "many", "sign"),
     [
@@ -121,6 +124,7 @@ def test_whoever_ends_it_ends_all_it_started_and_nothing_is_left(tmp_path, words
     until(lambda: not of_folder(temp))
 
 
+@pytest.mark.battery
 def test_who_presses_ctrl_c_again_and_again_leaves_nothing_behind(tmp_path):
     command, env = [*program(), "bench", *SPEED.split()], {**os.environ, "TMPDIR": str(tmp_path)}
     with started(command, env=env, stderr=subprocess.PIPE) as running:

@@ -208,6 +208,7 @@ def test_the_command_measures_notes_in_a_real_home(tmp_path, capsys):
     assert "NDCG@10" in capsys.readouterr().out
 
 
+@pytest.mark.battery
 def test_a_picture_is_drawn(chat, tmp_path):
     report, _ = measured(chat)
     plot.ready(tmp_path / "figures.png")
@@ -251,6 +252,7 @@ def test_the_slice_we_ship_is_what_it_should_be():
 # --- peers -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.battery
 def test_a_floor_runs_in_a_process_of_its_own_and_a_peer_that_cannot_is_a_row_that_says_why(chat, tmp_path):
     def python(peer, cache):
         if peer.name == "chroma":
@@ -311,6 +313,7 @@ def test_a_peer_that_is_not_run_now_is_shown_from_an_earlier_run_and_marked(chat
     assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 2
 
 
+@pytest.mark.battery
 def test_holdfast_is_a_peer_of_the_same_run_with_the_same_measures(chat, tmp_path):
     options = runner.Options((chat,), ("holdfast",), tmp_path)
     (row,) = runner.compare(read(chat), options)
@@ -319,6 +322,7 @@ def test_holdfast_is_a_peer_of_the_same_run_with_the_same_measures(chat, tmp_pat
     assert row.docs_per_s > 0 and row.p95_ms >= row.p50_ms > 0 and row.peak_mb > 1
 
 
+@pytest.mark.battery
 def test_at_scale_every_peer_gets_the_same_texts_and_holdfast_finds_them(tmp_path):
     first, second = list(peer_scale.data(300)), list(peer_scale.data(300))
     assert first == second and len(first) == 3  # the questions, then sessions of 200 and 100

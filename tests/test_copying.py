@@ -373,6 +373,7 @@ def test_the_command_says_what_it_did(full, tmp_path):
     assert again.returncode == 0 and "0 brought" in again.stdout and "verified" in again.stdout
 
 
+@pytest.mark.battery
 def test_a_copy_that_is_killed_again_and_again_ends_as_if_it_never_was(full, between, tmp_path, settings):
     with Memory(full, project="demo", cwd=tmp_path) as memory:
         memory.store_many([{"text": f"many {n} " + "words " * 50, "key": f"many-{n}"} for n in range(1200)])

@@ -202,6 +202,7 @@ def test_the_pooler_works_by_transactions_and_gives_up_before_a_caller_does():
     assert "server_reset_query_always" not in told["pgbouncer"]
 
 
+@pytest.mark.battery
 def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypatch):
     """On a server of its own: roles belong to the whole of one."""
     import postgres
@@ -241,6 +242,7 @@ def backed_up(home, copy):
     return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.battery
 def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
     with Memory(home, agent="a", project="demo", origin="user") as memory:
         memory.store("Harbour words that must be in the copy.", key="harbour")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import strategies as some
@@ -71,7 +71,8 @@ class Oracle:
 @example(Dated(0, "~~", "~~", "2026-01-01", None), "")
 @example(Dated(0, "[2026-01-01]", "y: z", "2026-01-01", "2026-02-01"), "")
 def test_a_line_we_write_reads_back_as_itself(line, around):
-    around = "".join(row + "\n" for row in around.split("\n") if not facts.lines(row))
+    rows = [row for row in around.split("\n") if "```" not in row and "~~~" not in row]  # code blocks have no facts
+    around = "".join(row + "\n" for row in rows if not facts.lines(row))
     found = facts.lines(f"{around}{facts.render(line)}\n{around}")
     assert found == [line.replace(line=around.count("\n"))]
 
@@ -302,7 +303,6 @@ LINE = st.tuples(st.sampled_from(MOMENTS), st.sampled_from("ABC"), st.none() | s
 
 
 @given(st.dictionaries(st.sampled_from(["notes/a.md", "notes/b.md", "files/c.md"]), st.lists(LINE, min_size=1), min_size=1))
-@settings(max_examples=200)
 def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(said_in):
     place = Scope("project", "p")
     statements = [
@@ -370,7 +370,6 @@ def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current():
 
 @pytest.mark.promise("T3")
 @given(st.lists(SAID, min_size=1, max_size=9), some.raw_texts)
-@settings(max_examples=200)
 def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, start):
     start = "\n".join(row for row in start.split("\n") if not facts.lines(row))
     text, oracles = start, {}

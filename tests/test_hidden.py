@@ -10,7 +10,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies as some
@@ -144,7 +144,6 @@ def test_a_text_with_far_too_many_is_shown_without_them_all_the_same(piece):
 
 @pytest.mark.promise("B3")
 @given(some.raw_texts | some.broken_texts)
-@settings(max_examples=300)
 def test_what_is_shown_has_nothing_hidden_is_shown_once_for_all_and_can_be_written(text):
     shown = hidden.shown(text)
     assert hidden.shown(shown) is shown
@@ -156,7 +155,6 @@ def test_what_is_shown_has_nothing_hidden_is_shown_once_for_all_and_can_be_writt
 
 
 @given(st.text(st.characters(blacklist_categories=())))
-@settings(max_examples=300)
 def test_json_with_hidden_characters_spelled_out_means_the_same(text):
     said = hidden.escaped(json.dumps({"text": text}, ensure_ascii=False))
     assert json.loads(said) == {"text": text}

@@ -304,6 +304,7 @@ def test_progress_is_told_in_bytes(memory, tmp_path):
     assert told.total == (tmp_path / "t.jsonl").stat().st_size <= told.steps <= 2 * told.total
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("form", ["lines", "document"])
 def test_a_large_transcript_needs_little_memory(tmp_path, child, home, form):
     path = tmp_path / "large.json"
@@ -455,6 +456,8 @@ def test_writers_of_one_session_lose_nothing_and_double_nothing(home, kept):
     assert len(ids) == len(set(ids)) == len(names) * count * 5 + count
 
 
+@pytest.mark.battery
+@pytest.mark.disk
 @pytest.mark.promise("H1")
 def test_writers_killed_at_random_moments_lose_nothing_they_acknowledged(home, kept, open_memory):
     acknowledged = {}

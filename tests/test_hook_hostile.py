@@ -21,6 +21,7 @@ import pytest
 
 from holdfast import Memory, clients
 from holdfast.clients.shape import EVENTS
+from tiers import tiered
 
 SECONDS = 30  # after which a call counts as hung
 SECRET = "canary-of-a-file-that-is-nobodys-business"
@@ -424,7 +425,7 @@ def test_there_are_two_hundred_inputs_and_a_dialect_for_every_client(folder):
 
 
 @pytest.mark.promise("B6")
-@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("client", tiered(DIALECTS, fast=["claude-code", "copilot", "kimi", "windsurf"]))
 def test_whatever_it_hears_a_hook_leaves_with_0_and_an_answer_that_its_client_understands(client, kept, folder, truth):
     before = truth()
     answers = answers_of(client, kept, folder)
@@ -441,7 +442,7 @@ def test_whatever_it_hears_a_hook_leaves_with_0_and_an_answer_that_its_client_un
 
 
 @pytest.mark.promise("B6")
-@pytest.mark.parametrize("what", NASTY)
+@pytest.mark.parametrize("what", tiered(NASTY, fast=NASTY[:2]))
 def test_the_nastiest_are_no_trouble_for_a_real_hook_either(what, kept, folder, truth):
     """A process each, as a client runs it, with the event that has most to do."""
     before = truth()

@@ -58,6 +58,7 @@ def test_by_words_little_is_told_that_does_not_bear_on_the_prompt(cases):
     assert precision >= 0.45 and found >= 0.9  # docs/adr/0016
 
 
+@pytest.mark.battery
 @pytest.mark.promise("B2")
 def test_among_thousands_of_other_notes_it_is_nearly_the_same(cases):
     from holdfast.bench.floors import Prose

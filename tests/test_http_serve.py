@@ -22,6 +22,7 @@ from holdfast.doors.http.timely import Timely
 from holdfast.doors.http.workers import Workers
 from http_gateway import Client
 from mcp_raw import HOLDFAST
+from tiers import tiered
 
 
 class Process:
@@ -119,8 +120,8 @@ def test_a_start_where_the_settings_name_a_gateway_says_whose_home_it_answers_fo
         assert one.stop() == 0
 
 
-@pytest.mark.parametrize("count", ["1", "2"])
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("count", tiered(["1", "2"], fast=["1"]))
+@pytest.mark.parametrize("sign", tiered([signal.SIGTERM, signal.SIGINT], fast=[signal.SIGTERM]))
 def test_a_start_that_is_stopped_as_soon_as_it_says_that_it_listens_is_no_failure(home, tmp_path, sign, count):
     with started(home, tmp_path, "--workers", count) as one:
         assert one.stop(sign) == 0
@@ -226,6 +227,7 @@ def test_several_workers_answer_on_one_port_and_one_that_dies_is_started_again(h
         assert not [child for child in now if Path(f"/proc/{child}").exists()]
 
 
+@pytest.mark.battery
 def test_workers_share_who_comes_and_their_port_is_still_theirs_alone(home, tmp_path):
     with started(home, tmp_path, "--json", "--workers", "2") as one:
         both = one.until(lambda: workers(one, 2))

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.xdist_group("install"), pytest.mark.timeout(900)]  # one environment for all of them
+# one environment for all of them
+pytestmark = [pytest.mark.battery, pytest.mark.xdist_group("install"), pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[1]
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|Max retries exceeded|Temporary failure in name resolution|Network is unreachable"
@@ -40,9 +41,9 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
+def installed(wheel, disk_folder):
     """The folder of programs of an environment that has Holdfast and what it needs, and nothing else."""
-    folder = tmp_path_factory.mktemp("empty") / "venv"
+    folder = disk_folder / "venv"
     venv.create(folder, with_pip=True)
     pip(folder / "bin" / "python", "install", wheel)
     return folder / "bin"

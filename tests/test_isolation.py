@@ -18,6 +18,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.resident import ask
+from tiers import tiered
 
 KEY = "tide"
 WORD = "harbour"
@@ -344,6 +345,7 @@ class Resident:
 
 
 DOORS = [Python, CommandLine, McpByRoots, McpByEnvironment, McpByArgument, Hook, HookWithParts, Resident]
+FAST = [Python, CommandLine, McpByRoots, Hook]
 WRITING = [door for door in DOORS if hasattr(door, "keep")]
 OF_ONE_KIND = [door for door in DOORS if door not in (McpByEnvironment, HookWithParts)]  # these differ in the project only
 
@@ -413,12 +415,12 @@ def opened(home, world):
         door.close()
 
 
-@pytest.fixture(params=DOORS, ids=lambda door: door.__name__)
+@pytest.fixture(params=tiered(DOORS, FAST), ids=lambda door: door.__name__)
 def door(request, opened):
     return opened(request.param)
 
 
-@pytest.fixture(params=OF_ONE_KIND, ids=lambda door: door.__name__)
+@pytest.fixture(params=tiered(OF_ONE_KIND, FAST), ids=lambda door: door.__name__)
 def kind_of_door(request, opened):
     return opened(request.param)
 
@@ -437,7 +439,7 @@ def assert_blind(door, caller, thing):
 
 
 @pytest.mark.promise("N8")
-@pytest.mark.parametrize("writes", WRITING, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("writes", tiered(WRITING, fast=[Python, McpByRoots]), ids=lambda door: door.__name__)
 def test_two_clients_in_one_project_see_each_others_notes(opened, writes, world, home):
     """What one program keeps, each of the others finds; through whatever door either came."""
     one = Caller(world.clone, "one", session="s-one")
@@ -493,7 +495,7 @@ def test_what_is_global_is_seen_by_all(kind_of_door, world, home):
 
 
 @pytest.mark.promise("N8")
-@pytest.mark.parametrize("writes", WRITING, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("writes", tiered(WRITING, fast=[Python, McpByRoots]), ids=lambda door: door.__name__)
 def test_a_write_lands_with_its_own_caller_and_changes_nobody_elses_note_of_that_key(opened, writes, world, home):
     mine = Caller(world.clone, "one", session="s1", agent="a1")
     theirs = Caller(world.other, "two", session="s2", agent="a2")
@@ -505,7 +507,7 @@ def test_a_write_lands_with_its_own_caller_and_changes_nobody_elses_note_of_that
 
 
 @pytest.mark.promise("N8")
-@pytest.mark.parametrize("scope", ["project", "session", "agent"])
+@pytest.mark.parametrize("scope", tiered(["project", "session", "agent"], fast=["project"]))
 def test_what_one_cannot_see_one_cannot_forget_either(opened, world, home, scope, truth):
     keep(home, Caller(world.clone, session="s1", agent="a1"), scope)
     before = truth()

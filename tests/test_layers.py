@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -114,6 +115,7 @@ def rooms():
     return {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py")) if "bench" not in path.parts}
 
 
+@functools.cache
 def trees():
     return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in rooms().items()}
 
@@ -179,6 +181,7 @@ def page_with_table(text):
     return before + BEGIN + table() + END + after
 
 
+@pytest.mark.battery
 def test_imports_go_down_only():
     lint = Path(sys.executable).parent / "lint-imports"
     done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import strategies as some
@@ -143,7 +143,6 @@ drafts = st.builds(
     st.lists(st.tuples(drafts, some.stamps), min_size=1, max_size=5),
     st.sampled_from([None, b"by hand\n", b"---\nmine: 1\ntags: [\xff]\n---\r\nhi\r\n"]),
 )
-@settings(max_examples=80)
 def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence, start):
     note = leaf.opened(start, 1_700_000_000) if start else None
     for wanted, now in sequence:
@@ -168,7 +167,6 @@ def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence
 
 @pytest.mark.promise("N4")
 @given(st.lists(drafts, min_size=1, max_size=2), drafts)
-@settings(max_examples=60)
 def test_the_same_content_again_makes_no_new_version(sequence, last):
     note = None
     for wanted in [*sequence, last]:

@@ -131,6 +131,7 @@ ledger.close()
 """
 
 
+@pytest.mark.battery
 def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
     for round in range(2):
         home = str(tmp_path / f"home{round}")
@@ -151,6 +152,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
         ledger.close()
 
 
+@pytest.mark.disk
 def test_a_process_killed_while_making_the_ledger_leaves_nothing_in_the_way(home):
     code = """
 import os, signal, sys

@@ -242,12 +242,14 @@ def conformance(address, tmp_path, *words):
     )  # fmt: skip
 
 
+@pytest.mark.battery
 def test_the_conformance_suite_passes_what_needs_nothing_but_the_server(open_to_all, tmp_path):
     for scenario in AS_WE_ARE:
         done = conformance(open_to_all, tmp_path, "--scenario", scenario)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.battery
 def test_the_whole_conformance_suite_passes_on_our_server_with_the_tools_it_asks_for(home, tmp_path):
     with answering(door.app_of(dressed(build(Started(str(home), surroundings=False))))) as address:
         done = conformance(f"{address}/mcp", tmp_path)
@@ -255,6 +257,7 @@ def test_the_whole_conformance_suite_passes_on_our_server_with_the_tools_it_asks
     assert done.returncode == 0 and "✗" not in summary and summary.count("✓") >= 30, done.stdout + done.stderr
 
 
+@pytest.mark.battery
 def test_the_inspector_lists_calls_and_reads(home, tmp_path):
     def inspect(*words, code=0):
         done = subprocess.run(

@@ -602,6 +602,7 @@ class Model(RuleBasedStateMachine):
 
 @pytest.mark.promise("N1", "N4", "N8", "N10", "T1", "T3")
 @pytest.mark.timeout(1200)
+@pytest.mark.hypothesis  # the battery leads many more lives
 def test_the_verbs_agree_with_a_plain_dict_whatever_happens(request, tmp_path, monkeypatch):
     monkeypatch.setattr(dates, "clock", dates.clock)  # put back afterwards what each life replaces
     monkeypatch.setattr(Model, "folder", tmp_path, raising=False)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import strategies as some
@@ -121,7 +121,6 @@ def test_a_new_page_says_exactly_what_was_stored(head, text):
 
 @pytest.mark.promise("N4", "N13", "T1")
 @given(st.lists(versions, min_size=2, max_size=5))
-@settings(max_examples=80)
 @example(
     [
         Version("a", tags=("a]b", "[", 'q"'), recorded=EARLY, valid_from=EARLY, closed=LATER),
@@ -144,7 +143,6 @@ def test_every_version_comes_back_exactly_however_many_follow(chain):
     st.lists(versions, min_size=2, max_size=4),
     st.sampled_from(["", "---\r\nname: mine\r\n---\r\n", "\ufeff---\n---\n"]),
 )
-@settings(max_examples=60)
 def test_files_that_end_their_lines_the_other_way_give_exact_texts_too(chain, opening):
     leaf = page.parse(f"{opening}written by hand\r\n")
     first = Version(page.text_of(leaf), recorded=EARLY, valid_from=EARLY, closed=LATER)
@@ -164,7 +162,6 @@ def test_a_file_with_windows_line_endings_reads_without_them_at_the_end():
 
 
 @given(st.lists(versions, min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
     leaf = grown(chain)
     rows = page.render(leaf).split("\n")
@@ -304,7 +301,6 @@ FIELDS = st.sampled_from([
 
 
 @given(st.lists(FIELDS, max_size=8), st.sampled_from(["\n", "\r\n"]), heads, heads, some.note_texts)
-@settings(max_examples=200)
 def test_whatever_the_frontmatter_was_nothing_of_it_is_lost_and_ours_is_read(fields, newline, first, second, text):
     inside = "".join(line + newline for line in fields)
     leaf = page.parse(f"---{newline}{inside}---{newline}by hand{newline}")

@@ -154,6 +154,7 @@ def test_a_replica_that_is_away_shut_or_another_database_is_named_by_a_check(ope
     assert "no replica of store.url" in other[0] and "sslmode in store.read_url" in mistaken[0]
 
 
+@pytest.mark.battery
 def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, postgres_url, postgres_databases):
     server, login = postgres_databases.server, f"guest_{name_of(postgres_url)}"
     server.sql(f"CREATE ROLE {login} LOGIN")
@@ -173,6 +174,7 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
     assert len(told) == 1 and "cannot be asked" in told[0].message and "hunter2" not in str(told)
 
 
+@pytest.mark.battery
 def test_a_replica_that_was_promoted_is_named_too():
     from holdfast.postgres import wrong
 

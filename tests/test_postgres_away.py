@@ -47,6 +47,7 @@ def frozen_while(server, work):
         server.thaw()
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A7")
 def test_requests_in_flight_hear_soon_of_a_database_that_hangs_and_of_one_that_is_killed(home, own_server):  # noqa: F811
     url = postgres.Databases(own_server).fresh()
@@ -94,6 +95,7 @@ def _kept_waiting(url, agent, end):
     return said[0]
 
 
+@pytest.mark.battery
 def test_a_transaction_is_tried_again_no_longer_than_its_server_may_be_away(trial, own_server):  # noqa: F811
     database = trial()
     assert database.row("count") == (0,)
@@ -123,11 +125,13 @@ def _answers(database):
         return None
 
 
+@pytest.mark.battery
 def test_a_statement_that_only_takes_long_is_waited_for(trial):
     database = trial()
     assert database.query("SELECT pg_sleep(7), 1", ())[0][1] == 1
 
 
+@pytest.mark.battery
 def test_a_statement_that_was_given_up_is_called_off_at_a_server_that_comes_to_again(trial, own_server):  # noqa: F811
     database = trial(statement_seconds=600)
     asked = "SELECT pg_sleep(300), 'given up'"
@@ -146,6 +150,7 @@ def test_a_statement_that_was_given_up_is_called_off_at_a_server_that_comes_to_a
     until(lambda: own_server.sql(running) == [(0,)], 10)
 
 
+@pytest.mark.battery
 def test_what_waits_for_a_hanging_primary_goes_on_with_the_standby_that_took_over(pair):  # noqa: F811
     primary, standby = pair
     url = f"postgresql://{postgres.OWNER}@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres"

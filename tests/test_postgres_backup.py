@@ -97,7 +97,10 @@ def copied(postgres_databases, postgres_url, filled, dumper):
         postgres_databases.drop(url)
 
 
-@pytest.mark.parametrize("with_index", [True, False], ids=["whole", "without the index"])
+@pytest.mark.parametrize(
+    "with_index",
+    [pytest.param(True, id="whole"), pytest.param(False, id="without the index", marks=pytest.mark.battery)],
+)
 def test_a_restored_dump_answers_the_same(copied, home, tmp_path, monkeypatch, filled, with_index):
     before = told(home, tmp_path)
     copy = copied(*([] if with_index else [word for word in command("pg_dump", 1) if word.startswith("--exclude")]))

@@ -316,6 +316,7 @@ def visit(url, number, connections):
     assert left.rows == [NOTHING]
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A7")
 def test_ten_thousand_checkouts_leave_nothing_behind_and_show_nothing_foreign(postgres_databases, postgres_url):
     trial_of(postgres_databases, postgres_url)

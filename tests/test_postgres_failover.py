@@ -122,6 +122,7 @@ class Writers:
         return [child.returncode for child in self._children]
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A7")
 def test_a_primary_is_killed_its_standby_promoted_and_no_note_that_was_acknowledged_is_lost(pair, tmp_path):
     primary, standby = pair
@@ -157,6 +158,7 @@ def memory_has(memory, key):
         return False
 
 
+@pytest.mark.battery
 def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):
     primary, standby = pair
     store = Store(url=primary.url(), read_url=standby.url(), tenant="a")

@@ -34,6 +34,7 @@ from test_http_audit import CHANGES, changes_of_tokens
 from test_http_github import TOKEN, github, reviewer  # noqa: F401
 from test_http_matrix import ASKS, WHOSE
 from test_http_serve import started
+from tiers import tiered
 from waiting import until
 
 PAIR = {"key": "harbour", "value": "Harbour words."}
@@ -141,6 +142,7 @@ def test_two_replicas_agree_at_once(home, tmp_path, postgres_url):
             assert "token" not in json.loads(two.said[0])
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A1")
 @pytest.mark.promise("A7")
 def test_ten_replicas_start_at_once_on_an_empty_database_and_one_shows_the_operators_token(tmp_path, empty_postgres_url):
@@ -419,7 +421,7 @@ def test_where_no_token_can_be_looked_up_it_is_not_ready(home, postgres_url):
 
 @pytest.mark.promise("A3")
 @pytest.mark.promise("A7")
-@pytest.mark.parametrize("mode", ["best-effort", "strict"])
+@pytest.mark.parametrize("mode", tiered(["best-effort", "strict"], fast=["strict"]))
 def test_a_database_that_goes_away_is_told_as_that_and_when_it_is_back_all_goes_on(home, own_server, mode):
     url = postgres.Databases(own_server).fresh()
     with on_store(home, url, lock={"seconds": 3}, audit={"mode": mode}) as one:

@@ -25,6 +25,7 @@ from postgres import name_of, put
 # --- migrations ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A7")
 def test_ten_processes_that_migrate_at_once_apply_each_step_once(empty_postgres_url, postgres_databases):
     code = "import sys; from holdfast.postgres import migrate; print(len(migrate(sys.argv[1])))"

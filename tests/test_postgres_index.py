@@ -30,6 +30,7 @@ from holdfast.index.postgres import Index  # noqa: E402 (it needs the driver)
 from holdfast.postgres import Store  # noqa: E402
 from holdfast.postgres.line import Line  # noqa: E402
 from holdfast.postgres.pool import hang_up  # noqa: E402
+from tiers import tiered  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")
 EVERYTHING = Asked(SCOPES)
@@ -395,6 +396,7 @@ CHILD = textwrap.dedent("""\
 """)
 
 
+@pytest.mark.battery
 def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(postgres_url):
     children = [
         subprocess.Popen(
@@ -441,7 +443,7 @@ SLICE = Path(__file__).parent / "data" / "slice.jsonl"
 
 
 @pytest.mark.promise("A7")
-@pytest.mark.parametrize("mode", ["hybrid", "keyword"])
+@pytest.mark.parametrize("mode", tiered(["hybrid", "keyword"], fast=["keyword"]))
 def test_quality_is_that_of_the_embedded_index(postgres_databases, monkeypatch, mode):
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "default")
     from holdfast.bench import retrieval

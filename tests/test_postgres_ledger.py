@@ -156,6 +156,7 @@ def start(url, name, count, tenant="default"):
     )  # fmt: skip
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A3")
 def test_eight_writers_append_to_two_chains_at_once_and_neither_forks(open_ledger, postgres_url):
     members = [start(postgres_url, name, 20, ("red", "blue")[name % 2]) for name in range(8)]

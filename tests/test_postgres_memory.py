@@ -16,6 +16,7 @@ from holdfast.note import Scope
 from holdfast.postgres.line import Line
 from holdfast.postgres.pool import hang_up
 from holdfast.sync import PARTS
+from tiers import tiered
 
 HERE = Scope("project", "demo")
 HEADER = turns.Header("s", "c", "2026-01-01T00:00:00Z", turns.LIVE)
@@ -259,7 +260,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
 
 
 @pytest.mark.promise("A7")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", tiered(range(3), fast=[0]))
 def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
     """A few changes at a time, many at a time, and none of them catalogued by who made them."""
     chance, shelf, index = random.Random(seed), hosted._desk.shelf, hosted._desk.index

@@ -51,6 +51,7 @@ def said(random_, vocabulary):
     return " ".join(words)[:CHARACTERS]
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("kind", ["note", "turn"])
 def test_the_sizes_of_the_page_are_those_of_the_tables(postgres_databases, postgres_url, home, tmp_path, kind):
     server, name = postgres_databases.server, postgres_url.rpartition("/")[2]

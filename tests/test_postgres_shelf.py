@@ -22,6 +22,7 @@ from holdfast.shelf.folder import Changed
 from holdfast.shelf.pgrolls import Roll, Rolls
 from holdfast.shelf.pgtree import Tree
 from holdfast.shelf.postgres import Shelf
+from tiers import tiered
 
 HERE = Scope("project", "demo")
 FOLDER = HERE.folder
@@ -486,6 +487,7 @@ for number in range(50):
 """
 
 
+@pytest.mark.battery
 @pytest.mark.promise("A7")
 def test_processes_that_add_at_once_tear_nothing(shelf, postgres_url):
     command = [sys.executable, "-c", ADDER, postgres_url]
@@ -504,7 +506,7 @@ def test_processes_that_add_at_once_tear_nothing(shelf, postgres_url):
 
 
 @pytest.mark.promise("A7")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", tiered(range(6), fast=[0]))
 def test_a_folders_number_is_always_that_of_what_stands_there(shelf, seed):
     chance = random.Random(seed)
     keys, paths = ["a", "b", "c"], [("a.md",), ("d", "b.md"), ("d", "e", "c.md"), ("f", "g.md")]

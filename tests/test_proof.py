@@ -42,6 +42,9 @@ class Pretend(Client):
         return Session((program, str(SCRIPT), url, prompt, os.path.join(place.home, "pretend.json"), self.mode))
 
 
+BATTERY = pytest.mark.battery
+
+
 @pytest.fixture
 def proof(tmp_path):
     """Runs the pretend client in one of its modes and judges what was seen."""
@@ -80,13 +83,17 @@ def test_a_client_that_passes_everything_on_is_all_green(proof):
 @pytest.mark.parametrize(
     ("mode", "names"),
     [
-        ("cuts", ["nothing of it was cut"]),
-        ("escapes", []),
+        pytest.param("cuts", ["nothing of it was cut"], marks=BATTERY),
+        pytest.param("escapes", [], marks=BATTERY),
         ("drops", ["the briefing reached the model", "nothing of it was cut", FACT]),
-        ("untrusting", ["our hooks were called", "the briefing reached the model", "nothing of it was cut", FACT]),
+        pytest.param(
+            "untrusting",
+            ["our hooks were called", "the briefing reached the model", "nothing of it was cut", FACT],
+            marks=BATTERY,
+        ),
         ("toolless", ["our tools are offered", "a recall came back to the model"]),
-        ("denies", ["a recall came back to the model"]),
-        ("mute", ["the server's instructions reached the model"]),
+        pytest.param("denies", ["a recall came back to the model"], marks=BATTERY),
+        pytest.param("mute", ["the server's instructions reached the model"], marks=BATTERY),
     ],
 )
 def test_each_failure_turns_its_own_check_red_and_has_a_fix(proof, mode, names):
@@ -138,6 +145,7 @@ def alive(pid):
         return False
 
 
+@pytest.mark.battery
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what left its group is found through /proc")
 def test_a_program_that_hangs_is_stopped_with_all_that_it_started(proof, tmp_path):
     bad, seen = proof("hangs", seconds=8)

@@ -484,6 +484,7 @@ def lab():
         yield lab
 
 
+@pytest.mark.battery
 @pytest.mark.promise("N10", "promise-4")
 def test_a_purge_that_races_with_eight_ways_to_bring_it_back_wins_every_time(lab):
     assert [problems for problems in erase.race(lab, 16, seed=3) if problems] == []

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.bench import retrieval
 
-pytestmark = pytest.mark.xdist_group("models")
+pytestmark = [pytest.mark.battery, pytest.mark.xdist_group("models")]
 
 SLICE = Path(__file__).parent / "data" / "slice.jsonl"
 FIGURES = {  # hybrid, in percent: recall@5, recall@10, NDCG@10, MRR; then MRR by session

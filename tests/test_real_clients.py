@@ -18,10 +18,19 @@ from holdfast.proof import checks, run, seen
 from real import HOLDFAST, VERSIONS, Prepared, each, program, surroundings
 
 pytestmark = pytest.mark.timeout(1200)  # the first run downloads
+SMOKE = "gemini"  # the client that `make test` proves too: its package is the smallest
 ROLES = {  # where the briefing lands
     "claude-code": "system", "codex": "developer", "gemini": "user", "copilot": "user", "opencode": "system", "kimi": "user",
     "qwen": "system",
 }  # fmt: skip
+
+
+def tiered_clients(*names):
+    """Return the clients; all but one run in the battery tier only."""
+    return [
+        one if one.id == SMOKE else pytest.param(*one.values, marks=[*one.marks, pytest.mark.battery], id=one.id)
+        for one in each(*names)
+    ]
 
 
 @pytest.fixture
@@ -33,7 +42,7 @@ def prepared(tmp_path):
 
 
 @pytest.mark.promise("B1")
-@pytest.mark.parametrize("name", each(*VERSIONS))
+@pytest.mark.parametrize("name", tiered_clients(*VERSIONS))
 def test_a_session_sees_the_briefing_whole_and_recalls_a_note(name, tmp_path):
     client = clients.load(name)
     saw = run.run(client, str(program(name)), (HOLDFAST,), surroundings(), str(tmp_path), 240)
@@ -66,6 +75,7 @@ def uninstalled(prepared):
     return prepared
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("name", each("claude-code"))
 def test_claude_code_takes_the_plugin_in_strict_mode_and_connects_to_its_server(prepared, name):
     claude = prepared(name)
@@ -75,6 +85,7 @@ def test_claude_code_takes_the_plugin_in_strict_mode_and_connects_to_its_server(
     assert "holdfast" not in uninstalled(claude).ask("mcp", "list")
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("name", each("codex"))
 def test_codex_lists_the_server_and_takes_the_plugin(prepared, name):
     codex = prepared(name)
@@ -89,6 +100,7 @@ def servers(codex):
     return json.loads(listed[listed.index("\n[") : listed.rindex("]") + 1]) if "\n[" in listed else json.loads(listed)
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("name", each("gemini"))
 def test_gemini_takes_the_extension_and_connects_to_its_server(prepared, name):
     gemini = prepared(name)
@@ -99,6 +111,7 @@ def test_gemini_takes_the_extension_and_connects_to_its_server(prepared, name):
     assert "holdfast" not in uninstalled(gemini).ask("mcp", "list", env=trusting)
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("name", each("copilot"))
 def test_copilot_takes_the_plugin_and_lists_the_server(prepared, name):
     copilot = prepared(name)
@@ -107,6 +120,7 @@ def test_copilot_takes_the_plugin_and_lists_the_server(prepared, name):
     assert "holdfast (v" in copilot.ask("--plugin-dir", copilot.plugin, "plugin", "list")
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("name", each("opencode", "qwen"))
 def test_the_server_is_connected_to(prepared, name):
     installed = prepared(name)
@@ -116,6 +130,7 @@ def test_the_server_is_connected_to(prepared, name):
     assert "holdfast" not in uninstalled(installed).ask("mcp", "list")
 
 
+@pytest.mark.battery
 @pytest.mark.parametrize("name", each("kimi"))
 def test_kimi_finds_its_config_valid(prepared, name):
     kimi = prepared(name)

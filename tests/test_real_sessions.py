@@ -11,7 +11,7 @@ from holdfast.proof import run
 from holdfast.proof.staging import write
 from real import PROMPT, Prepared, session_of, told
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("programs-True")]
+pytestmark = [pytest.mark.battery, pytest.mark.timeout(1200), pytest.mark.xdist_group("programs-True")]
 
 BLOCK = "<holdfast-memory id="
 STORE = "mcp__plugin_holdfast_holdfast__memory_store"

@@ -679,6 +679,7 @@ def test_proxies_of_the_environment_are_not_asked(gateway, remote, monkeypatch):
     assert remote().store("text").action == "created"
 
 
+@pytest.mark.battery
 def test_a_gateway_that_is_killed_in_the_middle_is_an_error_and_nothing_is_written_twice(tmp_path):
     home = tmp_path / "gateway"
     with started(home, tmp_path) as first, between(first.port) as line:

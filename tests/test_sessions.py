@@ -131,6 +131,7 @@ def test_one_session_that_grew_does_not_touch_the_others(memory, lines_read):
     assert found(memory, "ferry") == ["a ferry"] and len(found(memory, "harbour")) == 10
 
 
+@pytest.mark.battery
 def test_twenty_thousand_turns_are_catalogued_in_bounded_batches(memory, monkeypatch):
     memory.log(({"role": "user", "text": f"turn {number}"} for number in range(20_000)), session="s", client="c")
     batches, real = [], memory._desk.index.put
@@ -186,6 +187,7 @@ def test_two_processes_that_read_the_same_growth_lose_no_turn(memory, home):
     assert len(found(memory, "harbour")) == 12
 
 
+@pytest.mark.battery
 def test_many_processes_log_and_recall_one_session(memory, home, tmp_path):
     code = """
         import sys

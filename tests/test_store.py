@@ -570,7 +570,7 @@ _NASTY = (
 )
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=_NASTY, second=_NASTY)
 def test_whatever_the_texts_say_they_come_back_exactly_and_forge_nothing(memory, first, second):
     memory.store(first, key="k")
@@ -708,6 +708,7 @@ def steps(monkeypatch):
     return told
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("verb", ["store", "store again", "fact", "files.create", "files.str_replace"])
 def test_a_write_is_flushed_before_it_is_renamed_and_its_folder_is_flushed_after(memory, steps, verb):
     memory.store("old words", key="k")
@@ -728,6 +729,7 @@ def test_a_write_is_flushed_before_it_is_renamed_and_its_folder_is_flushed_after
     assert ("fsync", "folder") in after
 
 
+@pytest.mark.disk
 def test_forgetting_and_restoring_flush_the_folders_they_change(memory, steps):
     memory.store("words", key="k")
     memory.forget("k")
@@ -739,6 +741,7 @@ def test_forgetting_and_restoring_flush_the_folders_they_change(memory, steps):
         assert steps[renamed + 1 :].count(("fsync", "folder")) >= 2
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("count", [2, 4, 5, 20])
 def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeypatch, count):
     from holdfast.shelf import disk
@@ -756,6 +759,7 @@ def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeyp
     assert ("fsync", "folder") in steps[renames[-1] :]
 
 
+@pytest.mark.disk
 def test_a_few_do_not_wait_for_what_others_write_on_the_same_disk(memory, monkeypatch):
     from holdfast.shelf import disk
 
@@ -763,6 +767,7 @@ def test_a_few_do_not_wait_for_what_others_write_on_the_same_disk(memory, monkey
     memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(4)])
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("trouble", [None, OSError, AttributeError])
 def test_the_disk_is_told_of_all_of_a_few_before_it_is_waited_for_the_first(memory, steps, monkeypatch, trouble):
     def told(*args):

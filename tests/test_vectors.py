@@ -416,6 +416,7 @@ def test_embedding_tells_how_far_it_is(with_toy):
     assert (progress.what, progress.total, progress.steps, progress.ended) == ("embedding (static)", 30, 30, True)
 
 
+@pytest.mark.battery
 def test_many_processes_embed_at_once_and_each_passage_is_put_once(memory, home, tmp_path):
     memory.store_many([{"text": f"passage number {number} of many", "key": f"k{number}"} for number in range(1500)])
     code = "import sys; from holdfast import Memory\nwith Memory(sys.argv[1], project='demo') as m: print(m.embed())"
