@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import math
 import re
@@ -13,6 +12,7 @@ from urllib.parse import SplitResult
 from holdfast import outgoing
 from holdfast.embed.gate import GATE
 from holdfast.errors import ConfigError, Trouble
+from holdfast.outgoing import HttpClient, RequestFailed, Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Endpoint:
     ) -> None:
         self._place = _place(url)
         self._model = model
-        self._key = outgoing.for_a_header(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
+        self._key = outgoing.header_token(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
         self._seconds = seconds
         self._tries = TRIES if tries is None else tries
         self._dim = 0
@@ -104,8 +104,8 @@ class Endpoint:
             pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 status, wait, data = self._once(body)
-            except (OSError, http.client.HTTPException) as error:
-                why = _reason(error)
+            except RequestFailed as error:
+                why = error.named_reason
             else:
                 if status == 200:
                     return data
@@ -118,21 +118,14 @@ class Endpoint:
         raise self._trouble(why if self._tries == 1 else f"{why}, {self._tries} times", REMEDY)
 
     def _once(self, body: bytes) -> tuple[int, float | None, bytes]:
-        """One request: the status, how long the server asks us to wait, and what it answered."""
-        place = self._place
-        make = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-        until = time.monotonic() + self._seconds
-        connection = make(place.hostname or "", place.port, timeout=self._seconds)
+        """Send one request; return the status, the seconds that the server asks us to wait, and the body."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        try:
-            connection.request("POST", place.path, body, headers)
-            response = connection.getresponse()
-            data = outgoing.whole(response, until, MOST_BYTES)
-            return response.status, _seconds(response.getheader("Retry-After")), data
-        finally:
-            connection.close()
+        timeout = Timeout(connect=self._seconds, read=self._seconds, total=self._seconds)
+        with HttpClient(self._place, timeout, max_bytes=MOST_BYTES) as client:
+            response = client.request("POST", self._place.path, body, headers)
+        return response.status, _seconds(response.headers.get("retry-after")), response.data
 
     def _checked(self, data: bytes, count: int) -> list[list[float]]:
         """The rows of an answer in the order of the texts, if it is what it must be."""
@@ -158,7 +151,7 @@ class Endpoint:
 
 def _place(url: str) -> SplitResult:
     """Where to post."""
-    place = outgoing.address(url, "the embedding endpoint", _LIKE)
+    place = outgoing.parse_url(url, "the embedding endpoint", _LIKE)
     path = place.path.rstrip("/") or "/v1"
     return place._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
 
@@ -206,12 +199,6 @@ def _until(date: str) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, in the system's own words; nothing that the server sent."""
-    name = type(error).__name__
-    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else name
 
 
 def _remedy(status: int) -> str:
