@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint: the one embedder that sends text away, to the place that a person named."""
+"""An OpenAI-compatible endpoint: the one embedder that sends text to another service, which the user named."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 TEXTS_A_REQUEST = 64
 CHARACTERS_A_REQUEST = 200_000
 MOST_CHARACTERS = 8000  # of one text: most models read 512 tokens, and many refuse what is longer than they read
-MOST_BYTES = 64 * 1024 * 1024
-_LIKE = "Write it like http://localhost:8080/v1, and put the key into HOLDFAST_EMBED_KEY"
+MAX_BYTES = 64 * 1024 * 1024
+_URL_HINT = "Write it like http://localhost:8080/v1, and put the key into HOLDFAST_EMBED_KEY"
 TRIES = 4
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -35,20 +35,20 @@ _SETTING = re.compile(r"(?P<model>.+)@(?P<url>[A-Za-z]+://.*)", re.S)
 
 
 class Endpoint:
-    """Asks in batches, waits a bounded time, tries again where that may help, and believes no answer unchecked."""
+    """Request embeddings in batches, with a time limit and retries, and check every answer."""
 
     def __init__(
         self, model: str, url: str, *, key: str | None = None, seconds: float = 30, tries: int | None = None
     ) -> None:
-        self._place = _place(url)
+        self._url = _embeddings_url(url)
         self._model = model
         self._key = outgoing.header_token(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
         self._seconds = seconds
         self._tries = TRIES if tries is None else tries
         self._dim = 0
         self._lock = threading.Lock()
-        self.name = f"endpoint-{model}@{self._place.netloc}{self._place.path}"
-        self.setting = f"endpoint:{model}@{self._place.geturl()}"
+        self.name = f"endpoint-{model}@{self._url.netloc}{self._url.path}"
+        self.setting = f"endpoint:{model}@{self._url.geturl()}"
 
     @classmethod
     def named(cls, setting: str, *, key: str | None, seconds: float, tries: int | None = None) -> Endpoint:
@@ -62,23 +62,23 @@ class Endpoint:
     def again(cls, setting: str, now: list[Endpoint], seconds: float) -> Endpoint:
         """One that was set before, if it is where an endpoint is set now, or on this machine: text goes nowhere else."""
         older = cls.named(setting, key=None, seconds=seconds, tries=1)
-        same = next((one for one in now if one._place[:2] == older._place[:2]), None)
-        if same is None and not _is_here(older._place.hostname or ""):
+        same = next((one for one in now if one._url[:2] == older._url[:2]), None)
+        if same is None and not _is_here(older._url.hostname or ""):
             raise ConfigError("an endpoint that is no longer set is not asked", "Set it again")
         older._key = same._key if same else ""
         return older
 
     def reach(self) -> None:
-        """Ask for one vector, to see whether anybody answers."""
+        """Request one vector, to see whether the endpoint answers."""
         self._ask(["how long is a vector"])
 
     @property
     def dim(self) -> int:
-        """Known after the first answer; asked for before that."""
+        """Return the length of a vector, which the first answer shows."""
         return self._dim or int(self.questions(["how long is a vector"]).shape[1])
 
     def passages(self, texts: list[str]) -> Vectors:
-        """One row a text."""
+        """Return one row per text."""
         import numpy as np
 
         from holdfast.embed.vectors import normalised
@@ -98,7 +98,7 @@ class Endpoint:
         return self._checked(self._answer(body), len(texts))
 
     def _answer(self, body: bytes) -> bytes:
-        """The bytes of an answer with status 200, after as many tries as make sense."""
+        """Return the body of an answer with status 200; retry what may be temporary."""
         why = ""
         for attempt in range(1, self._tries + 1):
             pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
@@ -123,12 +123,12 @@ class Endpoint:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         timeout = Timeout(connect=self._seconds, read=self._seconds, total=self._seconds)
-        with HttpClient(self._place, timeout, max_bytes=MOST_BYTES) as client:
-            response = client.request("POST", self._place.path, body, headers)
+        with HttpClient(self._url, timeout, max_bytes=MAX_BYTES) as client:
+            response = client.request("POST", self._url.path, body, headers)
         return response.status, _seconds(response.headers.get("retry-after")), response.data
 
     def _checked(self, data: bytes, count: int) -> list[list[float]]:
-        """The rows of an answer in the order of the texts, if it is what it must be."""
+        """Return the vectors of an answer in the order of the texts; raise Trouble if the answer is not valid."""
         try:
             items = json.loads(data)["data"]
             rows = [item["embedding"] for item in sorted(items, key=lambda item: int(item["index"]))]
@@ -146,18 +146,18 @@ class Endpoint:
         return rows
 
     def _trouble(self, why: str, fix: str) -> Trouble:
-        return Trouble(f"the embedding endpoint {self._place.netloc} failed: {why}", fix)
+        return Trouble(f"the embedding endpoint {self._url.netloc} failed: {why}", fix)
 
 
-def _place(url: str) -> SplitResult:
-    """Where to post."""
-    place = outgoing.parse_url(url, "the embedding endpoint", _LIKE)
-    path = place.path.rstrip("/") or "/v1"
-    return place._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
+def _embeddings_url(url: str) -> SplitResult:
+    """Return the URL that embeddings are requested from."""
+    parts = outgoing.parse_url(url, "the embedding endpoint", _URL_HINT)
+    path = parts.path.rstrip("/") or "/v1"
+    return parts._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this very machine."""
+    """Return whether a host is this machine."""
     import ipaddress
 
     try:
@@ -167,7 +167,7 @@ def _is_here(host: str) -> bool:
 
 
 def _parts(texts: list[str]) -> list[list[str]]:
-    """The texts in requests of a bounded size."""
+    """Split the texts into requests of a bounded size."""
     parts: list[list[str]] = []
     size = 0
     for text in texts:
@@ -180,7 +180,7 @@ def _parts(texts: list[str]) -> list[list[str]]:
 
 
 def _seconds(header: str | None) -> float | None:
-    """How long Retry-After asks us to wait: it names a number of seconds, or a date."""
+    """Return the seconds that a Retry-After header asks us to wait; it holds a number of seconds or a date."""
     if not header:
         return None
     try:
