@@ -12,7 +12,7 @@ HEAVY = {
     "argparse", "asyncio", "concurrent", "contextvars", "ctypes", "dataclasses", "difflib", "email", "gettext",
     "hashlib", "http", "importlib.metadata", "inspect", "json", "locale", "logging", "pathlib", "random", "shutil",
     "socket", "sqlite3", "subprocess", "tempfile", "textwrap", "threading", "tomlkit", "tomllib", "traceback", "typing",
-    "urllib", "yaml",
+    "urllib", "urllib3", "yaml",
 }  # fmt: skip
 
 REPORT = """

@@ -196,15 +196,15 @@ import os, sys
 from holdfast import config, github
 from holdfast.ledger import Ledger
 from holdfast.ledger.done import Reviews
-from holdfast.outgoing import Place
+from holdfast.outgoing import JsonClient
 home, url, token, point, again, key = sys.argv[1:]
 settings = config.load(home).replace(github_api=url, github_token=token)
 die = lambda *_, **__: os._exit(9)
-ask = Place.ask
+request = JsonClient.request
 if point == "claim":
     Reviews.claim = die
 elif point == "post":
-    Place.ask = lambda self, method, *rest: die() if method == "POST" else ask(self, method, *rest)
+    JsonClient.request = lambda self, method, *rest: die() if method == "POST" else request(self, method, *rest)
 elif point == "record":
     Reviews.record = die
 github.review(settings, Ledger(home), "reviewer", github.Wanted("acme", "shop", 7, "Looks good.", again=bool(again), key=key))

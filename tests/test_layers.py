@@ -76,19 +76,19 @@ OS_CALLS = {
 }  # fmt: skip
 NETWORK = {
     "socket", "_socket", "ssl", "http", "urllib", "ftplib", "smtplib", "socketserver", "xmlrpc", "requests", "httpx", "aiohttp",
-    "uvicorn",
+    "urllib3", "uvicorn",
 }  # fmt: skip
 MAY_CONNECT = {  # every file of ours that knows a network module, and what for
-    "embed/endpoint.py": "the embedding endpoint a person named, and nothing else",
+    "embed/endpoint.py": "takes the address of the endpoint apart; outgoing.py connects",
     "resident.py": "a unix socket in the home",
     "doors/mcp/caller.py": "takes the address of a client's root apart; connects to nothing",
     "doors/mcp/http.py": "listens on loopback, when a person asks for it",
     "doors/http/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
     "doors/http/reading.py": "takes a query apart; connects to nothing",
     "doors/http/timely.py": "ends a connection whose request does not come; connects to nothing",
-    "remote/wire.py": "the gateway a person named, and nothing else",
+    "remote/wire.py": "spells a query; outgoing.py connects",
     "remote/__init__.py": "spells a key in a path; connects to nothing",
-    "outgoing.py": "GitHub and the webhook, where a person has named them, and nothing else",
+    "outgoing.py": "the gateway, GitHub, the webhook and the embedding endpoint that a person named, and nothing else",
     "proof/model.py": "a model on loopback, which calls nobody",
 }
 CATCHES_ALL = {  # beside the doors

@@ -341,7 +341,7 @@ def test_a_document_that_ends_early_says_so_after_what_could_be_read(put, cut):
 
 
 def test_a_message_of_a_document_that_is_too_long_is_a_typed_error(put, monkeypatch):
-    monkeypatch.setattr(source_, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(source_, "MAX_ITEM_BYTES", 1000)
     path = put(json.dumps([CHAT[0], {"role": "user", "content": "x" * 300_000}], indent=1).encode())
     with Source(path) as source, pytest.raises(TooLarge):
         list(dialect(source, "chat").turns(source.rows(), "x"))

@@ -14,7 +14,6 @@ from holdfast import dates
 from holdfast.errors import Busy, HoldfastError, NotFound, TooMany, Trouble, Unreached, UsageError
 from holdfast.ledger import done
 from holdfast.note import Record, digest, keyed_digest, stamp
-from holdfast.outgoing import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +106,9 @@ def _own(left: Claim | None) -> str:
 
 class _Review:
     def __init__(self, config: Config, ledger: Ledger, agent: str, wanted: Wanted, subject: str) -> None:
-        self._github = Place(config.github_api, "GitHub", config.github_token, SECONDS)
+        from holdfast.outgoing import JsonClient  # urllib3 takes a while to import, and binds a socket on ::1 then
+
+        self._github = JsonClient(config.github_api, "GitHub", config.github_token, SECONDS)
         self._path = f"/repos/{wanted.owner}/{wanted.repo}/pulls/{wanted.pr_number}/reviews"
         self._wanted, self._subject = wanted, subject
         self._reviews = ledger.reviews
@@ -203,7 +204,7 @@ class _Review:
         nothing was to be done."""
         for attempt in range(1, TRIES + 1):
             try:
-                response = self._github.ask(method, path, body, _HEADERS)
+                response = self._github.request(method, path, body, _HEADERS)
             except Unreached as error:
                 if error.sent or attempt == TRIES:
                     raise

@@ -1,8 +1,7 @@
-"""An OpenAI-compatible endpoint: the one embedder that sends text away, to the place that a person named."""
+"""An OpenAI-compatible endpoint: the one embedder that sends text to another service, which the user named."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import math
 import re
@@ -13,6 +12,7 @@ from urllib.parse import SplitResult
 from holdfast import outgoing
 from holdfast.embed.gate import GATE
 from holdfast.errors import ConfigError, Trouble
+from holdfast.outgoing import HttpClient, RequestFailed, Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 TEXTS_A_REQUEST = 64
 CHARACTERS_A_REQUEST = 200_000
 MOST_CHARACTERS = 8000  # of one text: most models read 512 tokens, and many refuse what is longer than they read
-MOST_BYTES = 64 * 1024 * 1024
-_LIKE = "Write it like http://localhost:8080/v1, and put the key into HOLDFAST_EMBED_KEY"
+MAX_BYTES = 64 * 1024 * 1024
+_URL_HINT = "Write it like http://localhost:8080/v1, and put the key into HOLDFAST_EMBED_KEY"
 TRIES = 4
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -35,20 +35,20 @@ _SETTING = re.compile(r"(?P<model>.+)@(?P<url>[A-Za-z]+://.*)", re.S)
 
 
 class Endpoint:
-    """Asks in batches, waits a bounded time, tries again where that may help, and believes no answer unchecked."""
+    """Request embeddings in batches, with a time limit and retries, and check every answer."""
 
     def __init__(
         self, model: str, url: str, *, key: str | None = None, seconds: float = 30, tries: int | None = None
     ) -> None:
-        self._place = _place(url)
+        self._url = _embeddings_url(url)
         self._model = model
-        self._key = outgoing.for_a_header(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
+        self._key = outgoing.header_token(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
         self._seconds = seconds
         self._tries = TRIES if tries is None else tries
         self._dim = 0
         self._lock = threading.Lock()
-        self.name = f"endpoint-{model}@{self._place.netloc}{self._place.path}"
-        self.setting = f"endpoint:{model}@{self._place.geturl()}"
+        self.name = f"endpoint-{model}@{self._url.netloc}{self._url.path}"
+        self.setting = f"endpoint:{model}@{self._url.geturl()}"
 
     @classmethod
     def named(cls, setting: str, *, key: str | None, seconds: float, tries: int | None = None) -> Endpoint:
@@ -62,23 +62,23 @@ class Endpoint:
     def again(cls, setting: str, now: list[Endpoint], seconds: float) -> Endpoint:
         """One that was set before, if it is where an endpoint is set now, or on this machine: text goes nowhere else."""
         older = cls.named(setting, key=None, seconds=seconds, tries=1)
-        same = next((one for one in now if one._place[:2] == older._place[:2]), None)
-        if same is None and not _is_here(older._place.hostname or ""):
+        same = next((one for one in now if one._url[:2] == older._url[:2]), None)
+        if same is None and not _is_here(older._url.hostname or ""):
             raise ConfigError("an endpoint that is no longer set is not asked", "Set it again")
         older._key = same._key if same else ""
         return older
 
     def reach(self) -> None:
-        """Ask for one vector, to see whether anybody answers."""
+        """Request one vector, to see whether the endpoint answers."""
         self._ask(["how long is a vector"])
 
     @property
     def dim(self) -> int:
-        """Known after the first answer; asked for before that."""
+        """Return the length of a vector, which the first answer shows."""
         return self._dim or int(self.questions(["how long is a vector"]).shape[1])
 
     def passages(self, texts: list[str]) -> Vectors:
-        """One row a text."""
+        """Return one row per text."""
         import numpy as np
 
         from holdfast.embed.vectors import normalised
@@ -98,14 +98,14 @@ class Endpoint:
         return self._checked(self._answer(body), len(texts))
 
     def _answer(self, body: bytes) -> bytes:
-        """The bytes of an answer with status 200, after as many tries as make sense."""
+        """Return the body of an answer with status 200; retry what may be temporary."""
         why = ""
         for attempt in range(1, self._tries + 1):
             pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 status, wait, data = self._once(body)
-            except (OSError, http.client.HTTPException) as error:
-                why = _reason(error)
+            except RequestFailed as error:
+                why = error.named_reason
             else:
                 if status == 200:
                     return data
@@ -118,24 +118,17 @@ class Endpoint:
         raise self._trouble(why if self._tries == 1 else f"{why}, {self._tries} times", REMEDY)
 
     def _once(self, body: bytes) -> tuple[int, float | None, bytes]:
-        """One request: the status, how long the server asks us to wait, and what it answered."""
-        place = self._place
-        make = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-        until = time.monotonic() + self._seconds
-        connection = make(place.hostname or "", place.port, timeout=self._seconds)
+        """Send one request; return the status, the seconds that the server asks us to wait, and the body."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        try:
-            connection.request("POST", place.path, body, headers)
-            response = connection.getresponse()
-            data = outgoing.whole(response, until, MOST_BYTES)
-            return response.status, _seconds(response.getheader("Retry-After")), data
-        finally:
-            connection.close()
+        timeout = Timeout(connect=self._seconds, read=self._seconds, total=self._seconds)
+        with HttpClient(self._url, timeout, max_bytes=MAX_BYTES) as client:
+            response = client.request("POST", self._url.path, body, headers)
+        return response.status, _seconds(response.headers.get("retry-after")), response.data
 
     def _checked(self, data: bytes, count: int) -> list[list[float]]:
-        """The rows of an answer in the order of the texts, if it is what it must be."""
+        """Return the vectors of an answer in the order of the texts; raise Trouble if the answer is not valid."""
         try:
             items = json.loads(data)["data"]
             rows = [item["embedding"] for item in sorted(items, key=lambda item: int(item["index"]))]
@@ -153,18 +146,18 @@ class Endpoint:
         return rows
 
     def _trouble(self, why: str, fix: str) -> Trouble:
-        return Trouble(f"the embedding endpoint {self._place.netloc} failed: {why}", fix)
+        return Trouble(f"the embedding endpoint {self._url.netloc} failed: {why}", fix)
 
 
-def _place(url: str) -> SplitResult:
-    """Where to post."""
-    place = outgoing.address(url, "the embedding endpoint", _LIKE)
-    path = place.path.rstrip("/") or "/v1"
-    return place._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
+def _embeddings_url(url: str) -> SplitResult:
+    """Return the URL that embeddings are requested from."""
+    parts = outgoing.parse_url(url, "the embedding endpoint", _URL_HINT)
+    path = parts.path.rstrip("/") or "/v1"
+    return parts._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this very machine."""
+    """Return whether a host is this machine."""
     import ipaddress
 
     try:
@@ -174,7 +167,7 @@ def _is_here(host: str) -> bool:
 
 
 def _parts(texts: list[str]) -> list[list[str]]:
-    """The texts in requests of a bounded size."""
+    """Split the texts into requests of a bounded size."""
     parts: list[list[str]] = []
     size = 0
     for text in texts:
@@ -187,7 +180,7 @@ def _parts(texts: list[str]) -> list[list[str]]:
 
 
 def _seconds(header: str | None) -> float | None:
-    """How long Retry-After asks us to wait: it names a number of seconds, or a date."""
+    """Return the seconds that a Retry-After header asks us to wait; it holds a number of seconds or a date."""
     if not header:
         return None
     try:
@@ -206,12 +199,6 @@ def _until(date: str) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, in the system's own words; nothing that the server sent."""
-    name = type(error).__name__
-    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else name
 
 
 def _remedy(status: int) -> str:

@@ -40,7 +40,7 @@ from holdfast.remote.files import RemoteFiles
 from holdfast.remote.keeping import Keeping
 from holdfast.remote.places import Places
 from holdfast.remote.records import R, made, many
-from holdfast.remote.wire import Wire
+from holdfast.remote.wire import GatewayClient
 from holdfast.sweeping import Swept
 from holdfast.tracing import Trace
 
@@ -78,7 +78,7 @@ class RemoteMemory(Keeping):
             None, config=settings.replace(agent=spelling.NOBODY, store_read=None), project=project, session=session,
             client=client, origin=origin, cwd=cwd, progress=progress,
         )  # fmt: skip
-        self._wire = Wire(os.fspath(home or settings.url or ""), token or settings.token)
+        self._gateway = GatewayClient(os.fspath(home or settings.url or ""), token or settings.token)
         self._places = Places(self._desk)
 
     # --- writing -------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class RemoteMemory(Keeping):
         )
         more = {"again": again or None, "allow_secret": allow_secret, "made_from": spelling.sources(made_from)}
         body = {**spelling.of_draft(draft, key), "scope": self._desk.scope(scope).kind, **more}
-        stored = made(Stored, self._ask("POST", "/v1/notes", _given(body), once=True))
+        stored = made(Stored, self._request("POST", "/v1/notes", _given(body), keyed=True))
         return stored.replace(redacted=draft.redacted) if draft.redacted else stored
 
     def store_many(
@@ -115,7 +115,7 @@ class RemoteMemory(Keeping):
     ) -> List[Stored]:
         self._desk.must_be_enabled()
         rows = bulk.rows(self._desk, notes, scope, origin, redact)
-        return bulk.kept(self._wire, self._whose(), rows, self._noted, self._listed)
+        return bulk.kept(self._gateway, self._caller_headers(), rows, self._noted, self._listed)
 
     def fact(
         self,
@@ -137,7 +137,7 @@ class RemoteMemory(Keeping):
             "on": dates.day_or_moment(on, "on") if on is not None else None, "made_from": spelling.sources(made_from),
             "origin": spelling.origin(self._desk.origin, origin),
         }  # fmt: skip
-        stated = made(FactSet, self._ask("POST", "/v1/facts", _given(body), once=True))
+        stated = made(FactSet, self._request("POST", "/v1/facts", _given(body), keyed=True))
         return stated.replace(redacted=rules) if rules else stated
 
     def log(
@@ -145,7 +145,7 @@ class RemoteMemory(Keeping):
         scope: str = "project", redact: bool = False,
     ) -> Logged:  # fmt: skip
         self._desk.must_be_enabled()
-        return bulk.logged(self._desk, turns, session, client, self._desk.scope(scope).kind, redact, self._ask)
+        return bulk.logged(self._desk, turns, session, client, self._desk.scope(scope).kind, redact, self._request)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         self._desk.must_be_enabled()
@@ -153,14 +153,14 @@ class RemoteMemory(Keeping):
         kind = self._places.holding(key, scope, lambda kind: self._noted(kind, key))
         if kind is None:
             return Forgotten(False, key)
-        return made(Forgotten, self._ask("DELETE", _at(kind, key), once=True, seen=expected))
+        return made(Forgotten, self._request("DELETE", _at(kind, key), keyed=True, if_match=expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         self._desk.must_be_enabled()
         guard.key(under if under is not None else key, "bring it back under one: `holdfast restore NAME --as KEY`")
         binned = [one.scope.kind for one in self.trash() if one.key == key] if scope is None else []
         kind = binned[0] if binned else self._places.kinds(scope)[0]
-        return made(Note, self._ask("POST", _at(kind, key, "/restore"), _given({"under": under}), once=True))
+        return made(Note, self._request("POST", _at(kind, key, "/restore"), _given({"under": under}), keyed=True))
 
     def trash(self, *, scope: str | None = None) -> List[Binned]:
         if not self.config.enabled:
@@ -177,18 +177,18 @@ class RemoteMemory(Keeping):
         if key is None:
             words = guard.decoded(text) if text is not None else None
             body = {"session": session, "client": client, "text": words, "files": files or None}
-            return made(Receipt, self._ask("POST", "/v1/purge", _given(body), once=True))
+            return made(Receipt, self._request("POST", "/v1/purge", _given(body), keyed=True))
         guard.key_of_note(key)
         binned = [one.scope.kind for one in self.trash() if one.key == key] if scope is None else []
         kind = self._places.holding(key, scope, lambda kind: kind in binned or self._noted(kind, key))
         if kind is None:
             return Receipt(key, None, False, (), 0, 0, (), (), dates.now())
         body = _given({"transcripts": transcripts or None})
-        return made(Receipt, self._ask("POST", _at(kind, key, "/purge"), body, once=True))
+        return made(Receipt, self._request("POST", _at(kind, key, "/purge"), body, keyed=True))
 
     def receipts(self, id: str | None = None) -> List[Receipt]:
         if id is not None:
-            return [made(Receipt, self._ask("GET", f"/v1/receipts/{quote(id, safe='')}"))]
+            return [made(Receipt, self._request("GET", f"/v1/receipts/{quote(id, safe='')}"))]
         return List(self._pages(Receipt, "/v1/receipts", "receipts"))
 
     # --- where it came from --------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class RemoteMemory(Keeping):
     ) -> Swept:
         self._desk.must_be_enabled()
         body = {"source": source, "revert": revert or None, "dry_run": dry_run or None, "everywhere": everywhere or None}
-        return made(Swept, self._ask("POST", "/v1/forget-source", _given(body), once=True))
+        return made(Swept, self._request("POST", "/v1/forget-source", _given(body), keyed=True))
 
     def review(self, *, scope: str | None = None, everywhere: bool = False) -> List[Note]:
         if not self.config.enabled:
@@ -223,12 +223,12 @@ class RemoteMemory(Keeping):
         else:
             note = self.get(key, scope=scope)
             kind, whose, seen = note.scope.kind, {}, note.version if expected is None else expected
-        return self._ask("POST", f"/v1/review/{kind}/{key}/{what}", {"version": seen, **whose}, once=True)
+        return self._request("POST", f"/v1/review/{kind}/{key}/{what}", {"version": seen, **whose}, keyed=True)
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         guard.key_of_note(key)
         name = quote(key, safe="")
-        return self._places.nearest(scope, lambda kind: made(Trace, self._ask("GET", f"/v1/trace/{kind}/{name}")))
+        return self._places.nearest(scope, lambda kind: made(Trace, self._request("GET", f"/v1/trace/{kind}/{name}")))
 
     # --- asking --------------------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class RemoteMemory(Keeping):
             "known_at": asked.known_at, "kind": None if several else kind or None, "explain": explain or None,
             "now": dates.moment(now, "now") if now is not None else None,
         }  # fmt: skip
-        answer = made(Answer, self._ask("POST", "/v1/recall", _given(body), safe=True))
+        answer = made(Answer, self._request("POST", "/v1/recall", _given(body), repeatable=True))
         return spelling.only(answer, kinds, limit) if several else answer
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
@@ -321,12 +321,12 @@ class RemoteMemory(Keeping):
             return Brief("", disabled=True)
         body = {"prompt": prompt, "again": again or None, "cap": cap, "explain": explain or None, "mode": mode}
         told = {**_given(body), **({} if remember else {"remember": False})}
-        safe = prompt is None or again or explain or not remember  # else what was shown once is not shown again
-        return made(Brief, self._ask("POST", "/v1/brief", told, safe=safe))
+        repeatable = prompt is None or again or explain or not remember  # else what was shown once is not shown again
+        return made(Brief, self._request("POST", "/v1/brief", told, repeatable=repeatable))
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
         query = {"of": of, "before": before, "after": after, "session": session}
-        return many(Turn, self._ask("GET", "/v1/history", query=query), "turns")
+        return many(Turn, self._request("GET", "/v1/history", query=query), "turns")
 
     def export(self, *, scope: str | None = None) -> Export:
         return Export(lambda left_out: self._exported(scope, left_out))
@@ -334,17 +334,17 @@ class RemoteMemory(Keeping):
     def _exported(self, scope: str | None, left_out: LeftOut) -> Generator[dict[str, Any], None, None]:
         if self.config.enabled:
             query = {"scope": self._named(scope)}
-            yield from bulk.exported(self._wire, self._whose(), query, self._desk.progress, left_out)
+            yield from bulk.exported(self._gateway, self._caller_headers(), query, self._desk.progress, left_out)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
         then = dates.as_of(as_of, "as_of") if as_of is not None else None
         query = {"entity": entity, "depth": depth, "as_of": then, "scope": self._named(scope)}
-        return made(Graph, self._ask("GET", "/v1/graph", query=query))
+        return made(Graph, self._request("GET", "/v1/graph", query=query))
 
     def path(self, start: str, end: str, *, as_of: When = None, scope: str | None = None) -> List[Edge]:
         then = dates.as_of(as_of, "as_of") if as_of is not None else None
         query = {"from": start, "to": end, "as_of": then, "scope": self._named(scope)}
-        return many(Edge, self._ask("GET", "/v1/graph/path", query=query), "path")
+        return many(Edge, self._request("GET", "/v1/graph/path", query=query), "path")
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         guard.choice(mode, SEARCH_MODES, "mode")
@@ -352,21 +352,21 @@ class RemoteMemory(Keeping):
         if not self.config.enabled:
             return Snippets((), mode, True, "memory is disabled", True)
         body = {"query": query, "limit": limit, "mode": None if mode == "hybrid" else mode}
-        said = self._ask("POST", "/v1/search", _given(body), safe=True)
+        said = self._request("POST", "/v1/search", _given(body), repeatable=True)
         results = many(Snippet, said, "results")
         how = {name: said[name] for name in ("mode", "degraded", "reason", "disabled") if name in said}
         return Snippets(results, **{"mode": "keyword", **how})  # an older gateway says no mode
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
-        return made(Piece, self._ask("GET", "/v1/read", query={"path": path, "from": start, "lines": lines}))
+        return made(Piece, self._request("GET", "/v1/read", query={"path": path, "from": start, "lines": lines}))
 
     @property
     def files(self) -> RemoteFiles:
         """The agent's own tree, by the six verbs of the memory tool."""
-        return RemoteFiles(self._desk, self._ask)
+        return RemoteFiles(self._desk, self._request)
 
     def status(self, *, whole: bool = True) -> Status:
-        told = self._ask("GET", "/v1/status", query={"whole": None if whole else False})
+        told = self._request("GET", "/v1/status", query={"whole": None if whole else False})
         return made(Status, {"shelf": "", **told, "home": self.home, "project": self.project})
 
     # --- who asks, and whom --------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ class RemoteMemory(Keeping):
     @property
     def home(self) -> str:
         """The gateway's address."""
-        return self._wire.url
+        return self._gateway.url
 
     @property
     def agent(self) -> str | None:
@@ -382,25 +382,25 @@ class RemoteMemory(Keeping):
         return None
 
     def close(self) -> None:
-        self._wire.close()
+        self._gateway.close()
         super().close()
 
-    def _whose(self) -> dict[str, str]:
+    def _caller_headers(self) -> dict[str, str]:
         named = {"X-Holdfast-Project": self.project, "X-Holdfast-Session": self.session}
         return {name: value for name, value in named.items() if value}
 
-    def _ask(self, method: str, path: str, body: Any = None, **how: Any) -> Any:
+    def _request(self, method: str, path: str, body: Any = None, **how: Any) -> Any:
         if not self.config.enabled:
             raise Disabled
-        if not self._wire.named:
+        if not self._gateway.has_token:
             raise Unauthenticated("no token is known for the gateway", "Give one: Memory(url, token=...) or HOLDFAST_TOKEN")
-        return self._wire.ask(method, path, body, whose=self._whose(), **how)
+        return self._gateway.request(method, path, body, headers=self._caller_headers(), **how)
 
     def _named(self, scope: str | None) -> str | None:
         return None if scope is None else self._desk.scope(scope).kind
 
     def _noted(self, kind: str, key: str, then: dict[str, Any] | None = None) -> Note:
-        return made(Note, self._ask("GET", _at(kind, key), query=then))
+        return made(Note, self._request("GET", _at(kind, key), query=then))
 
     def _listed(self, query: dict[str, Any], at_once: int = _PAGE) -> Iterator[Note]:
         return self._pages(Note, "/v1/notes", "notes", query, at_once)
@@ -411,7 +411,7 @@ class RemoteMemory(Keeping):
         """A list page by page, as long as anybody wants more."""
         cursor = None
         while True:
-            said = self._ask("GET", path, query={**(query or {}), "limit": at_once, "cursor": cursor})
+            said = self._request("GET", path, query={**(query or {}), "limit": at_once, "cursor": cursor})
             yield from many(kind, said, name)
             cursor = said.get("next")
             if not cursor:

@@ -14,7 +14,7 @@ from holdfast.note import Interrupted, Logged, Note, Progress, Record, Stored
 from holdfast.remote import spelling
 from holdfast.remote.records import made
 from holdfast.remote.refusals import error_of
-from holdfast.remote.wire import Wire, encoded
+from holdfast.remote.wire import GatewayClient, encode
 
 _ROWS, _BYTES = 500, 3 * 1024 * 1024  # what a gateway keeps as one: all of it, or none
 _FEW = 20
@@ -40,12 +40,12 @@ def rows(desk: Desk, notes: Iterable[Mapping[str, Any]], scope: str | None, orig
     for one in storing.Gate(desk, scope, origin, redact, weighs=False).let_in(notes):
         body = {**spelling.of_draft(one.draft, one.draft.key), "scope": one.scope.kind}
         body["made_from"] = list(one.made_from) or None
-        line = encoded({name: value for name, value in body.items() if value is not None}) + b"\n"
+        line = encode({name: value for name, value in body.items() if value is not None}) + b"\n"
         found.append(Row(one.number, one.scope.kind, one.draft, line))
     return found
 
 
-def kept(wire: Wire, whose: dict[str, str], rows: list[Row], noted: Noted, listed: Listed) -> list[Stored]:
+def kept(gateway: GatewayClient, headers: dict[str, str], rows: list[Row], noted: Noted, listed: Listed) -> list[Stored]:
     """Send them, a few hundred as one; each with what became of it."""
     kinds: dict[str, list[Row]] = {}
     for row in rows:
@@ -54,7 +54,7 @@ def kept(wire: Wire, whose: dict[str, str], rows: list[Row], noted: Noted, liste
     try:
         before = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
         for batch in _batches([(len(row.line), row) for row in rows], _ROWS, _BYTES):
-            _import(wire, whose, batch)
+            _import(gateway, headers, batch)
             done += len(batch)
         after = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
         names = {(row.kind, row.draft.key): row.draft for row in rows}
@@ -67,12 +67,12 @@ def kept(wire: Wire, whose: dict[str, str], rows: list[Row], noted: Noted, liste
 
 
 def exported(
-    wire: Wire, whose: dict[str, str], query: dict[str, Any], progress: Progress, left_out: LeftOut
+    gateway: GatewayClient, headers: dict[str, str], query: dict[str, Any], progress: Progress, left_out: LeftOut
 ) -> Iterator[dict[str, Any]]:
     """Every note as it comes; the connection is let go when nobody wants more."""
     progress.start("exporting", 0)
     try:
-        with wire.lines("GET", "/v1/export", query=query, whose=whose) as lines:
+        with gateway.stream_lines("GET", "/v1/export", query=query, headers=headers) as lines:
             for line in lines:
                 if "left_out" in line:
                     left_out.count, left_out.notes = line["left_out"]["count"], line["left_out"]["notes"]
@@ -85,7 +85,7 @@ def exported(
 
 def logged(
     desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, kind: str, redact: bool,
-    ask: Callable[..., Any],
+    request: Callable[..., Any],
 ) -> Logged:  # fmt: skip
     """Turns, each through the gate first."""
     named = session if session is not None else desk.session
@@ -100,15 +100,15 @@ def logged(
     told = Logged(named, client or desk.client or "", 0, 0, "")
     body = {"scope": kind, "session": named, **({"client": client or desk.client} if client or desk.client else {})}
     for batch in list(_batches(said, _TURNS, _TURN_BYTES)) or [[]]:
-        one = made(Logged, ask("POST", "/v1/history", {**body, "turns": batch}, once=True))
+        one = made(Logged, request("POST", "/v1/history", {**body, "turns": batch}, keyed=True))
         told = one.replace(added=told.added + one.added, known=told.known + one.known, redacted=told.redacted + one.redacted)
     return told.replace(redacted=max(told.redacted, redacted))
 
 
-def _import(wire: Wire, whose: dict[str, str], batch: list[Row]) -> None:
+def _import(gateway: GatewayClient, headers: dict[str, str], batch: list[Row]) -> None:
     data = b"".join([row.line for row in batch])
     try:
-        for line in wire.lines_once("POST", "/v1/import", data, query={"own": True}, whose=whose):
+        for line in gateway.request_lines("POST", "/v1/import", data, query={"own": True}, headers=headers):
             if isinstance(line, dict) and "problem" in line:
                 raise error_of(200, {}, line["problem"])
     except HoldfastError as error:

@@ -9,19 +9,19 @@ from holdfast import guard
 from holdfast.desk import Desk
 from holdfast.files import Files
 
-Ask = Callable[..., Any]
+Request = Callable[..., Any]
 
 
 class RemoteFiles(Files):
     """`view`, `create`, `str_replace`, `insert`, `delete`, `rename` under `/memories`, over HTTP."""
 
-    def __init__(self, desk: Desk, ask: Ask) -> None:
+    def __init__(self, desk: Desk, request: Request) -> None:
         super().__init__(desk)
-        self._ask = ask
+        self._request = request
 
     def view(self, path: str, lines: tuple[int, int] | None = None, *, scope: str = "project") -> str:
         more = {} if lines is None else {"view_range": list(lines)}
-        text: str = self._do("view", scope, {"path": path, **more}, safe=True)["text"]
+        text: str = self._do("view", scope, {"path": path, **more}, repeatable=True)["text"]
         return text
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
@@ -40,13 +40,13 @@ class RemoteFiles(Files):
     def rename(self, old: str, new: str, *, scope: str = "project") -> None:
         self._do("rename", scope, {"old_path": old, "new_path": new})
 
-    def _do(self, verb: str, scope: str, given: dict[str, Any], safe: bool = False) -> Any:
+    def _do(self, verb: str, scope: str, given: dict[str, Any], repeatable: bool = False) -> Any:
         for name in ("path", "old_path", "new_path"):
             if name in given:
                 guard.path(given[name])
         self._desk.must_be_enabled()
         body = {**given, "scope": self._desk.scope(scope).kind}
-        return self._ask("POST", f"/v1/files/{verb}", body, safe=safe, once=not safe)
+        return self._request("POST", f"/v1/files/{verb}", body, repeatable=repeatable, keyed=not repeatable)
 
     def _fit(self, text: object, redact: bool) -> str:
         """Nothing that looks like a secret leaves this machine."""

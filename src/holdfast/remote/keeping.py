@@ -27,13 +27,13 @@ class Keeping(Memory):
 
     if TYPE_CHECKING:
 
-        def _ask(self, method: str, path: str, body: Any = None, **how: Any) -> Any: ...
+        def _request(self, method: str, path: str, body: Any = None, **how: Any) -> Any: ...
         def _named(self, scope: str | None) -> str | None: ...
 
     def clear(self, scope: str) -> Cleared:
         self._desk.must_be_enabled()
         kind = self._desk.scope(scope if isinstance(scope, str) else "").kind
-        said = self._ask("POST", "/v1/clear", {"scope": kind}, once=True)
+        said = self._request("POST", "/v1/clear", {"scope": kind}, keyed=True)
         cleared = Cleared(said["cleared"])
         cleared.beyond_reach = tuple(said["beyond_reach"])
         return cleared
@@ -42,20 +42,20 @@ class Keeping(Memory):
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
     ) -> List[Logged]:
         self._desk.must_be_enabled()
-        return transcripts.imported(self._desk, os.fspath(path), client, self._desk.scope(scope).kind, self._ask)
+        return transcripts.imported(self._desk, os.fspath(path), client, self._desk.scope(scope).kind, self._request)
 
     def forget_session(self, session: str, *, client: str | None = None) -> Forgotten:
         self._desk.must_be_enabled()
-        return made(Forgotten, self._ask("POST", "/v1/history/forget", _session(session, client), once=True))
+        return made(Forgotten, self._request("POST", "/v1/history/forget", _session(session, client), keyed=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
         self._desk.must_be_enabled()
-        return made(Logged, self._ask("POST", "/v1/history/restore", _session(session, client), once=True))
+        return made(Logged, self._request("POST", "/v1/history/restore", _session(session, client), keyed=True))
 
     def scaffold(self, name: str, *, scope: str | None = None) -> Scaffolded:
         self._desk.must_be_enabled()
         body = {"name": name, "scope": place_of(self._desk, scope).kind}
-        return made(Scaffolded, self._ask("POST", "/v1/scaffold", body, once=True))
+        return made(Scaffolded, self._request("POST", "/v1/scaffold", body, keyed=True))
 
     def boot(
         self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None
@@ -65,26 +65,26 @@ class Keeping(Memory):
             return Boot("", disabled=True)
         body = {"scope": self._named(scope), "cap": min(most, _CAP), "scaffolds": List(wanted) or None}
         given = {name: value for name, value in body.items() if value is not None}
-        return made(Boot, self._ask("POST", "/v1/boot", given, safe=True))  # what is made first is made where it is missing
+        return made(Boot, self._request("POST", "/v1/boot", given, repeatable=True))  # makes only what is missing
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
         self._desk.must_be_enabled()
         body = {"dry_run": True} if dry_run else {}
-        return many(Note, self._ask("POST", "/v1/retain", body, safe=dry_run, once=not dry_run), "archived")
+        return many(Note, self._request("POST", "/v1/retain", body, repeatable=dry_run, keyed=not dry_run), "archived")
 
     def embed(self) -> Left:
         self._desk.must_be_enabled()
-        said = self._ask("POST", "/v1/embed", {}, once=True)
+        said = self._request("POST", "/v1/embed", {}, keyed=True)
         left = Left(said["left"])
         left.failed = said["failed"]
         return left
 
     def check(self) -> List[Problem]:
-        return many(Problem, self._ask("GET", "/v1/check"), "problems") if self.config.enabled else []
+        return many(Problem, self._request("GET", "/v1/check"), "problems") if self.config.enabled else []
 
     def reindex(self) -> Reindexed:
         self._desk.must_be_enabled()
-        return made(Reindexed, self._ask("POST", "/v1/reindex", {}, once=True))
+        return made(Reindexed, self._request("POST", "/v1/reindex", {}, keyed=True))
 
 
 def _session(session: object, client: object) -> dict[str, Any]:

@@ -14,30 +14,30 @@ from holdfast.reading import chat
 from holdfast.reading.detect import folder
 from holdfast.reading.source import Source
 from holdfast.remote.records import many
-from holdfast.remote.wire import encoded
+from holdfast.remote.wire import encode
 from holdfast.turns import Said, Tally
 
 if TYPE_CHECKING:
     from holdfast.reading.detect import Dialect
 
 _TURNS, _BYTES = 1000, 4 * 1024 * 1024  # that are sent at once
-Ask = Callable[..., Any]
+Request = Callable[..., Any]
 
 
-def imported(desk: Desk, path: str, client: str | None, kind: str, ask: Ask) -> list[Logged]:
+def imported(desk: Desk, path: str, client: str | None, kind: str, request: Request) -> list[Logged]:
     """The turns of a file, or of every transcript in a folder."""
     if not os.path.isdir(path):
-        return _imported(desk, path, client, kind, ask, True)
+        return _imported(desk, path, client, kind, request, True)
     files = history.files_in(path, desk.config.home)
-    return [one for file in files for one in _imported(desk, file, client, kind, ask, False)]
+    return [one for file in files for one in _imported(desk, file, client, kind, request, False)]
 
 
-def _imported(desk: Desk, path: str, client: str | None, kind: str, ask: Ask, must: bool) -> list[Logged]:
+def _imported(desk: Desk, path: str, client: str | None, kind: str, request: Request, must: bool) -> list[Logged]:
     with Source(path) as source:
         reader = history.reader_of(source, client, must)
         if reader is None:
             return []
-        sending = _Sending(ask, client or reader.CLIENT, kind, _project(desk, source, reader, kind))
+        sending = _Sending(request, client or reader.CLIENT, kind, _project(desk, source, reader, kind))
         source.progress = desk.progress
         desk.progress.start(f"reading {source.name}", source.size)
         cut = list[HoldfastError]()
@@ -84,19 +84,19 @@ def _lines(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError
 def _line(session: str, said: Said) -> bytes:
     fields = {"session": session, "id": said.id, "role": said.role, "speaker": said.speaker, "time": said.time,
               "content": said.text}  # fmt: skip
-    return encoded({name: value for name, value in fields.items() if value is not None}) + b"\n"
+    return encode({name: value for name, value in fields.items() if value is not None}) + b"\n"
 
 
 class _Sending:
     """One transcript on its way, and what became of each of its sessions."""
 
-    def __init__(self, ask: Ask, client: str, kind: str, project: str | None) -> None:
-        self._ask, self._client = ask, client
+    def __init__(self, request: Request, client: str, kind: str, project: str | None) -> None:
+        self._request, self._client = request, client
         self._query = {"client": client, "scope": kind, "written": chat.CLIENT, "project": project}
         self.told: dict[str, Logged] = {}
 
     def send(self, batch: bytes) -> None:
-        said = self._ask("POST", "/v1/history/import", batch, query=self._query, once=True)
+        said = self._request("POST", "/v1/history/import", batch, query=self._query, keyed=True)
         for one in many(Logged, said, "sessions"):
             before = self.told.get(one.session)
             self.told[one.session] = one if before is None else _sum(before, one)

@@ -1,217 +1,158 @@
-"""Requests to a gateway, on connections that are kept open; none is done twice by trying again."""
+"""HTTP requests to a gateway; a request is repeated only where that cannot process it twice."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import select
-import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import IncompleteRead
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from holdfast import outgoing
-from holdfast.errors import Contended, HoldfastError, Trouble, Unauthenticated, Unreached
+from holdfast.errors import Contended, Trouble, Unauthenticated, Unreached
+from holdfast.outgoing import HttpClient, RequestFailed, ResponseTooLarge, StreamedResponse, Timeout
 from holdfast.remote.refusals import error_of
 
 T = TypeVar("T")
-MOST_BYTES = 256 * 1024 * 1024  # of one answer
-_CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0  # the first answer by meaning may wait for models to be loaded
-_LIKE = "Write it like https://memory.example.com or http://127.0.0.1:8710"
-_IDLE = 16  # connections that are kept for the next request
-_PAUSES = (0.05, 0.25, 1.0)  # before each further attempt
-_LINES = "application/x-ndjson"
-_FIX = "Check that `holdfast serve` runs there, and try again"
+MAX_BYTES = 256 * 1024 * 1024  # of one answer
+_TIMEOUT = Timeout(connect=10.0, read=120.0)  # the first semantic search may wait until the models are loaded
+_IDLE_CONNECTIONS = 16
+_PAUSES = (0.05, 0.25, 1.0)  # seconds before each retry
+_NDJSON = "application/x-ndjson"
+_URL_HINT = "Write it like https://memory.example.com or http://127.0.0.1:8710"
+_HINT = "Check that `holdfast serve` runs there, and try again"
 
 
-class Wire:
-    """One gateway, as one caller speaks to it."""
+class GatewayClient:
+    """The connection of one caller to one gateway."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        self._at = outgoing.address(url, "the gateway", _LIKE)
-        self._head = {"Accept": "application/json", "User-Agent": "holdfast", **_authorization(token)}
-        self._guard = threading.Lock()
-        self._idle: list[http.client.HTTPConnection] = []
-        self._process = os.getpid()
-        self._closed = 0  # how often
-        self._checks = ssl.create_default_context() if self._at.scheme == "https" else None  # reading its roots takes a while
-        self.named = bool(token)
+        parts = outgoing.parse_url(url, "the gateway", _URL_HINT)
+        self._base_path = parts.path.rstrip("/")
+        self.url = f"{parts.scheme}://{parts.netloc}{self._base_path}"
+        self.has_token = bool(token)
+        self._headers = {"Accept": "application/json", "User-Agent": "holdfast", **_authorization(token)}
+        self._http = HttpClient(parts, _TIMEOUT, max_bytes=MAX_BYTES, idle_connections=_IDLE_CONNECTIONS)
 
-    @property
-    def url(self) -> str:
-        return f"{self._at.scheme}://{self._at.netloc}{self._at.path.rstrip('/')}"
-
-    def ask(
+    def request(
         self, method: str, path: str, body: Any = None, *, query: dict[str, Any] | None = None,
-        whose: dict[str, str] | None = None, safe: bool = False, once: bool = False, seen: str | None = None,
+        headers: dict[str, str] | None = None, repeatable: bool = False, keyed: bool = False, if_match: str | None = None,
     ) -> Any:  # fmt: skip
-        """The JSON that is answered; a body of bytes is lines of JSON. What is `safe` to send again is; so is what is done
-        `once`, under one idempotency key. `seen` is the version that it is about."""
-        head = dict(whose or {})
-        if seen is not None:
-            head["If-Match"] = f'"{seen}"'
-        if once:
-            head |= _key()
+        """Return the JSON of the answer; a body of bytes is sent as JSON lines.
+
+        A request that failed after it was sent is repeated if it is a GET, if it is `repeatable`, or if it is `keyed`: then
+        every attempt has the same idempotency key. `if_match` is the version that the request is about.
+        """
+        sent = {**self._headers, **(headers or {})}
+        if if_match is not None:
+            sent["If-Match"] = f'"{if_match}"'
+        if keyed:
+            sent |= _idempotency_key()
         data = None
         if body is not None:
-            data = body if isinstance(body, bytes) else encoded(body)
-            head["Content-Type"] = _LINES if isinstance(body, bytes) else "application/json"
+            data = body if isinstance(body, bytes) else encode(body)
+            sent["Content-Type"] = _NDJSON if isinstance(body, bytes) else "application/json"
         target = self._target(path, query)
-        return _tried(lambda: _told(*self._exchange(method, target, data, head)), safe or once or method == "GET")
+        return _with_retries(lambda: self._json(method, target, data, sent), repeatable or keyed or method == "GET")
 
-    def lines_once(
-        self, method: str, path: str, data: bytes, *, query: dict[str, Any] | None = None, whose: dict[str, str] | None = None
-    ) -> list[Any]:
-        """Lines sent and all that is answered, under one idempotency key."""
-        head = {**(whose or {}), **_key()}
+    def request_lines(
+        self, method: str, path: str, data: bytes, *, query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> list[Any]:  # fmt: skip
+        """Send JSON lines under one idempotency key and return all lines of the answer."""
+        sent = {**(headers or {}), **_idempotency_key()}
 
-        def work() -> list[Any]:
-            with self.lines(method, path, data, query=query, whose=head) as rows:
-                return list(rows)
+        def attempt() -> list[Any]:
+            with self.stream_lines(method, path, data, query=query, headers=sent) as lines:
+                return list(lines)
 
-        return _tried(work, True)
+        return _with_retries(attempt, True)
 
     @contextmanager
-    def lines(
+    def stream_lines(
         self, method: str, path: str, data: bytes | None = None, *, query: dict[str, Any] | None = None,
-        whose: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Iterator[Iterator[Any]]:  # fmt: skip
-        """What is answered line by line, on a connection of its own; a problem among the lines is raised."""
-        connection = self._opened()
-        head = {**self._head, **(whose or {}), "Accept": _LINES}
+        """Give the JSON lines of the answer while they arrive."""
+        sent = {**self._headers, **(headers or {}), "Accept": _NDJSON}
         if data is not None:
-            head["Content-Type"] = _LINES
-        try:
-            response = self._sent(connection, method, self._target(path, query), data, head)
+            sent["Content-Type"] = _NDJSON
+        target = self._target(path, query)
+
+        def attempt() -> StreamedResponse:
+            with self._reachable():
+                return self._http.stream(method, target, data, sent)
+
+        with _with_retries(attempt, True) if method == "GET" else attempt() as response:
             if response.status != 200:
-                _told(response.status, _headers(response), self._read(response))
-            yield self._rows(response)
-        finally:
-            connection.close()
+                with self._reachable():
+                    body = response.read()
+                _json_or_error(response.status, response.headers, body)
+            yield self._parsed(response)
 
     def close(self) -> None:
-        """Those that nobody uses now, and the others when they are given back."""
-        with self._guard:
-            idle, self._idle, self._closed = self._idle, [], self._closed + 1
-        for connection in idle:
-            connection.close()
+        """Close idle connections; a later request opens a new one."""
+        self._http.close()
 
     def _target(self, path: str, query: dict[str, Any] | None) -> str:
-        given = {name: _spelled(value) for name, value in (query or {}).items() if value is not None}
-        return self._at.path.rstrip("/") + path + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
+        given = {name: _query_value(value) for name, value in (query or {}).items() if value is not None}
+        return self._base_path + path + (f"?{urlencode(given, doseq=True, quote_via=quote)}" if given else "")
 
-    def _exchange(
-        self, method: str, target: str, data: bytes | None, head: dict[str, str]
-    ) -> tuple[int, dict[str, str], bytes]:
-        """One request, and its answer."""
-        closed = self._closed
-        connection = self._taken()
+    def _json(self, method: str, target: str, data: bytes | None, headers: dict[str, str]) -> Any:
+        """Send one request and return the JSON of its answer."""
+        with self._reachable():
+            response = self._http.request(method, target, data, headers)
+        return _json_or_error(response.status, response.headers, response.data)
+
+    def _parsed(self, response: StreamedResponse) -> Iterator[Any]:
+        with self._reachable():
+            for line in response.lines():
+                try:
+                    if not line.endswith(b"\n"):
+                        raise IncompleteRead(line)
+                    value = json.loads(line)
+                except (IncompleteRead, ValueError) as error:
+                    raise RequestFailed(error, sent=True) from None
+                yield value
+
+    @contextmanager
+    def _reachable(self) -> Iterator[None]:
+        """Turn a failed request into the error that the user sees."""
         try:
-            response = self._sent(connection, method, target, data, {**self._head, **head})
-            answered = self._read(response)
-        except BaseException:
-            connection.close()
-            raise
-        self._give_back(connection, closed)
-        return response.status, _headers(response), answered
-
-    def _sent(
-        self, connection: http.client.HTTPConnection, method: str, target: str, data: bytes | None, head: dict[str, str]
-    ) -> http.client.HTTPResponse:
-        try:
-            connection.request(method, target, data, head)
-            return connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreached(error, sent=True) from None
-
-    def _read(self, response: http.client.HTTPResponse) -> bytes:
-        try:
-            data = response.read(MOST_BYTES + 1)
-            if len(data) <= MOST_BYTES:
-                return data
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreached(error, sent=True) from None
-        raise Trouble(f"the gateway answered more than {MOST_BYTES:,} bytes", "Ask for less at a time")
-
-    def _rows(self, response: http.client.HTTPResponse) -> Iterator[Any]:
-        try:
-            while line := response.readline():
-                if not line.endswith(b"\n"):
-                    raise http.client.IncompleteRead(line)
-                yield json.loads(line)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unreached(error, sent=True) from None
-
-    def _taken(self) -> http.client.HTTPConnection:
-        """A connection for this thread alone, still open at both ends; a child of this process has none of its parent's."""
-        with self._guard:
-            if self._process != os.getpid():
-                self._idle, self._process = [], os.getpid()
-            idle = list(self._idle)
-            self._idle.clear()
-        usable = [one for one in idle if _is_quiet(one)]
-        for one in idle:
-            if one not in usable:
-                one.close()
-        taken = usable.pop() if usable else self._opened()
-        with self._guard:
-            self._idle += usable
-        return taken
-
-    def _give_back(self, connection: http.client.HTTPConnection, closed: int) -> None:
-        with self._guard:
-            keep = connection.sock is not None and closed == self._closed and len(self._idle) < _IDLE
-            if keep:
-                self._idle.append(connection)
-        if not keep:
-            connection.close()
-
-    def _opened(self) -> http.client.HTTPConnection:
-        host, port = self._at.hostname or "", self._at.port
-        connection: http.client.HTTPConnection
-        if self._checks is not None:
-            connection = http.client.HTTPSConnection(host, port, timeout=_CONNECT_SECONDS, context=self._checks)
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
-        try:
-            connection.connect()  # straight there: no variable of the environment puts a proxy in between
-        except (OSError, http.client.HTTPException) as error:
-            raise self._unreached(error, sent=False) from None
-        connection.sock.settimeout(_ANSWER_SECONDS)
-        return connection
-
-    def _unreached(self, error: Exception, sent: bool) -> HoldfastError:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return Unreached(f"{self.url} cannot show who it is: {error.verify_message}", "Mend its certificate", sent=False)
-        return Unreached(f"the gateway at {self.url} did not answer: {why}", _FIX, sent=sent)
+            yield
+        except ResponseTooLarge:
+            raise Trouble(f"the gateway answered more than {MAX_BYTES:,} bytes", "Ask for less at a time") from None
+        except RequestFailed as error:
+            if error.certificate_problem:
+                message = f"{self.url} cannot show who it is: {error.certificate_problem}"
+                raise Unreached(message, "Mend its certificate", sent=False) from None
+            raise Unreached(f"the gateway at {self.url} did not answer: {error.reason}", _HINT, sent=error.sent) from None
 
 
-def _key() -> dict[str, str]:
+def _idempotency_key() -> dict[str, str]:
     return {"Idempotency-Key": os.urandom(16).hex()}
 
 
-def _tried(work: Callable[[], T], repeat: bool) -> T:
-    """Once more where nobody was reached; where it was sent and no answer came, only what may be sent again."""
+def _with_retries(attempt: Callable[[], T], repeatable: bool) -> T:
+    """Retry where the gateway was not reached; if the request was sent and no answer came, only if it is `repeatable`."""
     for number, pause in enumerate((*_PAUSES, 0.0)):
         try:
-            return work()
+            return attempt()
         except Unreached as error:
-            if pause == 0.0 or (error.sent and not repeat):
+            if pause == 0.0 or (error.sent and not repeatable):
                 raise
         except Contended as error:
-            if type(error) is not Contended or number == 0 or pause == 0.0:  # else our own first attempt is still at it
+            if type(error) is not Contended or number == 0 or pause == 0.0:  # else our first attempt is still running
                 raise
         time.sleep(pause)
-    raise AssertionError("the last attempt answers or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
-def encoded(body: Any) -> bytes:
-    """JSON; half a character stays what it is, so that the gate on the other side sees what this one would."""
+def encode(body: Any) -> bytes:
+    """Return JSON; an unpaired surrogate is escaped, so that the gateway validates the text that was given here."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode("utf-8")
@@ -219,32 +160,18 @@ def encoded(body: Any) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode("ascii")
 
 
-def _told(status: int, headers: dict[str, str], data: bytes) -> Any:
-    """The answer; or what was answered instead, as the error it would be here."""
+def _json_or_error(status: int, headers: dict[str, str], data: bytes) -> Any:
+    """Return the JSON of a successful answer; raise the error that another answer describes."""
     try:
-        said = json.loads(data) if data else None
+        value = json.loads(data) if data else None
     except (ValueError, RecursionError):
-        said = None
-    if 200 <= status < 300 and said is not None:  # an answer that was cut off is none
-        return said
-    raise error_of(status, headers, said)
+        value = None
+    if 200 <= status < 300 and value is not None:  # a truncated answer is an error
+        return value
+    raise error_of(status, headers, value)
 
 
-def _headers(response: http.client.HTTPResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.getheaders()}
-
-
-def _is_quiet(connection: http.client.HTTPConnection) -> bool:
-    """Whether nothing waits on it: between two requests only the other side's farewell could."""
-    poll = select.poll()
-    try:
-        poll.register(connection.sock, select.POLLIN)
-        return not poll.poll(0)
-    except (OSError, ValueError):
-        return False
-
-
-def _spelled(value: Any) -> Any:
+def _query_value(value: Any) -> Any:
     return ("true" if value else "false") if isinstance(value, bool) else value
 
 

@@ -12,7 +12,6 @@ from holdfast.doors.http.once import HEADER, Again
 from holdfast.doors.http.route import NOWHERE, OTHERS, READ, Asked, Route
 from holdfast.doors.http.schema import answer, fields, number, rows, text
 from holdfast.errors import Denied, HoldfastError, Unreached, UsageError
-from holdfast.outgoing import Place
 from holdfast.porter import Caller
 from holdfast.porter.policy import Role, why_not
 
@@ -82,9 +81,11 @@ def _hand_over(asked: Asked, told: dict[str, Any]) -> None:
     settings = asked.gateway.config_of(asked.caller)
     if not settings.webhook:
         raise UsageError("no webhook is set here", "Ask for it with to: caller, or have dispatch.webhook set")
-    place = Place(settings.webhook, "the webhook", settings.webhook_key, _SECONDS)
+    from holdfast.outgoing import JsonClient  # urllib3 takes a while to import, and binds a socket on ::1 then
+
+    webhook = JsonClient(settings.webhook, "the webhook", settings.webhook_key, _SECONDS)
     whose = {"X-Holdfast-Tenant": settings.tenant} if settings.store else {}
-    answered = place.ask("POST", "", told, {"Idempotency-Key": _key(asked, told), **whose})
+    answered = webhook.request("POST", "", told, {"Idempotency-Key": _key(asked, told), **whose})
     if not 200 <= answered.status < 300:
         raise Unreached(f"the webhook answered with status {answered.status}", "Look into its log by the request id")
 
