@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from contextlib import contextmanager
 
-from holdfast import company, dates, guard, hooklog
+from holdfast import dates, guard, hooklog
 from holdfast.errors import ConfigError, Denied, HoldfastError, Unrecorded, UsageError
 from holdfast.ledger.audit import Decision
 from holdfast.ledger.opening import Ledgers
@@ -98,8 +98,7 @@ class Porter:
     def identify(self, token: str) -> Caller:
         """Whose token it is, as the ledger says now: nothing is remembered, so a revocation counts at once."""
         id = tokens.id_of(token)
-        where = ("tokens", self.config.home, self.config.store)
-        kept = company.of_all(where, id, self.ledger.agents.presented)
+        kept = self.ledger.agents.presented([id]).get(id)
         if not tokens.matches(token, kept.digest if kept else bytes(32)) or kept is None:
             raise tokens.invalid("this token is not valid")
         if kept.revoked is not None:

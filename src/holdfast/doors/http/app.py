@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.doors.http import bulk, mcp, once, problem, reading, showing
-from holdfast.doors.http.aside import Aside, table
+from holdfast.doors.http.aside import ThreadPool
 from holdfast.doors.http.gateway import Gateway, Whose
 from holdfast.doors.http.hosts import Hosts, preflight
 from holdfast.doors.http.limits import Crowd, Rates
@@ -38,9 +38,8 @@ _WHOSE = ("project", "session")
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
 _ONCE = "Leave it out of the query and the body"
-_AT_THE_DOOR, _WRITING = 1, 2  # threads that look who asks, and that store what can be stored together
-_FAR_OFF = 8  # that look who asks over a network, where an answer may take its time
-_MORE_THREADS = 16  # to find out who asks, while all who may be answered are
+_TOKEN_THREADS = 8  # that check the token of a request before its body is read; never occupied by a verb
+_SPARE_THREADS = 16  # beside those of the requests at work: these check a token or refuse a request
 
 
 class App:
@@ -55,9 +54,8 @@ class App:
         self._routes = Routes()
         self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
         self._logs = logs or Logs(None)
-        self._aside = Aside(settings.serve_at_once + _MORE_THREADS)
-        self._at_the_door = table(_FAR_OFF if settings.store else _AT_THE_DOOR, self._aside)
-        self._writing = table(_WRITING, self._aside)
+        self._threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS)
+        self._token_threads = ThreadPool(_TOKEN_THREADS)
         self._mcp = mcp.Mounted(gateway, hosts, origins, self._logs)
         self._life = AsyncExitStack()
 
@@ -102,12 +100,12 @@ class App:
             return
         with ExitStack() as held:  # its place in the crowd, until it is answered
             if found.route is not None and found.route.takes is None:
-                reply = await self._aside(lambda: self._worked_on(found, request, self._let_in(request, held), b""))
+                reply = await self._threads(lambda: self._worked_on(found, request, self._let_in(request, held), b""))
                 await self._reply(found.route, reply, answering)
                 return
-            caller, may = await self._at_the_door(lambda: self._let_read(found, request, held))
+            caller, may = await self._token_threads(lambda: self._let_read(found, request, held))
             if not may:
-                await self._aside(lambda: self._refuse(found, request, caller))
+                await self._threads(lambda: self._refuse(found, request, caller))
             await self._read_on(found, request, caller, receive, answering)
 
     def _let_in(self, request: Request, held: ExitStack) -> Caller:
@@ -124,7 +122,7 @@ class App:
         return caller, route is None or not why_not(self.gateway.porter.role(caller.role), route.action, None)
 
     def _refuse(self, found: Found, request: Request, caller: Caller) -> None:
-        """Not at the door, where others wait: that it was refused is written down."""
+        """Write the refusal down; not in a thread that checks tokens, because the audit may take long."""
         if (route := found.route) is not None:
             scope, about = _scope_of_head(found, request), _about(route, found.places)
             self.gateway.porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
@@ -136,7 +134,7 @@ class App:
         if mcp.is_at(request.path):
             mcp.must_be_a_call(request)
             data = await self._body(request, receive)
-            await self._aside(lambda: reading.must_be_small(data))
+            await self._threads(lambda: reading.must_be_small(data))
             await self._mcp(request, caller, data, receive, answering.send)
         elif (route := found.route) is None:
             raise found.refusal()
@@ -144,17 +142,13 @@ class App:
             await self._streamed(route, request, caller, receive, answering)
         else:
             data = await self._body(request, receive)
-            if route.together:
-                with self.crowd.work():  # who waits for others to be written with is at work
-                    reply = await self._writing(lambda: self._done(found, request, caller, data))
-            else:
-                reply = await self._aside(lambda: self._worked_on(found, request, caller, data))
+            reply = await self._threads(lambda: self._worked_on(found, request, caller, data))
             await self._reply(route, reply, answering)
 
     async def _open(self, route: Route, places: dict[str, str], answering: _Answering) -> None:
         """What everybody may ask: none of it reads a body or a memory."""
         answer = OPEN[route.path]
-        told = await self._aside(lambda: answer(self)) if route.path == "/readyz" else answer(self, **places)
+        told = await self._threads(lambda: answer(self)) if route.path == "/readyz" else answer(self, **places)
         await self._reply(route, told, answering)
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
@@ -236,16 +230,16 @@ class App:
             return [problem.encoded(row) + b"\n" for row in islice(rows, _LINES_AT_ONCE)]
 
         try:
-            lines = await self._aside(some)
+            lines = await self._threads(some)
             await answering.begin(200, {}, bulk.KIND.encode())
             while lines:
                 await answering.piece(b"".join(lines))
-                lines = await self._aside(some)
+                lines = await self._threads(some)
             await answering.end()
         finally:
             close = getattr(rows, "close", None)
             if close is not None:
-                await self._aside(close)
+                await self._threads(close)
 
     async def _streamed(
         self, route: Route, request: Request, caller: Caller, receive: Receive, answering: _Answering
@@ -253,15 +247,15 @@ class App:
         """A body that is worked on while it comes, and may be answered meanwhile."""
         with ExitStack() as stack:
             given = reading.asked(request.query, route.asks)
-            asked = await self._aside(lambda: self.asked(route, request, caller, given, stack))
+            asked = await self._threads(lambda: self.asked(route, request, caller, given, stack))
             bulk.must_be_lines(request.header("content-type"))
             _must_fit(fields(route.asks), given)  # the rest is in the body
             once_ = once.Streamed(asked, _head(request))
-            await self._aside(once_.begin)
+            await self._threads(once_.begin)
             try:
-                await route.verb(asked, once_, reading.pieces(receive, bulk.MOST_BYTES), answering, self._aside)
+                await route.verb(asked, once_, reading.pieces(receive, bulk.MOST_BYTES), answering, self._threads)
             except BaseException as error:
-                await self._aside(partial(once_.drop, error))
+                await self._threads(partial(once_.drop, error))
                 raise
 
     # --- beginning and end --------------------------------------------------------------------------------------------
@@ -274,9 +268,7 @@ class App:
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._life.aclose()
-                await self._aside(self.gateway.close)
-                for threads in (self._aside, self._at_the_door, self._writing):
-                    threads.end()
+                await self._threads(self.gateway.close)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 

@@ -57,7 +57,6 @@ class Route(Record):
     tagged: bool = False  # whether it goes by ETag and If-Match
     others: bool = False  # whether it may be about another agent's memory
     permits: bool = False  # whether its verb writes the row of the decision, together with what it changes
-    together: bool = False  # whether many of them at once are best done together
     for_model: bool = False  # whether a model reads its answer as it is
     does: tuple[str, ...] = ()  # the verbs of Memory that it is; every verb has a route, or a reason in holdfast.remote
 
