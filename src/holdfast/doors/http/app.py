@@ -30,7 +30,7 @@ from holdfast.doors.http.table import OPEN, Found, Routes
 from holdfast.errors import TooLarge, Unauthenticated
 from holdfast.memory import Memory
 from holdfast.note import KEY, SCOPES, is_name
-from holdfast.porter import Caller
+from holdfast.porter import Caller, Porter
 from holdfast.porter.policy import why_not
 
 Send = Callable[[Message], Awaitable[None]]
@@ -38,7 +38,8 @@ _WHOSE = ("project", "session")
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
 _ONCE = "Leave it out of the query and the body"
-_TOKEN_THREADS = 8  # that check the token of a request before its body is read; never occupied by a verb
+_TOKEN_THREADS = 2  # that check the token of a request before its body is read; never occupied by a verb
+_TOKEN_THREADS_STORE = 8  # the same where the tokens are in PostgreSQL and an answer may take its time
 _SPARE_THREADS = 16  # beside those of the requests at work: these check a token or refuse a request
 
 
@@ -55,7 +56,7 @@ class App:
         self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
         self._logs = logs or Logs(None)
         self._threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS)
-        self._token_threads = ThreadPool(_TOKEN_THREADS)
+        self._token_threads = ThreadPool(_TOKEN_THREADS_STORE if settings.store else _TOKEN_THREADS)
         self._mcp = mcp.Mounted(gateway, hosts, origins, self._logs)
         self._life = AsyncExitStack()
 
@@ -100,7 +101,7 @@ class App:
             return
         with ExitStack() as held:  # its place in the crowd, until it is answered
             if found.route is not None and found.route.takes is None:
-                reply = await self._threads(lambda: self._worked_on(found, request, self._let_in(request, held), b""))
+                reply = await self._threads(lambda: self._identified(found, request, held))
                 await self._reply(found.route, reply, answering)
                 return
             caller, may = await self._token_threads(lambda: self._let_read(found, request, held))
@@ -108,18 +109,24 @@ class App:
                 await self._threads(lambda: self._refuse(found, request, caller))
             await self._read_on(found, request, caller, receive, answering)
 
-    def _let_in(self, request: Request, held: ExitStack) -> Caller:
+    def _identified(self, found: Found, request: Request, held: ExitStack) -> Reply:
+        """Check the token and run the verb in one go: there is no body to wait for in between."""
+        caller = self._let_in(self.gateway.porter, request, held)
+        return self._worked_on(found, request, caller, b"")
+
+    def _let_in(self, porter: Porter, request: Request, held: ExitStack) -> Caller:
         """Who asks, if they may ask this often and this much at a time. In a thread: it is looked up anew each time."""
-        caller = self.gateway.porter.identify(token_of(request))
-        request.caller, request.tenant = caller, caller.tenant if self.gateway.config().store else ""
+        caller = porter.identify(token_of(request))
+        request.caller, request.tenant = caller, caller.tenant if porter.config.store else ""
         self._rates.take(caller.token)
         held.enter_context(self.crowd.enter(caller.token))
         return caller
 
     def _let_read(self, found: Found, request: Request, held: ExitStack) -> tuple[Caller, bool]:
         """The same, and whether its role may do this at all, whatever the body would say."""
-        caller, route = self._let_in(request, held), found.route
-        return caller, route is None or not why_not(self.gateway.porter.role(caller.role), route.action, None)
+        porter, route = self.gateway.porter, found.route
+        caller = self._let_in(porter, request, held)
+        return caller, route is None or not why_not(porter.role(caller.role), route.action, None)
 
     def _refuse(self, found: Found, request: Request, caller: Caller) -> None:
         """Write the refusal down; not in a thread that checks tokens, because the audit may take long."""
@@ -178,7 +185,7 @@ class App:
             if isinstance(reply.body, Lines):
                 lent = stack.pop_all()  # until the last line is told
                 return reply.replace(body=Lines(_closing(reply.body.rows, lent)))
-            return showing.shown(route, reply, self.gateway.porter.role(caller.role))
+            return showing.shown(route, reply, asked.role)
 
     def asked(self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack) -> Asked:
         """The request, once the porter has let it pass; the decision is written down either way."""
@@ -187,11 +194,11 @@ class App:
         about, permit = {"route": route.name, "request": request.id, **_about(route, given)}, None
         if route.permits:
             permit = stack.enter_context(porter.permit(caller, route.action, scope, **about))
+            role = permit.role
         else:
-            porter.allow(caller, route.action, scope, **about)
+            role = porter.allow(caller, route.action, scope, **about)
         whose = self._whose(route, request, caller, given)
         whose.must_name(scope)
-        role = porter.role(caller.role)
         sees, read_only = role.scopes, bool(why_not(role, WRITE, None))
         lent = list[Memory]()
 
@@ -200,7 +207,7 @@ class App:
                 lent.append(stack.enter_context(self.gateway.lend(caller, whose, sees, read_only=read_only)))
             return lent[0]
 
-        return Asked(route, self.gateway, caller, request.id, given, request.headers, memory, whose, permit)
+        return Asked(route, self.gateway, caller, role, request.id, given, request.headers, memory, whose, permit)
 
     def _whose(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Whose:
         """Whose memory is meant. Who may let agents in and out could give themselves any agent's token: they may name one."""

@@ -107,7 +107,6 @@ class Gateway:
 
     def _seen_by(self, caller: Caller, sees: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
         """The settings for who sees that much, and what stands for them: so they need not be compared for every request."""
-        self.config()
         known = self._known
         if (caller.tenant, sees, read_only) not in known:
             seen = self.config_of(caller).replace(sees=sees, read_only=read_only)
