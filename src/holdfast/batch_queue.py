@@ -22,12 +22,19 @@ class BatchQueue(Generic[Item, Result]):
     A caller that finds no batch under way writes all items that wait, its own first; the other callers sleep until their
     item is written. A single caller therefore writes at once, and under load a batch is what arrived during the previous
     one. `write` returns one result or error for each item, in their order; an error that it raises fails the whole batch.
+
+    Callers that are answered together come back together, a little apart. So that the first of them does not write alone,
+    it waits up to `gather_seconds` for as many items as the larger of the last two batches had.
     """
 
-    def __init__(self, write: Callable[[list[Item]], Sequence[Result | Exception]], limit: int | None = None) -> None:
-        self._write, self._limit = write, limit
+    def __init__(
+        self, write: Callable[[list[Item]], Sequence[Result | Exception]], limit: int | None = None, gather_seconds: float = 0
+    ) -> None:
+        self._write, self._limit, self._gather_seconds = write, limit, gather_seconds
         self._lock = Lock()
-        self._writing = False
+        self._writing = False  # or about to
+        self._gathering: _Entry[Item, Result] | None = None
+        self._sizes = (1, 1)  # of the last two batches
         self._waiting: list[_Entry[Item, Result]] = []
 
     def __len__(self) -> int:
@@ -43,8 +50,12 @@ class BatchQueue(Generic[Item, Result]):
         entry = _Entry[Item, Result](item, key, Condition(self._lock))
         with self._lock:
             self._waiting.append(entry)
+            if self._gathering and len(self._waiting) >= max(self._sizes):
+                self._gathering.changed.notify()
             try:
                 self._wait_for_turn(entry, timeout)
+                if not entry.done:
+                    self._gather(entry)
             except BaseException:
                 self._withdraw(entry)
                 raise
@@ -69,6 +80,16 @@ class BatchQueue(Generic[Item, Result]):
             self._waiting.remove(entry)
             self._wake_next()
 
+    def _gather(self, entry: _Entry[Item, Result]) -> None:
+        """Wait a moment for as many items as came before."""
+        end = monotonic() + self._gather_seconds
+        self._writing, self._gathering = True, entry
+        try:
+            while len(self._waiting) < max(self._sizes) and (left := end - monotonic()) > 0:
+                entry.changed.wait(left)
+        finally:
+            self._writing, self._gathering = False, None
+
     def _take_batch(self) -> list[_Entry[Item, Result]]:
         batch: list[_Entry[Item, Result]] = []
         keys: set[Hashable] = set()
@@ -78,7 +99,7 @@ class BatchQueue(Generic[Item, Result]):
                 batch.append(entry)
                 keys.add(entry.key)
         self._waiting = [entry for entry in self._waiting if not entry.taken]
-        self._writing = True
+        self._writing, self._sizes = True, (self._sizes[1], len(batch))
         return batch
 
     def _write_batch(self, batch: list[_Entry[Item, Result]]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.note import Scope
 
 _LIMIT = 24  # notes in a batch: as many names as a folder in PostgreSQL remembers of its last change
+_GATHER_SECONDS = 0.005  # less than a flush takes; with 16 clients it halves the server's work for a store
 
 
 class _Write(NamedTuple):
@@ -46,7 +47,7 @@ def queue_of(desk: Desk, scope: Scope) -> _Queue:
     with _queues_lock:
         queue = _queues.get(name)
         if queue is None:
-            queue = _queues[name] = _Queue(partial(_write_batch, scope), _LIMIT)
+            queue = _queues[name] = _Queue(partial(_write_batch, scope), _LIMIT, _GATHER_SECONDS)
         return queue
 
 
