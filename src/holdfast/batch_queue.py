@@ -103,14 +103,14 @@ class BatchQueue(Generic[Item, Result]):
         return batch
 
     def _write_batch(self, batch: list[_Entry[Item, Result]]) -> None:
-        outcomes: Sequence[Result | Exception] = []
+        outcomes: Sequence[Result | Exception] = [Unsure("the write was interrupted", "Look whether it is there") for _ in batch]
         try:
             outcomes = self._write([entry.item for entry in batch])
         except (HoldfastError, OSError) as error:
             outcomes = [error, *[copy(error) for _ in batch[1:]]]
         finally:
             with self._lock:
-                self._finish(batch, outcomes or [Unsure("the write was interrupted", "Look whether it is there") for _ in batch])
+                self._finish(batch, outcomes)
 
     def _finish(self, batch: list[_Entry[Item, Result]], outcomes: Sequence[Result | Exception]) -> None:
         self._writing = False

@@ -276,6 +276,8 @@ class App:
             else:
                 await self._life.aclose()
                 await self._threads(self.gateway.close)
+                for threads in (self._threads, self._token_threads):
+                    threads.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-
-import anyio
-from anyio import to_thread
 
 T = TypeVar("T")
 
 
 class ThreadPool:
-    """Run blocking calls in the threads that Starlette uses too, at most `size` at a time.
+    """Run blocking calls in at most `size` threads.
 
-    Each pool has its own limit, so that long calls of one pool do not keep those of another waiting.
+    Pools do not share threads, so that long calls in one pool do not keep those in another waiting.
     """
 
     def __init__(self, size: int) -> None:
-        self._limiter = anyio.CapacityLimiter(size)
+        self._threads = ThreadPoolExecutor(size, "holdfast")
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Return the result of `work` or raise its error.
 
         A thread cannot be stopped: if the caller is cancelled, the work still runs to its end, and only then is the
         cancellation raised. So a request counts as under way, and shutdown waits for it, as long as its thread runs.
+        (anyio's threads do not do that: a server that shuts down cancels tasks, and they would leave their thread behind.)
         """
-        running = asyncio.ensure_future(to_thread.run_sync(work, limiter=self._limiter))
+        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             await _finished(running)
             raise
+
+    def close(self) -> None:
+        """Accept no more work; what was begun is finished."""
+        self._threads.shutdown(wait=False)
 
 
 async def _finished(running: asyncio.Future[T]) -> None:
@@ -42,5 +45,4 @@ async def _finished(running: asyncio.Future[T]) -> None:
             await asyncio.wait([running])
         except asyncio.CancelledError:
             continue
-    if not running.cancelled():
-        running.exception()  # mark it as retrieved: nobody is left to hear of it
+    running.exception()  # mark it as retrieved: nobody is left to hear of it
