@@ -103,7 +103,8 @@ class BatchQueue(Generic[Item, Result]):
         return batch
 
     def _write_batch(self, batch: list[_Entry[Item, Result]]) -> None:
-        outcomes: Sequence[Result | Exception] = [Unsure("the write was interrupted", "Look whether it is there") for _ in batch]
+        outcomes: Sequence[Result | Exception]
+        outcomes = [Unsure("the write was interrupted", "Look whether it is there") for _ in batch]
         try:
             outcomes = self._write([entry.item for entry in batch])
         except (HoldfastError, OSError) as error:
