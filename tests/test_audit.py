@@ -196,7 +196,7 @@ def test_threads_that_wait_are_written_together(audit, home):
     threads = [threading.Thread(target=audit.append, args=(decision(number),)) for number in range(6)]
     for thread in threads:
         thread.start()
-    while len(audit._waiting) < 5:  # the first of them waits for the file
+    while len(audit._queue) < 5:  # the first of them waits for the file
         pass
     db.execute("ROLLBACK")
     for thread in threads:

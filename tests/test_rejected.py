@@ -267,7 +267,7 @@ def test_of_two_who_are_written_together_each_is_held_to_what_it_may_see(open_an
     desks = [ada._desk, ben._desk]
     (hers,) = storing.Gate(ada._desk, "project", None, False).let_in([{"text": POISON, "key": "a"}])
     (his,) = storing.Gate(ben._desk, "project", None, False).let_in([{"text": POISON, "key": "b"}])
-    stored = storing._write(desks, hers.scope, [hers.draft, his.draft])
+    stored = storing.write_notes(desks, hers.scope, [hers.draft, his.draft])
     assert [one.note.quarantined for one in stored] == [False, True]
 
 

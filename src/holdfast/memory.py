@@ -111,9 +111,9 @@ class Memory(Provenance):
 
             place = projects.place_to_write(desk, place, draft.key)
         if desk.config.together and not again and not draft.allowed:
-            from holdfast import storing
+            from holdfast import batching
 
-            return storing.together(desk, place, draft)
+            return batching.store(desk, place, draft)
         return desk.write(place, draft.key, lambda _: draft, again)
 
     def store_many(

@@ -1,17 +1,12 @@
-"""Many notes at once: each passes the gate, then all of a scope are flushed together. They come from one caller, or
-from threads that wait for each other."""
+"""Many notes at once: each passes the gate, then all of a scope are flushed together."""
 
 from __future__ import annotations
 
 import gc
 import os
-from _thread import allocate_lock
-from copy import copy
-from threading import Condition
-from time import monotonic
 
-from holdfast import company, guard, leaf, projects
-from holdfast.errors import Busy, Conflict, DiskTrouble, HoldfastError, Refused, Unsure, UsageError
+from holdfast import guard, leaf, projects
+from holdfast.errors import Busy, Conflict, HoldfastError, Refused, UsageError
 from holdfast.note import SCOPES, Record, Stored
 from holdfast.shelf.disk import must_stay_readable
 from holdfast.shelf.folder import Changed
@@ -27,8 +22,6 @@ if TYPE_CHECKING:
     from holdfast.note import Scope
 
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
-_MOST_TOGETHER = 24  # as many names as a folder in PostgreSQL remembers of its last change
-_ABREAST = 2  # batches of one scope
 _FIELDS = dict.fromkeys(
     ("text", "key", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 )
@@ -146,7 +139,7 @@ def _store_all(desk: Desk, gate: Gate, notes: Iterable[Mapping[str, Any]]) -> li
     stored: dict[tuple[str, str], Stored] = {}
     for place, some in places.items():
         try:
-            written = _write([desk] * len(some), place, [one.draft for one in some])
+            written = write_notes([desk] * len(some), place, [one.draft for one in some])
         except HoldfastError as error:
             if _is_of_one(error) and not stored:
                 _must_fit(desk, {place: some})
@@ -207,7 +200,7 @@ def _is_of_one(error: HoldfastError) -> bool:
     return isinstance(error, Refused | Conflict) and not error.may_be_done
 
 
-def _write(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]:
+def write_notes(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]:
     """Put the next version of many notes of one scope, flushed together. Each is composed at the desk of who says it:
     how far it may be trusted depends on that; the first one's takes all of them to the shelf."""
     desk = desks[0]
@@ -264,133 +257,5 @@ def _composed(
     return [made[place] for place in range(len(drafts))]
 
 
-# --- threads that wait for each other --------------------------------------------------------------------------------
-
-
-def together(desk: Desk, place: Scope, draft: Draft) -> Stored:
-    """As `desk.write` for one note. Who comes while others are written to that scope is written with all who wait."""
-    one, name = _Waiting(desk, draft), (desk.config.home, desk.config.store, desk.config.tenant, place.folder)
-    with _guard:
-        queue = _queues.setdefault(name, _Queue())
-        queue.users += 1
-    try:
-        queue.join(one)
-        company.wait()
-        while batch := queue.next_batch(one):
-            try:
-                _write_batch(batch, place)
-            finally:
-                queue.settle(batch)
-    finally:
-        queue.leave(one)
-        with _guard:
-            queue.users -= 1
-            if not queue.users:
-                del _queues[name]
-    if one.failure is not None:
-        raise one.failure
-    assert one.stored is not None
-    return one.stored
-
-
-class _Waiting:
-    """A note on its way to the shelf."""
-
-    __slots__ = ("desk", "draft", "failure", "settled", "stored")
-
-    def __init__(self, desk: Desk, draft: Draft) -> None:
-        self.desk, self.draft = desk, draft
-        self.settled = False
-        self.stored: Stored | None = None
-        self.failure: BaseException | None = None
-
-    def write_alone(self, place: Scope) -> None:
-        try:
-            self.stored = self.desk.write(place, self.draft.key, lambda _: self.draft)
-        except (HoldfastError, OSError) as error:
-            self.failure = error
-
-
-class _Queue:
-    """Who writes to one scope. Two batches may be under way: one is made while the disk is busy with the other."""
-
-    def __init__(self) -> None:
-        self.users = 0
-        self.moved = Condition()
-        self.waiting: list[_Waiting] = []
-        self.abreast = 0  # batches under way
-        self._keys: set[str] = set()  # of what is under way
-
-    def join(self, one: _Waiting) -> None:
-        with self.moved:
-            self.waiting.append(one)
-
-    def next_batch(self, one: _Waiting) -> list[_Waiting]:
-        """What is to be written next, once it can be; nothing once this one is written. Nobody waits longer than for any other
-        writer, but who is being written waits for what comes of it."""
-        end = monotonic() + one.desk.config.lock_seconds
-        with self.moved:
-            while not one.settled:
-                if batch := self._taken():
-                    return batch
-                left = end - monotonic() if one in self.waiting else None
-                if left is not None and left <= 0:
-                    raise Busy("others write to this scope all the time", "Try again")
-                self.moved.wait(left)
-        return []
-
-    def leave(self, one: _Waiting) -> None:
-        """Who is not here to be told is not written."""
-        with self.moved:
-            if one in self.waiting:
-                self.waiting.remove(one)
-
-    def _taken(self) -> list[_Waiting]:
-        """All who wait, in the order they came. Of two with one key the second waits on: it follows upon the first."""
-        if self.abreast == _ABREAST:
-            return []
-        batch: dict[str, _Waiting] = {}
-        for one in self.waiting[:_MOST_TOGETHER]:
-            if one.draft.key not in self._keys:
-                batch.setdefault(one.draft.key, one)
-        if batch:
-            self.waiting = [one for one in self.waiting if batch.get(one.draft.key) is not one]
-            self._keys.update(batch)
-            self.abreast += 1
-        return list(batch.values())
-
-    def settle(self, batch: list[_Waiting]) -> None:
-        """They were written, or each knows why not."""
-        with self.moved:
-            for one in batch:
-                if one.stored is None and one.failure is None:
-                    one.failure = Unsure("the write was interrupted", "Look whether it is there")
-                one.settled = True
-                self._keys.discard(one.draft.key)
-            self.abreast -= 1
-            self.moved.notify_all()
-
-
 _paused: list[bool] = []  # while nobody looks for litter, because we said so
 os.register_at_fork(after_in_child=_resume)
-_guard = allocate_lock()
-_queues: dict[tuple[str | None, ...], _Queue] = {}
-
-
-def _write_batch(batch: list[_Waiting], place: Scope) -> None:
-    """Flushed together. Where something speaks against one of them, each is written alone: then it is told who."""
-    if len(batch) == 1:
-        batch[0].write_alone(place)
-        return
-    try:
-        stored = _write([one.desk for one in batch], place, [one.draft for one in batch])
-    except (HoldfastError, OSError) as error:
-        common = isinstance(error, Busy | DiskTrouble | Unsure | OSError) or error.may_be_done
-        for one in batch:
-            if common:
-                one.failure = copy(error)
-            else:
-                one.write_alone(place)
-    else:
-        for one, kept in zip(batch, stored, strict=True):
-            one.stored = kept

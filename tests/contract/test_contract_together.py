@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast import storing
+from holdfast import batching
 from holdfast.errors import Busy, Conflict, Damaged, HoldfastError, Purged, Refused
 from holdfast.memory import Memory
 
@@ -34,23 +34,24 @@ def crowd(store, open_any):
 
 @contextmanager
 def at_work(queue):
-    """As if others were being written, as many as may be at a time."""
-    queue.abreast = storing._ABREAST
+    """As if a batch of that scope were being written."""
+    queue._writing = True
     yield
-    with queue.moved:
-        queue.abreast = 0
-        queue.moved.notify_all()
+    with queue._lock:
+        queue._writing = False
+        queue._wake_next()
 
 
 @contextmanager
 def moving(queue):
-    """Others come and go all the time."""
+    """Other batches come and go all the time."""
     ended = threading.Event()
 
     def move():
         while not ended.wait(0.05):
-            with queue.moved:
-                queue.moved.notify_all()
+            with queue._lock:
+                for entry in queue._waiting:
+                    entry.changed.notify()
 
     thread = threading.Thread(target=move)
     thread.start()
@@ -61,24 +62,20 @@ def moving(queue):
         thread.join()
 
 
+def queue_of(memory):
+    return batching.queue_of(memory._desk, memory._desk.scope("project"))
+
+
 def at_once(*calls):
-    """What came of each, in their order, when all had to wait for the same turn."""
-    config, queue = calls[0][0].config, storing._Queue()
-    name = config.home, config.store, config.tenant, PLACE
-    queue.users = 1
-    assert storing._queues.setdefault(name, queue) is queue
+    """What came of each, in their order, when all had to wait for the same batch."""
+    queue = queue_of(calls[0][0])
     with ThreadPoolExecutor(len(calls)) as threads:
         with at_work(queue):
             waiting = []
             for number, (memory, text, given) in enumerate(calls, 1):
                 waiting.append(threads.submit(_came_of, memory, text, given))
-                _until(lambda: len(queue.waiting) == number)  # noqa: B023
-        came = [one.result() for one in waiting]
-    with storing._guard:
-        queue.users -= 1
-        if not queue.users:
-            del storing._queues[name]
-    return came
+                _until(lambda: len(queue) == number)  # noqa: B023
+        return [one.result() for one in waiting]
 
 
 def _came_of(memory, text, given):
@@ -97,13 +94,13 @@ def _until(true):
 
 def batches(monkeypatch):
     """How many were written with each flush from now on."""
-    seen, write = [], storing._write_batch
+    seen, write = [], batching._write_batch
 
-    def counted(batch, place):
+    def counted(scope, batch):
         seen.append(len(batch))
-        write(batch, place)
+        return write(scope, batch)
 
-    monkeypatch.setattr(storing, "_write_batch", counted)
+    monkeypatch.setattr(batching, "_write_batch", counted)
     return seen
 
 
@@ -117,7 +114,7 @@ def test_all_who_wait_are_kept_with_one_flush_and_each_is_told_of_its_own(crowd,
     assert {note.key: note.text for note in memory.list()} == {one.note.key: one.note.text for one in came}
     assert memory.recall("number 7", mode="keyword").hits
     assert not memory.check()
-    assert not storing._queues
+    assert not batching._queues
 
 
 def test_of_two_with_one_key_the_second_follows_upon_the_first(crowd):
@@ -167,14 +164,10 @@ def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, s
     memory = crowd()
     memory.store("Before.", key="k")
     memory._desk.config = memory._desk.config.replace(lock_seconds=1)
-    config, queue = memory.config, storing._Queue()
-    queue.users = 1
-    name = config.home, config.store, config.tenant, PLACE
-    storing._queues[name] = queue
+    queue = queue_of(memory)
     with at_work(queue), moving(queue), pytest.raises(Busy):
         memory.store("After.", key="k")
-    assert not queue.waiting
-    del storing._queues[name]
+    assert not len(queue)
     assert memory.store("After.", key="k").action == "updated"
 
 

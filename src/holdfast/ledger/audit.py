@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import time
-from _thread import allocate_lock
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 
-from holdfast import company, dates, sql
-from holdfast.errors import Damaged, HoldfastError, Trouble
+from holdfast import dates, sql
+from holdfast.batch_queue import BatchQueue
+from holdfast.errors import Damaged, HoldfastError
 from holdfast.house import Lock
 from holdfast.ledger import mark as marks
 from holdfast.ledger.part import Part
@@ -70,41 +70,21 @@ class Audit(Part):
     def __init__(self, file: Database, path: str) -> None:
         super().__init__(file, path)
         self._home = path.rpartition("/")[0]
-        self._queue = allocate_lock()
-        self._turn = allocate_lock()
-        self._waiting: list[_Waiting] = []
+        self._queue = BatchQueue(self._write_batch)
         self._marked_at, self._unmarked = 0.0, 0
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     def append(self, decision: Decision, durable: bool = False) -> None:
-        """One more row; durable means on the disk when this returns. Who comes while another writes is written with all
-        who wait."""
-        one = _Waiting(decision, durable)
-        with self._queue:
-            self._waiting.append(one)
-        company.wait()
-        with self._turn:
-            if not one.settled:
-                self._write_waiting()
-        if one.failure is not None:
-            raise one.failure
+        """Write one row, in one transaction with the rows of other threads that wait; durable means that it is on the disk
+        when this returns."""
+        self._queue.submit((decision, durable))
 
-    def _write_waiting(self) -> None:
-        with self._queue:
-            batch, self._waiting = self._waiting, []
-        failure: HoldfastError | None = Trouble("the audit was interrupted", "Try again")
-        try:
-            durable = any(one.durable for one in batch)
-            self._write(lambda db: self.add(db, [one.decision for one in batch]), durable)
-            failure = None
-        except HoldfastError as error:
-            failure = error
-        finally:
-            for one in batch:
-                one.failure, one.settled = failure, True
-        if failure is None:
-            self.added(len(batch), due=False)
+    def _write_batch(self, batch: List[tuple[Decision, bool]]) -> List[None]:
+        durable = any(durable for _, durable in batch)
+        self._write(lambda db: self.add(db, [decision for decision, _ in batch]), durable)
+        self.added(len(batch), due=False)
+        return [None] * len(batch)
 
     def add(self, db: apsw.Connection, decisions: Iterable[Decision]) -> None:
         """The rows, within a transaction that may change other things as well."""
@@ -187,18 +167,6 @@ class Audit(Part):
     def noted(self) -> marks.Mark | None:
         """Where it ended when that was last written down beside the ledger."""
         return marks.read(self._home)
-
-
-class _Waiting:
-    """A decision on its way into the file."""
-
-    __slots__ = ("decision", "durable", "failure", "settled")
-
-    def __init__(self, decision: Decision, durable: bool) -> None:
-        self.decision = decision
-        self.durable = durable
-        self.settled = False
-        self.failure: HoldfastError | None = None
 
 
 def chained(previous: str, *fields: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from contextlib import contextmanager
 
-from holdfast import company, dates, guard, hooklog
+from holdfast import dates, guard, hooklog
 from holdfast.errors import ConfigError, Denied, HoldfastError, Unrecorded, UsageError
 from holdfast.ledger.audit import Decision
 from holdfast.ledger.opening import Ledgers
@@ -42,8 +42,9 @@ class Permit:
     """What was allowed and changes tokens: its row goes into the audit together with the change, both or neither. Where
     nothing was changed, the row is written at the end, and says why."""
 
-    def __init__(self, porter: Porter, caller: Caller, action: str, meta: dict[str, Any]) -> None:
+    def __init__(self, porter: Porter, caller: Caller, role: Role, action: str, meta: dict[str, Any]) -> None:
         self._porter, self._caller, self._action, self._meta = porter, caller, action, meta
+        self.role = role  # by which it was allowed
         self.used = False
 
     def __enter__(self) -> Permit:
@@ -98,8 +99,7 @@ class Porter:
     def identify(self, token: str) -> Caller:
         """Whose token it is, as the ledger says now: nothing is remembered, so a revocation counts at once."""
         id = tokens.id_of(token)
-        where = ("tokens", self.config.home, self.config.store)
-        kept = company.of_all(where, id, self.ledger.agents.presented)
+        kept = self.ledger.agents.presented([id]).get(id)
         if not tokens.matches(token, kept.digest if kept else bytes(32)) or kept is None:
             raise tokens.invalid("this token is not valid")
         if kept.revoked is not None:
@@ -110,24 +110,28 @@ class Porter:
 
     # --- what it may ----------------------------------------------------------------------------------------------
 
-    def allow(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> None:
+    def allow(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
         """Decide by the role, write one row, and raise Denied unless it is allowed. Where the row cannot be written and
-        must be, nothing is allowed. `meta` is names and ids, never a text."""
-        self._must_record(caller, action, self._allowed(caller, action, scope, meta))
+        must be, nothing is allowed. `meta` is names and ids, never a text. Return the role."""
+        role, told = self._allowed(caller, action, scope, meta)
+        self._must_record(caller, action, told)
+        return role
 
     def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
         """The same, but what is allowed is written down with the change that it is for."""
-        return Permit(self, caller, action, self._allowed(caller, action, scope, meta))
+        role, told = self._allowed(caller, action, scope, meta)
+        return Permit(self, caller, role, action, told)
 
-    def _allowed(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> dict[str, Any]:
-        """What the row of a yes says; a no is written down and raised."""
-        reason = why_not(self._roles.get(caller.role), action, scope)
+    def _allowed(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
+        """The role, and what the row of a yes says; a no is written down and raised."""
+        role = self._roles.get(caller.role)
+        reason = why_not(role, action, scope)
         told = {**meta, **({"scope": scope} if scope else {})}
-        if reason:
+        if reason or role is None:
             self._record(caller, action, "denied", {**told, "reason": reason})
             fix = "An operator may change its role: `holdfast role list` shows them"
             raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
-        return told
+        return role, told
 
     def _must_record(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
         """The row of a yes, which fails what it is for only where nothing may be done without it."""
@@ -203,7 +207,7 @@ class Porter:
         self, permit: Permit | None, verb: str, name: str, made: tokens.Made | None = None, **more: str
     ) -> Iterator[Decision]:
         """The row that goes with a change: the caller's, or the owner's of the home."""
-        given = permit or Permit(self, self._local, "agents.manage", {})
+        given = permit or Permit(self, self._local, Role(self._local.role), "agents.manage", {})
         new = {"new_token": made.kept.id} if made else {}
         yield given.decision(verb=verb, name=name, **new, **more)
         given.used = True

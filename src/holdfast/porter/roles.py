@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from holdfast import company
 from holdfast.errors import ConfigError, HoldfastError, from_os
 from holdfast.note import Record
 from holdfast.porter import reading
@@ -60,7 +59,7 @@ class Roles:
         """What is known now; a snapshot, so that a thread never sees half of a change."""
         now = self._now
         try:
-            stamp = company.once(("roles", self.folder), lambda: _stamp(self.folder))
+            stamp = _stamp(self.folder)
         except OSError as error:  # nobody knows what would have been taken away there
             trouble = from_os(error, f"cannot read {self.folder}")
             return None, {}, (Fault("", self.folder, trouble.message, trouble.fix),)

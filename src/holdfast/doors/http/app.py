@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.doors.http import bulk, mcp, once, problem, reading, showing
-from holdfast.doors.http.aside import Aside, table
+from holdfast.doors.http.aside import ThreadPool
 from holdfast.doors.http.gateway import Gateway, Whose
 from holdfast.doors.http.hosts import Hosts, preflight
 from holdfast.doors.http.limits import Crowd, Rates
@@ -30,7 +30,7 @@ from holdfast.doors.http.table import OPEN, Found, Routes
 from holdfast.errors import TooLarge, Unauthenticated
 from holdfast.memory import Memory
 from holdfast.note import KEY, SCOPES, is_name
-from holdfast.porter import Caller
+from holdfast.porter import Caller, Porter
 from holdfast.porter.policy import why_not
 
 Send = Callable[[Message], Awaitable[None]]
@@ -38,9 +38,9 @@ _WHOSE = ("project", "session")
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _LINES_AT_ONCE = 64
 _ONCE = "Leave it out of the query and the body"
-_AT_THE_DOOR, _WRITING = 1, 2  # threads that look who asks, and that store what can be stored together
-_FAR_OFF = 8  # that look who asks over a network, where an answer may take its time
-_MORE_THREADS = 16  # to find out who asks, while all who may be answered are
+_TOKEN_THREADS = 2  # that check the token of a request before its body is read; never occupied by a verb
+_TOKEN_THREADS_STORE = 8  # the same where the tokens are in PostgreSQL and an answer may take its time
+_SPARE_THREADS = 16  # beside those of the requests at work: these check a token or refuse a request
 
 
 class App:
@@ -55,9 +55,8 @@ class App:
         self._routes = Routes()
         self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
         self._logs = logs or Logs(None)
-        self._aside = Aside(settings.serve_at_once + _MORE_THREADS)
-        self._at_the_door = table(_FAR_OFF if settings.store else _AT_THE_DOOR, self._aside)
-        self._writing = table(_WRITING, self._aside)
+        self._threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS)
+        self._token_threads = ThreadPool(_TOKEN_THREADS_STORE if settings.store else _TOKEN_THREADS)
         self._mcp = mcp.Mounted(gateway, hosts, origins, self._logs)
         self._life = AsyncExitStack()
 
@@ -102,29 +101,35 @@ class App:
             return
         with ExitStack() as held:  # its place in the crowd, until it is answered
             if found.route is not None and found.route.takes is None:
-                reply = await self._aside(lambda: self._worked_on(found, request, self._let_in(request, held), b""))
+                reply = await self._threads(lambda: self._identified(found, request, held))
                 await self._reply(found.route, reply, answering)
                 return
-            caller, may = await self._at_the_door(lambda: self._let_read(found, request, held))
+            caller, may = await self._token_threads(lambda: self._let_read(found, request, held))
             if not may:
-                await self._aside(lambda: self._refuse(found, request, caller))
+                await self._threads(lambda: self._refuse(found, request, caller))
             await self._read_on(found, request, caller, receive, answering)
 
-    def _let_in(self, request: Request, held: ExitStack) -> Caller:
+    def _identified(self, found: Found, request: Request, held: ExitStack) -> Reply:
+        """Check the token and run the verb in one go: there is no body to wait for in between."""
+        caller = self._let_in(self.gateway.porter, request, held)
+        return self._worked_on(found, request, caller, b"")
+
+    def _let_in(self, porter: Porter, request: Request, held: ExitStack) -> Caller:
         """Who asks, if they may ask this often and this much at a time. In a thread: it is looked up anew each time."""
-        caller = self.gateway.porter.identify(token_of(request))
-        request.caller, request.tenant = caller, caller.tenant if self.gateway.config().store else ""
+        caller = porter.identify(token_of(request))
+        request.caller, request.tenant = caller, caller.tenant if porter.config.store else ""
         self._rates.take(caller.token)
         held.enter_context(self.crowd.enter(caller.token))
         return caller
 
     def _let_read(self, found: Found, request: Request, held: ExitStack) -> tuple[Caller, bool]:
         """The same, and whether its role may do this at all, whatever the body would say."""
-        caller, route = self._let_in(request, held), found.route
-        return caller, route is None or not why_not(self.gateway.porter.role(caller.role), route.action, None)
+        porter, route = self.gateway.porter, found.route
+        caller = self._let_in(porter, request, held)
+        return caller, route is None or not why_not(porter.role(caller.role), route.action, None)
 
     def _refuse(self, found: Found, request: Request, caller: Caller) -> None:
-        """Not at the door, where others wait: that it was refused is written down."""
+        """Write the refusal down; not in a thread that checks tokens, because the audit may take long."""
         if (route := found.route) is not None:
             scope, about = _scope_of_head(found, request), _about(route, found.places)
             self.gateway.porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
@@ -136,7 +141,7 @@ class App:
         if mcp.is_at(request.path):
             mcp.must_be_a_call(request)
             data = await self._body(request, receive)
-            await self._aside(lambda: reading.must_be_small(data))
+            await self._threads(lambda: reading.must_be_small(data))
             await self._mcp(request, caller, data, receive, answering.send)
         elif (route := found.route) is None:
             raise found.refusal()
@@ -144,17 +149,13 @@ class App:
             await self._streamed(route, request, caller, receive, answering)
         else:
             data = await self._body(request, receive)
-            if route.together:
-                with self.crowd.work():  # who waits for others to be written with is at work
-                    reply = await self._writing(lambda: self._done(found, request, caller, data))
-            else:
-                reply = await self._aside(lambda: self._worked_on(found, request, caller, data))
+            reply = await self._threads(lambda: self._worked_on(found, request, caller, data))
             await self._reply(route, reply, answering)
 
     async def _open(self, route: Route, places: dict[str, str], answering: _Answering) -> None:
         """What everybody may ask: none of it reads a body or a memory."""
         answer = OPEN[route.path]
-        told = await self._aside(lambda: answer(self)) if route.path == "/readyz" else answer(self, **places)
+        told = await self._threads(lambda: answer(self)) if route.path == "/readyz" else answer(self, **places)
         await self._reply(route, told, answering)
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
@@ -184,7 +185,7 @@ class App:
             if isinstance(reply.body, Lines):
                 lent = stack.pop_all()  # until the last line is told
                 return reply.replace(body=Lines(_closing(reply.body.rows, lent)))
-            return showing.shown(route, reply, self.gateway.porter.role(caller.role))
+            return showing.shown(route, reply, asked.role)
 
     def asked(self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack) -> Asked:
         """The request, once the porter has let it pass; the decision is written down either way."""
@@ -193,11 +194,11 @@ class App:
         about, permit = {"route": route.name, "request": request.id, **_about(route, given)}, None
         if route.permits:
             permit = stack.enter_context(porter.permit(caller, route.action, scope, **about))
+            role = permit.role
         else:
-            porter.allow(caller, route.action, scope, **about)
+            role = porter.allow(caller, route.action, scope, **about)
         whose = self._whose(route, request, caller, given)
         whose.must_name(scope)
-        role = porter.role(caller.role)
         sees, read_only = role.scopes, bool(why_not(role, WRITE, None))
         lent = list[Memory]()
 
@@ -206,7 +207,7 @@ class App:
                 lent.append(stack.enter_context(self.gateway.lend(caller, whose, sees, read_only=read_only)))
             return lent[0]
 
-        return Asked(route, self.gateway, caller, request.id, given, request.headers, memory, whose, permit)
+        return Asked(route, self.gateway, caller, role, request.id, given, request.headers, memory, whose, permit)
 
     def _whose(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Whose:
         """Whose memory is meant. Who may let agents in and out could give themselves any agent's token: they may name one."""
@@ -236,16 +237,16 @@ class App:
             return [problem.encoded(row) + b"\n" for row in islice(rows, _LINES_AT_ONCE)]
 
         try:
-            lines = await self._aside(some)
+            lines = await self._threads(some)
             await answering.begin(200, {}, bulk.KIND.encode())
             while lines:
                 await answering.piece(b"".join(lines))
-                lines = await self._aside(some)
+                lines = await self._threads(some)
             await answering.end()
         finally:
             close = getattr(rows, "close", None)
             if close is not None:
-                await self._aside(close)
+                await self._threads(close)
 
     async def _streamed(
         self, route: Route, request: Request, caller: Caller, receive: Receive, answering: _Answering
@@ -253,15 +254,15 @@ class App:
         """A body that is worked on while it comes, and may be answered meanwhile."""
         with ExitStack() as stack:
             given = reading.asked(request.query, route.asks)
-            asked = await self._aside(lambda: self.asked(route, request, caller, given, stack))
+            asked = await self._threads(lambda: self.asked(route, request, caller, given, stack))
             bulk.must_be_lines(request.header("content-type"))
             _must_fit(fields(route.asks), given)  # the rest is in the body
             once_ = once.Streamed(asked, _head(request))
-            await self._aside(once_.begin)
+            await self._threads(once_.begin)
             try:
-                await route.verb(asked, once_, reading.pieces(receive, bulk.MOST_BYTES), answering, self._aside)
+                await route.verb(asked, once_, reading.pieces(receive, bulk.MOST_BYTES), answering, self._threads)
             except BaseException as error:
-                await self._aside(partial(once_.drop, error))
+                await self._threads(partial(once_.drop, error))
                 raise
 
     # --- beginning and end --------------------------------------------------------------------------------------------
@@ -274,9 +275,9 @@ class App:
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self._life.aclose()
-                await self._aside(self.gateway.close)
-                for threads in (self._aside, self._at_the_door, self._writing):
-                    threads.end()
+                await self._threads(self.gateway.close)
+                for threads in (self._threads, self._token_threads):
+                    threads.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 

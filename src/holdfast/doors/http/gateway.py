@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from holdfast import company, config, house
+from holdfast import config, house
 from holdfast.config import Config
 from holdfast.doors.http.metrics import Metrics
 from holdfast.doors.http.tending import Tending
@@ -58,10 +58,9 @@ class Gateway:
 
     def config(self) -> Config:
         """The settings as they are now: a person may switch memory off while we run. Whose memory it is they do not say."""
-        stamp = company.once(("settings", self.home), lambda: config.stamp(self.home))
-        if stamp != self._stamp:
+        if config.stamp(self.home) != self._stamp:
             with self._guard:
-                stamp = config.stamp(self.home)  # what one's company saw may be older than what is known by now
+                stamp = config.stamp(self.home)  # another thread may have read the new settings by now
                 if stamp != self._stamp:
                     before = self._rooms()
                     self._begin(self._porter.missed)
@@ -108,7 +107,6 @@ class Gateway:
 
     def _seen_by(self, caller: Caller, sees: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
         """The settings for who sees that much, and what stands for them: so they need not be compared for every request."""
-        self.config()
         known = self._known
         if (caller.tenant, sees, read_only) not in known:
             seen = self.config_of(caller).replace(sees=sees, read_only=read_only)

@@ -169,7 +169,7 @@ ROUTES = (
         "POST", "/v1/notes", WRITE, store, "keep a text; on a key that exists it becomes the current version", "project",
         takes=fields({**CONTENT, **_INSISTING, "key": KEY, "scope": SCOPE, "expected": EXPECTED}, "text"),
         answers=ref(Stored), status=201, example={"text": "Use pytest.", "key": "testing", "scope": "agent"}, shows=_STORED,
-        again=_STORED_AGAIN, does=("store",), together=True,
+        again=_STORED_AGAIN, does=("store",),
     ),
     Route(
         "GET", "/v1/notes/{scope}/{key}", READ, get, "one note, as it is or as it was", "project",
@@ -178,7 +178,7 @@ ROUTES = (
     Route(
         "PUT", "/v1/notes/{scope}/{key}", WRITE, put, "write one note; with If-Match only over the version you saw", "project",
         IN, takes=fields({**CONTENT, **_INSISTING}, "text"), answers=ref(Stored), example={"text": "Use pytest."},
-        shows=_STORED, tagged=True, again=_STORED_AGAIN, together=True,
+        shows=_STORED, tagged=True, again=_STORED_AGAIN,
     ),
     Route(
         "DELETE", "/v1/notes/{scope}/{key}", WRITE, forget, "put a note in the trash; it can be restored for 30 days",

@@ -56,6 +56,6 @@ ROUTES = (
         takes=fields({"key": KEY, "value": text("What to remember.", minLength=1), "redact": REDACT}, "key", "value"),
         answers=answer(**_PAIR["properties"], action=text("What it did.", "created", "updated", "unchanged")),
         example={"key": "testing", "value": "Use pytest."}, shows={**_SHOWN, "action": "created"},
-        again=Again(_kept, _put_before), for_model=True, together=True,
+        again=Again(_kept, _put_before), for_model=True,
     ),
 )  # fmt: skip

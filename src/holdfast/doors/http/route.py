@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.doors.http.once import Again
     from holdfast.ledger import Ledger
     from holdfast.memory import Memory
-    from holdfast.porter import Caller, Porter
+    from holdfast.porter import Caller, Porter, Role
     from holdfast.porter.porter import Permit
 
 READ, WRITE = "agent.memory.read", "agent.memory.write"
@@ -57,7 +57,6 @@ class Route(Record):
     tagged: bool = False  # whether it goes by ETag and If-Match
     others: bool = False  # whether it may be about another agent's memory
     permits: bool = False  # whether its verb writes the row of the decision, together with what it changes
-    together: bool = False  # whether many of them at once are best done together
     for_model: bool = False  # whether a model reads its answer as it is
     does: tuple[str, ...] = ()  # the verbs of Memory that it is; every verb has a route, or a reason in holdfast.remote
 
@@ -124,11 +123,12 @@ class Asked:
     """One request, once it is known who asks and that they may: what was given, and the caller's memory."""
 
     def __init__(
-        self, route: Route, gateway: Gateway, caller: Caller, request_id: str, given: dict[str, Any],
+        self, route: Route, gateway: Gateway, caller: Caller, role: Role, request_id: str, given: dict[str, Any],
         headers: dict[bytes, bytes], memory: Callable[[], Memory], whose: Whose, permit: Permit | None = None,
     ) -> None:  # fmt: skip
         self.route, self.gateway, self.caller, self.id, self.whose = route, gateway, caller, request_id, whose
         self.given, self.headers, self.permit = given, headers, permit
+        self.role = role  # as it was when this was allowed
         self._memory = memory
 
     @property
