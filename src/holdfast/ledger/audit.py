@@ -13,7 +13,7 @@ from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 
 from holdfast import company, dates, sql
-from holdfast.errors import Damaged, HoldfastError, Trouble
+from holdfast.errors import Damaged, HoldfastError, Template, command, try_again
 from holdfast.house import Lock
 from holdfast.ledger import mark as marks
 from holdfast.ledger.part import Part
@@ -93,7 +93,7 @@ class Audit(Part):
     def _write_waiting(self) -> None:
         with self._queue:
             batch, self._waiting = self._waiting, []
-        failure: HoldfastError | None = Trouble("the audit was interrupted", "Try again")
+        failure: HoldfastError | None = try_again("the audit was interrupted")
         try:
             durable = any(one.durable for one in batch)
             self._write(lambda db: self.add(db, [one.decision for one in batch]), durable)
@@ -110,7 +110,8 @@ class Audit(Part):
         """The rows, within a transaction that may change other things as well."""
         head = [legible(row) for row in self._run(db, "head")]
         if not head:
-            raise Damaged("the audit has lost its head", "Keep ledger.db as it is and run `holdfast audit verify`")
+            fix = Template("Keep ledger.db as it is and run ", command("audit verify"))
+            raise Damaged("the audit has lost its head", fix)
         (count, hash), now, rows = head[0], dates.now(), []
         for one in decisions:
             count += 1

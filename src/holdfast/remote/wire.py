@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from holdfast import outgoing
-from holdfast.errors import Contended, HoldfastError, Trouble, Unauthenticated, Unreached
+from holdfast.errors import Contended, HoldfastError, Template, Trouble, Unauthenticated, Unreached, command
 from holdfast.remote.refusals import error_of
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ _LIKE = "Write it like https://memory.example.com or http://127.0.0.1:8710"
 _IDLE = 16  # connections that are kept for the next request
 _PAUSES = (0.05, 0.25, 1.0)  # before each further attempt
 _LINES = "application/x-ndjson"
+_HINTS = {"X-Holdfast-Hints": "parts"}  # errors as data, to show them in the words of this side
 _FIX = "Check that `holdfast serve` runs there, and try again"
 
 
@@ -33,7 +34,7 @@ class Wire:
 
     def __init__(self, url: str, token: str | None) -> None:
         self._at = outgoing.address(url, "the gateway", _LIKE)
-        self._head = {"Accept": "application/json", "User-Agent": "holdfast", **_authorization(token)}
+        self._head = {"Accept": "application/json", "User-Agent": "holdfast", **_HINTS, **_authorization(token)}
         self._guard = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
@@ -251,5 +252,6 @@ def _spelled(value: Any) -> Any:
 def _authorization(token: str | None) -> dict[str, str]:
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
-        raise Unauthenticated("the token has characters that no token has", "Give the one that `holdfast agent add` printed")
+        fix = Template("Give the one that ", command("agent add"), " printed")
+        raise Unauthenticated("the token has characters that no token has", fix)
     return {"Authorization": f"Bearer {token}"} if token else {}
