@@ -352,7 +352,7 @@ def test_the_first_note_that_something_speaks_against_is_named_whatever_that_is(
         first = 2 if "project" in rows[0].get("text", "") else 1
         with pytest.raises(kind, match=f"^note {first}: ") as caught:
             memory.store_many(rows)
-        assert (caught.value.counted, caught.value.number) == ("note", first)
+        assert (caught.value.item, caught.value.number) == ("note", first)
     assert [note.key for note in memory.list()] == ["old"]
 
 

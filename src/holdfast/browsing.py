@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import guard, leaf
-from holdfast.errors import HoldfastError, NotFound, UsageError
+from holdfast.errors import HoldfastError, NotFound, Template, UsageError, command
 from holdfast.note import Hit, Record, Scope, Written
 from holdfast.page import clean
 from holdfast.shelf.folder import binned_key
@@ -224,9 +224,10 @@ def missing(shelf: Shelf, places: list[Scope], key: str, notes: Callable[[], lis
 
     for one in [one for place in places for one in shelf.binned(place, key)]:
         since = f"it is in the {one.part} since {one.time[:10]}"
-        return NotFound(f"no note {key!r}: {since}", f"`holdfast restore {key}` brings it back")
+        return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
     near = difflib.get_close_matches(key, [row[2] for row in notes()], 1)
-    return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else "`holdfast list` shows what there is")
+    listed = Template(command("list"), " shows what there is")
+    return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else listed)
 
 
 class Overview(Record):

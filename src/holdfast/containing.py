@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from holdfast import guard, leaf
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import HoldfastError, Refused, Template, command
 from holdfast.note import KEY, ORIGINS, Source, lowest
 from holdfast.page import clean
 
@@ -161,7 +161,7 @@ def must_not_restore(desk: Desk, id: str, key: str) -> None:
     last = next(iter(desk.ledger.decisions(id)), None) if desk.origin != ORIGINS[0] else None
     if last and last[0] in TAKEN_AWAY:
         what = f"a person took {key!r} away, and it is not an agent's to bring back"
-        raise Refused(what, f"A person does: `holdfast restore {key}`")
+        raise Refused(what, Template("A person does: ", command("restore {}", key)))
 
 
 def must_not_forget(desk: Desk, place: Scope, keys: list[str]) -> None:
@@ -169,7 +169,8 @@ def must_not_forget(desk: Desk, place: Scope, keys: list[str]) -> None:
     held = [key for key in keys if _is_held(desk, place, key)] if desk.origin != ORIGINS[0] else []
     if held:
         names = ", ".join([repr(key) for key in held[:_SHOWN]]) + (", ..." if held[_SHOWN:] else "")
-        raise Refused(f"in quarantine, and not an agent's to forget: {names}", "A person decides: `holdfast review`")
+        fix = Template("A person decides: ", command("review"))
+        raise Refused(f"in quarantine, and not an agent's to forget: {names}", fix)
 
 
 def _is_held(desk: Desk, place: Scope, key: str) -> bool:

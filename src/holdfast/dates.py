@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.errors import UsageError
+from holdfast.errors import Template, UsageError, field
 from holdfast.note import stamp as stamp
 from holdfast.pattern import pattern
 
@@ -67,7 +67,7 @@ def _utc(value: object, name: str, time_of_day: str) -> str:
     text = _text(value)
     match = _SHAPE.match(text)
     if not match:
-        raise UsageError(f"{name}: {text[:60]!r} is not a date", _FIX)
+        raise UsageError(Template(field(name), f": {text[:60]!r} is not a date"), _FIX)
     from datetime import UTC, datetime
 
     day, minutes, seconds, zone = match.groups()
@@ -76,5 +76,5 @@ def _utc(value: object, name: str, time_of_day: str) -> str:
     try:
         then = datetime.fromisoformat(f"{day}T{clock_text}{zone}").astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UsageError(f"{name}: {text[:60]!r} is not a date that exists", _FIX) from None
+        raise UsageError(Template(field(name), f": {text[:60]!r} is not a date that exists"), _FIX) from None
     return f"{then.year:04d}-{then.month:02d}-{then.day:02d}T{then.hour:02d}:{then.minute:02d}:{then.second:02d}Z"

@@ -5,7 +5,21 @@ from __future__ import annotations
 import os
 
 from holdfast import dates, errors, guard, leaf, page
-from holdfast.errors import Busy, Disabled, DiskTrouble, HoldfastError, NoScope, NotFound, Refused, UsageError, from_os
+from holdfast.errors import (
+    Busy,
+    Disabled,
+    DiskTrouble,
+    HoldfastError,
+    NoScope,
+    NotFound,
+    Refused,
+    Template,
+    UsageError,
+    command,
+    field,
+    from_os,
+    phrase,
+)
 from holdfast.index.rows import Found, Sought
 from holdfast.index.sqlite import Index, Lost, by_words, read_at
 from holdfast.leaf import Draft
@@ -122,8 +136,9 @@ class Desk:
             return Scope("global")
         id = self.project_ids()[0] if kind == "project" else self.session if kind == "session" else self.agent
         if not id:
-            fix = f"Give one: Memory({kind}=...), --{kind} or HOLDFAST_{kind.upper()}"
-            raise NoScope(f"no {kind} is known, and nothing falls into another scope", fix)
+            given = f"Give one: Memory({kind}=...), --{kind} or HOLDFAST_{kind.upper()}"
+            what = f"no {kind} is known, and nothing falls into another scope"
+            raise NoScope(what, Template(phrase(f"{kind} of scope", given)))
         return Scope(kind, id)
 
     def places(self, kind: str | None) -> list[Scope]:
@@ -142,15 +157,15 @@ class Desk:
 
     def everywhere(self) -> tuple[str, ...]:
         """The folders of every scope of the home. Only a person may look there."""
-        self.must_be_person("search every project", "`holdfast recall --scope all`")
+        self.must_be_person("search every project", "recall --scope all")
         kinds = {folder: Scope.of_folder(folder).kind for folder in self.shelf.scopes()}
         return tuple([folder for folder, kind in kinds.items() if kind in self.config.sees])
 
-    def must_be_person(self, what: str, command: str) -> None:
+    def must_be_person(self, what: str, by: str) -> None:
         """Raise `Denied` for an agent: it has no part in the memory of other projects."""
         if self.origin != "user":
-            fix = f'A person does it: {command} in a terminal of their own, or Memory(origin="user")'
-            raise errors.Denied(f"only a person may {what}", fix)
+            does = phrase(f"{by} as a person", f'`holdfast {by}` in a terminal of their own, or Memory(origin="user")')
+            raise errors.Denied(f"only a person may {what}", Template("A person does it: ", does))
 
     def place_of(self, scope: Scope, key: str) -> Scope:
         """Where a key of this scope lives: a project's older id may have it already."""
@@ -196,11 +211,14 @@ class Desk:
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
         end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
         if end and end <= (start or utc(dates.clock())):
-            fix = "A text is true from one day to a later one: say valid_from too"
-            raise UsageError(f"valid_to {end} is not after valid_from {start or 'now'}", fix)
+            fix = Template("A text is true from one day to a later one: say ", field("valid_from"), " too")
+            what = Template(field("valid_to"), f" {end} is not after ", field("valid_from"), f" {start or 'now'}")
+            raise UsageError(what, fix)
         kept = guard.tags(tags_of(tags)) if tags is not None else None
         if not isinstance(pinned, bool | None):
-            raise UsageError(f"pinned must be True or False, not {pinned!r}", "Say one of them, or leave it out")
+            raise UsageError(
+                Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
+            )
         why, gated = allowed[0] if allowed else "", allow_secret is None and not before
         return Draft(name, body, source, type, kept, start, end, pinned, expected, amends, redacted, why, gated)
 
@@ -237,7 +255,8 @@ class Desk:
             old = leaf.opened(sheet.data, sheet.modified) if sheet else None
             draft = draft_for(leaf.note_of(place, key, old, self.config.quarantine) if old else None)
             if again and draft.source.origin != "user":
-                raise Refused("only a person may take back what was purged", "Store it yourself: `holdfast store TEXT --again`")
+                fix = Template("Store it yourself: ", command("store TEXT --again"))
+                raise Refused("only a person may take back what was purged", fix)
             action, new = self.composed([draft], [old], doubts)[0]
             if action == "unchanged" and again and sheet and old:
                 self._take_back(place, draft)
@@ -541,7 +560,7 @@ class Desk:
         """The nearest note of that key; an archived one, and where it lies, if no place has another."""
         guard.key_of_note(key)
         if not self.config.enabled:
-            raise NotFound(Disabled().message, Disabled().fix)
+            raise NotFound(Disabled().text, Disabled().hint)
         places = self.places(kind)
         for place, sheet in self.shelf.nearest(places, key):
             return place, self._opened(place, key, sheet), None

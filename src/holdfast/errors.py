@@ -31,7 +31,76 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    Wording = Callable[["Term"], str]
+
+
+class Term:
+    """A term of a message that an interface may write in its own words, found by its kind and name; `text` by default."""
+
+    __slots__ = ("args", "kind", "name", "text")
+
+    def __init__(self, kind: str, name: str, text: str, args: tuple[str, ...] = ()) -> None:
+        self.kind, self.name, self.text, self.args = kind, name, text, args
+
+    def as_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "name": self.name, "text": self.text, "args": list(self.args)}
+
+
+def command(form: str, *args: str) -> Term:
+    """Return a command such as `restore {}`, which HTTP shows as a request."""
+    return Term("command", form, f"`holdfast {form.format(*args)}`", args)
+
+
+def field(name: str) -> Term:
+    """Return a parameter such as `valid_from`, which the command line shows as `--valid-from`."""
+    return Term("field", name, name)
+
+
+def argument(name: str, value: str) -> Term:
+    """Return a parameter with a value, which the command line shows as an option with a value."""
+    return Term("argument", name, f'{name}="{value}"', (value,))
+
+
+def phrase(name: str, text: str) -> Term:
+    """Return words that some interfaces replace with their own, by this name."""
+    return Term("phrase", name, text)
+
+
+class Template:
+    """A text made of strings and parts: the interface that shows it chooses the words of the parts."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: str | Term | Template) -> None:
+        self.parts: tuple[str | Term, ...] = ()
+        for part in parts:
+            self.parts += part.parts if isinstance(part, Template) else (part,)
+
+    def render(self, words: Wording) -> str:
+        """Return the text; `words` returns what an interface writes for a part, or nothing for the default."""
+        return "".join([part if isinstance(part, str) else words(part) or part.text for part in self.parts])
+
+    def __str__(self) -> str:
+        return "".join([part if isinstance(part, str) else part.text for part in self.parts])
+
+    def __bool__(self) -> bool:
+        return any(self.parts)
+
+    def as_list(self) -> list[object]:
+        """Return the parts as JSON values."""
+        return [part if isinstance(part, str) else part.as_dict() for part in self.parts]
+
+    @classmethod
+    def from_list(cls, given: list[Any]) -> Self:
+        """Return the template that `as_list` wrote."""
+        return cls(*[one if isinstance(one, str) else Term(**{**one, "args": tuple(one["args"])}) for one in given])
+
+
+REDACT = phrase("redact", "`--redact` (redact=True)")
+DOCTOR = command("doctor")
 
 
 class HoldfastError(Exception):
@@ -41,20 +110,38 @@ class HoldfastError(Exception):
     exit_code = 5
     http_status = 500
     may_be_done = False  # whether what was asked for may stand all the same: then nobody may do it again unseen
-    counted, number = "", 0  # of many that were given, which one it is about: a "note" or a "line", from 1 on
+    operator_fixes = False  # whether the hint is for the person who runs the server, whoever asked
+    safe_to_log = False  # whether the message never says what a person or a note says
+    item, number = "", 0  # of many that were given, the one it is about: a "note", a "line" or a "turn", from 1 on
+    done_before = 0  # other notes of the same call that are stored
+    context = ""  # what was being done, shown first
 
-    def __init__(self, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.fix = fix
+    def __init__(self, message: str | Template, fix: str | Template = "") -> None:
+        super().__init__(str(message))
+        self.text = message  # without its item, context and count
+        self.hint = fix
+
+    @property
+    def message(self) -> str:
+        return str(self.whole())
+
+    @property
+    def fix(self) -> str:
+        return str(self.hint)
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.fix}" if self.fix else self.message
+        return f"{self.message}. {self.fix}" if self.hint else self.message
 
-    def about(self, counted: str, number: int) -> Self:
-        """The same, which begins with what it is about. Who counts lines says so anew of what was counted as notes."""
-        bare = self.message.removeprefix(f"{self.counted} {self.number}: ")
-        self.counted, self.number, self.message = counted, number, f"{counted} {number}: {bare}"
+    def whole(self) -> Template:
+        """Return the message with what it is about and what was done before."""
+        about = f"{self.item} {self.number}: " if self.item else ""
+        context = f"{self.context}: " if self.context else ""
+        kept = f"; {self.done_before:,} other note{'s' * (self.done_before != 1)} had been kept before"
+        return Template(context, about, self.text, kept if self.done_before else "")
+
+    def about(self, item: str, number: int) -> Self:
+        """Set the item that this error is about, and return the error."""
+        self.item, self.number = item, number
         return self
 
     def as_dict(self) -> dict[str, object]:
@@ -77,6 +164,7 @@ class ConfigError(UsageError):
     """A setting we cannot follow."""
 
     code, http_status = "config", 500
+    operator_fixes = safe_to_log = True
 
 
 class Refused(HoldfastError):
@@ -131,10 +219,12 @@ class Disabled(Refused):
     """Memory is switched off."""
 
     code, http_status = "disabled", 403
+    operator_fixes = True
 
     def __init__(
-        self, message: str = "memory is disabled", fix: str = "Set memory.enabled = true, or unset HOLDFAST_ENABLED"
-    ) -> None:
+        self, message: str | Template = "memory is disabled",
+        fix: str | Template = "Set memory.enabled = true, or unset HOLDFAST_ENABLED",
+    ) -> None:  # fmt: skip
         super().__init__(message, fix)
 
 
@@ -167,6 +257,7 @@ class Busy(Contended):
     """A lock was not free in time."""
 
     code, http_status = "busy", 503
+    safe_to_log = True
 
 
 class TooMany(Contended):
@@ -174,7 +265,7 @@ class TooMany(Contended):
 
     code, http_status = "too_many", 429
 
-    def __init__(self, message: str, fix: str = "", retry_after: float = 1) -> None:
+    def __init__(self, message: str | Template, fix: str | Template = "", retry_after: float = 1) -> None:
         super().__init__(message, fix)
         self.retry_after = retry_after
 
@@ -183,6 +274,7 @@ class Trouble(HoldfastError):
     """Something is wrong with the home itself."""
 
     code = "trouble"
+    operator_fixes = safe_to_log = True
 
 
 class Damaged(Trouble):
@@ -195,8 +287,11 @@ class Unreached(Trouble):
     """A service that the settings name did not answer, or refused."""
 
     code, http_status = "unreached", 502
+    operator_fixes = False
 
-    def __init__(self, message: str, fix: str = "", sent: bool = True, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str | Template, fix: str | Template = "", sent: bool = True, retry_after: float | None = None
+    ) -> None:
         super().__init__(message, fix)
         self.sent = sent  # whether the request may have been heard
         self.retry_after = retry_after  # seconds after which more is known, if anybody can say
@@ -206,12 +301,14 @@ class Unrecorded(Trouble):
     """A decision that must be in the audit could not be written there; nothing was done."""
 
     code, http_status = "unrecorded", 503
+    operator_fixes = False
 
 
 class Unsure(Trouble):
     """The answer was lost while something was being kept: whether it is must be looked up."""
 
     code, http_status = "unsure", 503
+    operator_fixes = False
     may_be_done = True
 
 
@@ -230,6 +327,13 @@ def no_space(what: str, where: str = "") -> DiskTrouble:
     return error
 
 
+def try_again(what: str) -> Trouble:
+    """Return trouble that the caller can end: nothing was done, and the next attempt may succeed."""
+    error = Trouble(what, "Try again")
+    error.operator_fixes = False
+    return error
+
+
 def from_os(error: OSError, doing: str = "") -> HoldfastError:
     """What the operating system said, as one of ours; it names the file itself where nobody says what was done."""
     import errno
@@ -241,11 +345,11 @@ def from_os(error: OSError, doing: str = "") -> HoldfastError:
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
-        return Damaged(what, "A link or special file stands where a memory should be; run `holdfast doctor`")
+        return Damaged(what, Template("A link or special file stands where a memory should be; run ", DOCTOR))
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return DiskTrouble(what, "Close some files or connections, or raise the limit (`ulimit -n`)")
     if error.errno == errno.EBADF:
         return Trouble(f"{what}: it was closed while it was used", "Ask again; close it when nobody uses it any more")
     if error.errno == errno.ENAMETOOLONG:
         return DiskTrouble(what, "Set HOLDFAST_HOME to a shorter path")
-    return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")
+    return DiskTrouble(what, Template("Check the disk, then run ", DOCTOR))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from holdfast import guard, leaf
-from holdfast.errors import Contended, HoldfastError, Unreached, UsageError, from_os
+from holdfast.errors import Contended, HoldfastError, Template, Unreached, UsageError, field, from_os
 from holdfast.note import KEY, key_of
 
 TYPE_CHECKING = False
@@ -153,8 +153,8 @@ def _must_pass(row: Row, most_bytes: int) -> None:
     guard.text(row["text"], most_bytes, allowed=True)  # secrets are out of it
     guard.tags(tuple(row["tags"]))
     if row["valid_to"] and row["valid_to"] <= row["valid_from"]:
-        what = f"valid_to {row['valid_to']} is not after valid_from {row['valid_from']}"
-        raise UsageError(what, "A text is true from one day to a later one: say valid_from too")
+        what = Template(field("valid_to"), f" {row['valid_to']} is not after ", field("valid_from"), f" {row['valid_from']}")
+        raise UsageError(what, Template("A text is true from one day to a later one: say ", field("valid_from"), " too"))
 
 
 def _version(version: Version, rules: dict[str, None]) -> Row:

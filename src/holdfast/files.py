@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast import guard, hidden
 from holdfast.browsing import TOLD, piece_of
 from holdfast.desk import typed_errors
-from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
+from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, Template, UsageError, field
 from holdfast.note import Scope
 from holdfast.shelf.disk import FILE_BYTES
 
@@ -113,7 +113,7 @@ class Files:
 
     def _words(self, text: object) -> str:
         if not isinstance(text, str):
-            raise UsageError(f"text must be a string, not {type(text).__name__}", "Give it as text")
+            raise UsageError(Template(field("text"), f" must be a string, not {type(text).__name__}"), "Give it as text")
         return text
 
     def _text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:

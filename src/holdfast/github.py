@@ -187,7 +187,7 @@ class _Review:
             try:
                 response = self._ask("GET", f"{self._path}?per_page={_PAGE}&page={page}")
             except Unreached as error:
-                raise Unreached(error.message, error.fix, sent=False) from None
+                raise Unreached(error.text, error.hint, sent=False) from None
             rows = response.json()
             if response.status != 200 or not isinstance(rows, list):
                 raise _refused(response)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from holdfast.errors import UsageError
+from holdfast.errors import Template, UsageError, field
 from holdfast.facts import fold
 from holdfast.hidden import named, shown
 from holdfast.note import Record
@@ -54,7 +54,8 @@ class Graph(Record):
 def graph(facts: Iterable[Fact], entity: str, depth: int = 1) -> Graph:
     """What is linked with an entity, either way, in up to `depth` steps."""
     if depth < 0:
-        raise UsageError(f"depth: {depth} is below 0", "Give 0 for the entity alone, 1 for its neighbours, and so on")
+        fix = "Give 0 for the entity alone, 1 for its neighbours, and so on"
+        raise UsageError(Template(field("depth"), f": {depth} is below 0"), fix)
     web = _Web(facts)
     start = web.find(entity)
     if start is None:

@@ -8,7 +8,21 @@ changes a value to make it fit: it passes unchanged or it is refused with what t
 
 from __future__ import annotations
 
-from holdfast.errors import InvalidKey, InvalidPath, InvalidText, Refused, SecretFound, TooLarge, UsageError
+from holdfast.errors import (
+    DOCTOR,
+    REDACT,
+    InvalidKey,
+    InvalidPath,
+    InvalidText,
+    Refused,
+    SecretFound,
+    Template,
+    TooLarge,
+    UsageError,
+    argument,
+    command,
+    field,
+)
 from holdfast.note import KEY, ORIGINS, TYPES, is_name
 from holdfast.pattern import pattern
 
@@ -59,11 +73,11 @@ def decoded(value: object) -> str:
         except UnicodeDecodeError as error:
             raise InvalidText(f"not UTF-8: byte {error.start}", "Convert the text to UTF-8 first") from None
     if not isinstance(value, str):
-        raise UsageError(f"text must be a string, not {type(value).__name__}", "Give it as text")
+        raise UsageError(Template(field("text"), f" must be a string, not {type(value).__name__}"), "Give it as text")
     return value
 
 
-def no_secret(value: str, what: str, before: str = "", fix: str = "") -> None:
+def no_secret(value: str, what: str, before: str = "", fix: str | Template = "") -> None:
     """Refuse what looks like a secret, by its rule and line and never by itself (S2)."""
     value = _seen(value)
     if is_plain(value):
@@ -72,8 +86,8 @@ def no_secret(value: str, what: str, before: str = "", fix: str = "") -> None:
 
     found = tuple([one for one in secrets.found(value) if not before or value[one.start : one.end] not in before])
     if found:
-        insist = "a person may insist: `holdfast store --allow-secret WHY`"
-        fix = fix or f"Leave it out, or keep it with `--redact` (redact=True); {insist}"
+        insist = command("store --allow-secret WHY")
+        fix = fix or Template("Leave it out, or keep it with ", REDACT, "; a person may insist: ", insist)
         raise SecretFound(f"{what} seems to hold a secret: {secrets.named(value, found)}", fix)
 
 
@@ -82,7 +96,8 @@ def wish(body: str, origin: str, why: object) -> tuple[str, str]:
     if origin != ORIGINS[0]:
         raise Refused("only a person may keep a secret, and this comes from " + origin, "Store it with redact=True")
     if not isinstance(why, str) or not why.strip():
-        raise UsageError("allow_secret must say why, in words", 'Such as allow_secret="a test account"')
+        such = Template("Such as ", argument("allow_secret", "a test account"))
+        raise UsageError(Template(field("allow_secret"), " must say why, in words"), such)
     reason = one_line(why, "reason", 500)
     no_secret(reason, "the reason", fix="Say why without it")
     clean, rules = redacted(body)
@@ -167,7 +182,7 @@ def string(value: object, what: str, needed: bool = False) -> str | None:
     """A text that somebody gave, or none where it may be left out."""
     if isinstance(value, str) or (value is None and not needed):
         return value
-    raise UsageError(f"{what} must be a string, not {type(value).__name__}", f"Give the {what}")
+    raise UsageError(Template(field(what), f" must be a string, not {type(value).__name__}"), f"Give the {what}")
 
 
 def session(session: object, client: object, needed: bool = False) -> tuple[Any, Any]:
@@ -233,17 +248,18 @@ def encoded(value: str) -> bytes:
         raise InvalidText(f"not Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
 
 
-def key(value: object, otherwise: str = "or leave it out and one is made") -> str:
+def key(value: object, otherwise: str | Template = "or leave it out and one is made") -> str:
     """An explicit key is right or it is refused; never changed, so that two keys cannot meet."""
     if isinstance(value, str) and KEY.match(value):
         return value
     what = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_kind(value)}"
-    raise InvalidKey(what, f"A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; {otherwise}")
+    rule = "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; "
+    raise InvalidKey(what, Template(rule, otherwise))
 
 
 def key_of_note(value: object) -> str:
     """The key of a note that should be there: a person may have given its file a name that is none."""
-    return key(value, "for a file that is called otherwise, `holdfast doctor` prints the `mv` that gives it one")
+    return key(value, Template("for a file that is called otherwise, ", DOCTOR, " prints the `mv` that gives it one"))
 
 
 def name(value: object, what: str) -> str:
@@ -316,7 +332,7 @@ def fact(subject: object, label_: object, value: object, redact: bool) -> tuple[
     clean, rules = redacted(before + said) if redact else (before + said, ())
     if clean.startswith(before):
         said = clean.removeprefix(before)
-    fix = "State where it is kept, not what it is; or keep it with `--redact` (redact=True)"
+    fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
     no_secret(before + said, "the fact", fix=fix)
     from holdfast.facts import reads_back
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from holdfast import dates, guard, turns
-from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFound, UsageError
+from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFound, Template, UsageError, command, phrase
 from holdfast.note import Logged, Progress, Turn
 from holdfast.pattern import pattern
 from holdfast.reading import chat, noise
@@ -50,7 +50,8 @@ def log(
     """The steps of `Memory.log`."""
     desk.must_be_enabled()
     if session is None and desk.session is None:
-        fix = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
+        ways = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
+        fix = Template(phrase("session of turns", ways))
         raise NoScope("no session is known whose turns these are", fix)
     name = _name(session if session is not None else desk.session, "session id")
     keeper = _Keeper(desk, scope, _name(client or desk.client or _UNKNOWN, "client's name"), kept=turns.LIVE)
@@ -179,8 +180,9 @@ def _gated(given: object, number: int, tools: Tools, redact: bool) -> Iterator[S
             raise UsageError(f"a turn is a mapping, not {type(given).__name__}", 'Such as {"role": "user", "text": "..."}')
         said = _gate(given, redact)
     except HoldfastError as error:
-        error.message = f"turn {number}: {error.message}"
-        error.fix = f"{error.fix}; turns before it may be kept, and none is ever added twice".lstrip("; ")
+        kept = "turns before it may be kept, and none is ever added twice"
+        error.hint = Template(error.hint, "; ", kept) if error.hint else kept
+        error.about("turn", number)
         raise
     if said is not None:
         yield said
@@ -439,7 +441,8 @@ def _around(desk: Desk, roll: Roll, first: int, last: int, before: int, after: i
 
 
 def _missing(what: str) -> NotFound:
-    return NotFound(f"no turn {what[:200]!r}", "Give a turn's id, or a citation as `holdfast recall` shows it")
+    fix = Template("Give a turn's id, or a citation as ", command("recall"), " shows it")
+    return NotFound(f"no turn {what[:200]!r}", fix)
 
 
 def _rolls(desk: Desk, folder: str) -> Rolls:

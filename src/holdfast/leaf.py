@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import page
 from holdfast.dates import stamp as utc
-from holdfast.errors import Conflict, NotFound
+from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.note import KEY, ORIGINS, TYPES, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
 from holdfast.page import Head, Page, clean
 from holdfast.pattern import pattern
@@ -333,7 +333,8 @@ def note_at(
     versions = versions_of(leaf)
     place = version_at(versions, as_of, known_at)
     if place is None:
-        raise NotFound(f"{key!r} had no version at {as_of}", f"`holdfast get {key} --history` shows them all")
+        fix = Template(command("get {} --history", key), " shows them all")
+        raise NotFound(f"{key!r} had no version at {as_of}", fix)
     version = versions[place]
     return note_of(scope, key, leaf).replace(
         text=version.text, type=version.type, tags=version.tags, updated=version.recorded, source=version.source,

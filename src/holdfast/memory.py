@@ -7,7 +7,7 @@ import os
 from holdfast import config as configuration
 from holdfast import dates, guard
 from holdfast.desk import Desk, typed_errors, usage_id
-from holdfast.errors import UsageError
+from holdfast.errors import Template, UsageError, field
 from holdfast.index.rows import lowered
 from holdfast.index.sqlite import Asked, note_of_row
 from holdfast.note import (
@@ -481,7 +481,7 @@ class Memory(Provenance):
         Only a person may ask: `Memory(origin="user")`."""
         from holdfast import projects
 
-        self._desk.must_be_person("list the projects of this home", "`holdfast project list`")
+        self._desk.must_be_person("list the projects of this home", "project list")
         return projects.every(self._desk)
 
     def adopt(self, old: str, new: str | None = None) -> Adopted:
@@ -582,5 +582,5 @@ def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
 
 def _limit(value: object, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise UsageError(f"limit must be 1 to {most}, not {value!r}", f"Ask for 1 to {most}")
+        raise UsageError(Template(field("limit"), f" must be 1 to {most}, not {value!r}"), f"Ask for 1 to {most}")
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast.errors import UsageError
+from holdfast.errors import Template, UsageError, field
 from holdfast.pattern import pattern
 
 try:
@@ -425,7 +425,9 @@ def tags_of(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[
     if tags is None:
         return ()
     if not isinstance(tags, str | list | tuple | set | frozenset):
-        raise UsageError(f"tags must be a list or a comma string, not {type(tags).__name__}", "Give a list of words")
+        raise UsageError(
+            Template(field("tags"), f" must be a list or a comma string, not {type(tags).__name__}"), "Give a list of words"
+        )
     if not all(isinstance(tag, str | int) and not isinstance(tag, bool) for tag in tags):
         raise UsageError("a tag that is no word", "Give a list of words")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]

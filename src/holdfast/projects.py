@@ -77,7 +77,7 @@ def adopt(desk: Desk, old: str, new: str | None) -> Adopted:
     The notes stay where they are. A `new` that is named must exist, unless it is the caller's own. `old`, and every id that
     led to it, leads to `new` from now on. Only a person may.
     """
-    desk.must_be_person("join two projects", "`holdfast project adopt`")
+    desk.must_be_person("join two projects", "project adopt")
     source = _existing(desk, guard.name(old, "project id"))
     own = desk.project_ids()[0]
     named = guard.name(new, "project id") if new is not None else own

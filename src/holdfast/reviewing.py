@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast import containing, dates, guard, leaf
 from holdfast.desk import nameless_id
-from holdfast.errors import Busy, Conflict, NotFound, Refused
+from holdfast.errors import Busy, Conflict, NotFound, Refused, Template, command, phrase
 from holdfast.index.sqlite import note_of_row
 from holdfast.note import SCOPES, Scope
 from holdfast.shelf.folder import Changed
@@ -54,7 +54,8 @@ def count(desk: Desk) -> int:
 def must_be_person(who: Somebody, what: str) -> None:
     """Whoever is judged may not be the judge."""
     if who.origin != "user":
-        fix = 'A person does it: `holdfast review` in a terminal of their own, or Memory(origin="user")'
+        does = phrase("review as a person", '`holdfast review` in a terminal of their own, or Memory(origin="user")')
+        fix = Template("A person does it: ", does)
         raise Refused(f"only a person may {what}", fix)
 
 
@@ -87,7 +88,7 @@ def approve(desk: Desk, key: str, where: str | Scope | None, expected: str | Non
         return leaf.note_of(place, key, new, desk.config.quarantine)
     else:
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
-    raise NotFound(f"no note {key!r}", "`holdfast review` lists what waits")
+    raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
 
 
 def _heard_in(desk: Desk, place: Scope, there: leaf.Leaf) -> set[str]:
@@ -146,5 +147,5 @@ def _place(desk: Desk, key: str, where: str | Scope | None) -> Scope:
     else:
         places = desk.places_of(key, where)
     if not places:
-        raise NotFound(f"no note {key!r}", "`holdfast review` lists what waits")
+        raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
     return places[0]

@@ -7,7 +7,7 @@ from _thread import RLock  # what threading.RLock is, without that import
 
 import apsw
 
-from holdfast.errors import Busy, Damaged, DiskTrouble, HoldfastError, Trouble, from_os, no_space
+from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, HoldfastError, Template, Trouble, from_os, no_space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def ours(error: BaseException, path: str) -> HoldfastError:
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
         return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if isinstance(error, apsw.IOError):
-        return DiskTrouble(what, "Check the disk, then run `holdfast doctor`")
+        return DiskTrouble(what, Template("Check the disk, then run ", DOCTOR))
     if isinstance(error, (*DAMAGE, UnicodeDecodeError)):
-        return Damaged(what, "Run `holdfast doctor`")
-    return Trouble(what, "Run `holdfast doctor`")
+        return Damaged(what, Template("Run ", DOCTOR))
+    return Trouble(what, Template("Run ", DOCTOR))
 
 
 def _is_full(path: str) -> bool:

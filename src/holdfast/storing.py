@@ -143,7 +143,8 @@ def _store_all(desk: Desk, gate: Gate, notes: Iterable[Mapping[str, Any]]) -> li
         except HoldfastError as error:
             if _is_of_one(error) and not stored:
                 _must_fit(desk, {place: some})
-            raise after(len(stored), error) from None
+            error.done_before = len(stored)
+            raise error from None
         stored.update({(one.scope.kind, one.draft.key): kept for one, kept in zip(some, written, strict=True)})
     return each([(one.scope.kind, one.draft.key) for one in given], stored)
 
@@ -154,13 +155,6 @@ def each(names: list[tuple[str, str]], stored: Mapping[tuple[str, str], Stored])
     return [
         stored[name] if first[name] == place else stored[name].replace(action="unchanged") for place, name in enumerate(names)
     ]
-
-
-def after(kept: int, error: HoldfastError) -> HoldfastError:
-    """The same; where others of the same call are kept already, it says so."""
-    if kept:
-        error.message += f"; {kept:,} other note{'s' * (kept != 1)} had been kept before"
-    return error
 
 
 def _by_place(desk: Desk, given: list[One]) -> dict[Scope, list[One]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast import archive, containing, dates, guard, leaf, reviewing, tracing, trust
-from holdfast.errors import NotFound, Refused
+from holdfast.errors import NotFound, Refused, Template, command
 from holdfast.note import Record, Scope
 
 TYPE_CHECKING = False
@@ -176,7 +176,7 @@ def _note(desk: Desk, folders: tuple[str, ...], name: str, known: Known) -> list
     found = [*gone, *[_of(desk, place, known) for place in places]]
     marked = [one for one in found if one and one.mark(lambda _: f"note:{name}")]
     if not marked:
-        raise NotFound(f"no note {guard.cleaned(name)[:80]!r}", "`holdfast list` shows what there is")
+        raise NotFound(f"no note {guard.cleaned(name)[:80]!r}", Template(command("list"), " shows what there is"))
     return marked
 
 

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import InvalidText, NotFound, TooLarge, UsageError
+from holdfast.errors import InvalidText, NotFound, Template, TooLarge, UsageError, field
 from holdfast.note import KEY, ORIGINS, lowest
 from holdfast.pattern import pattern
 
@@ -38,14 +38,15 @@ def things(given: object) -> tuple[str, ...]:
     if given is None:
         return ()
     if isinstance(given, bytes | dict) or not hasattr(given, "__iter__"):
-        raise UsageError(f"made_from must be a list, not {type(given).__name__}", _FORMS)
+        raise UsageError(Template(field("made_from"), f" must be a list, not {type(given).__name__}"), _FORMS)
     every: list[object] = [given] if isinstance(given, str) else _some(given)
     if len(every) > MOST:
         raise TooLarge(f"a text may be made from {MOST} things, this from more", "Name those that matter")
     kept: dict[str, None] = {}
     for number, one in enumerate(every, 1):
         if not isinstance(one, str) or not one.strip() or not one.isprintable():
-            raise InvalidText(f"not a source: number {number} of made_from", _FORMS)  # it may be a secret: not repeated
+            what = Template(f"not a source: number {number} of ", field("made_from"))  # it may be a secret: not repeated
+            raise InvalidText(what, _FORMS)
         if len(one) > _MOST_CHARS:
             raise TooLarge(f"a source may have {_MOST_CHARS:,} characters, this has {len(one):,}", "Shorten the address")
         kept[one.strip()] = None
@@ -154,4 +155,5 @@ def _address(what: str, asked: str = "http") -> str:
 
 
 def _unknown(what: str, kind: str) -> Known:
-    raise NotFound(f"made_from names {ascii(what)[:80]}, and there is no such {kind} that you may see", _FORMS)
+    said = f" names {ascii(what)[:80]}, and there is no such {kind} that you may see"
+    raise NotFound(Template(field("made_from"), said), _FORMS)

@@ -81,4 +81,6 @@ def _unknown(name: object) -> Exception:
     known = names()
     near = get_close_matches(str(name)[:60], known, 1, 0.5)
     fix = f"Did you mean {near[0]}?" if near else f"One of: {', '.join(known)}"
-    return UsageError(f"there is no client {str(name)[:60]!r}", fix)
+    error = UsageError(f"there is no client {str(name)[:60]!r}", fix)
+    error.safe_to_log = True
+    return error

@@ -334,14 +334,12 @@ def _late(*_: object) -> None:
 
 def _told(error: BaseException) -> tuple[str, str]:
     """What may be written down about an error: never what a person or a note says."""
-    from holdfast.errors import Busy, ConfigError, Damaged, DiskTrouble, HoldfastError, Trouble, UsageError, from_os
+    from holdfast.errors import HoldfastError, from_os
 
     if isinstance(error, OSError) and error.errno is not None:
         error = from_os(error)
-    if isinstance(error, Busy | ConfigError | Damaged | DiskTrouble | Trouble):
+    if isinstance(error, HoldfastError) and error.safe_to_log:
         return error.message, error.fix or "Run `holdfast doctor`"
-    if isinstance(error, UsageError) and error.message.startswith("there is no client"):
-        return error.message, error.fix
     name, trace, where = type(error).__name__, error.__traceback__, ""
     while trace is not None:
         where, trace = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}", trace.tb_next

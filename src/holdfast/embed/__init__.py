@@ -121,7 +121,7 @@ class Unusable:
     questions = passages
 
     def _refuse(self) -> NoReturn:
-        raise ConfigError(self._why.message, self._why.fix)
+        raise ConfigError(self._why.text, self._why.hint)
 
 
 def _bundled(name: str, threads: int) -> Embedder:

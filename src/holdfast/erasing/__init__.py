@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import dates, guard, reviewing
-from holdfast.errors import Damaged, NotFound, UsageError
+from holdfast.errors import DOCTOR, Damaged, NotFound, Template, UsageError, command
 from holdfast.note import Receipt, Scope
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def receipts(desk: Desk, id: str | None) -> list[Receipt]:
         _must_be_none(desk)
     found = _shown(desk, rows)
     if id is not None and not found:
-        raise NotFound(f"no receipt {id[:40]!r}", "`holdfast receipts` shows them all")
+        raise NotFound(f"no receipt {id[:40]!r}", Template(command("receipts"), " shows them all"))
     return found
 
 
@@ -85,7 +85,7 @@ def receipts_behind(desk: Desk, last: str | None, most: int) -> list[Receipt]:
 def _must_be_none(desk: Desk) -> None:
     """No receipt is not the same as no purge, where something else says that there was one."""
     if desk.ledger.purges.any() or desk.ledger.purges.counts():
-        raise Damaged("something was purged here, and the ledger has no receipt of it", "Run `holdfast doctor`")
+        raise Damaged("something was purged here, and the ledger has no receipt of it", Template("Run ", DOCTOR))
 
 
 def _shown(desk: Desk, told: list[dict[str, Any]]) -> list[Receipt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from holdfast import archive, containing, dates, guard, turns
 from holdfast.desk import nameless_id
-from holdfast.errors import Conflict, NotFound
+from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.leaf import opened, versions_of
 from holdfast.note import Forgotten, Logged, Scope
 from holdfast.shelf.folder import Changed
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple[str, Scope]:
     """The steps of `Memory.restore`: the key under which it is back, and where."""
-    name = guard.key(under if under is not None else key, "bring it back under one: `holdfast restore NAME --as KEY`")
+    otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
+    name = guard.key(under if under is not None else key, otherwise)
     for place in desk.places(scope):
         binned = desk.shelf.binned(place, key)
         if not binned:
@@ -32,14 +33,15 @@ def restore(desk: Desk, key: str, scope: str | None, under: str | None) -> tuple
         try:
             desk.shelf.unbin(place, binned[0], name)
         except Changed:
-            fix = f"Bring it back under another: `holdfast restore {key} --as OTHER`"
+            fix = Template("Bring it back under another: ", command("restore {} --as {}", key, "OTHER"))
             raise Conflict(f"another note has the key {name!r} by now", fix) from None
         if binned[0].part == "archive":
             gone = place.folder, "archive", [binned[0].name]
             desk.catalogue(lambda gone=gone: desk.sync.gone(*gone))  # type: ignore[misc]
         archive.returned(desk, place, name, touched=binned[0].part == "archive")
         return name, place
-    raise NotFound(f"nothing forgotten or archived under {key!r}", "`holdfast list --trash` shows what can be restored")
+    fix = Template(command("list --trash"), " shows what can be restored")
+    raise NotFound(f"nothing forgotten or archived under {key!r}", fix)
 
 
 def forget(desk: Desk, places: list[Scope], key: str, expected: str | None) -> list[Scope]:

@@ -49,7 +49,7 @@ def cut_short(desk: Desk) -> Iterator[None]:
         yield
     except DiskTrouble as error:
         if error.full and _begun(desk):
-            error.message = f"the purge was begun and is not complete: {error.message}"
+            error.context = "the purge was begun and is not complete"
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from json import dumps
 
 from holdfast import sql
-from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.errors import Conflict, HoldfastError, NotFound, Template, command
 from holdfast.ledger.part import Part
 from holdfast.note import Record
 
@@ -101,7 +101,8 @@ class Agents(Part):
 
         def work(db: apsw.Connection) -> None:
             if self._run(db, "valid", agent=name) != [(0,)]:
-                fix = f"`holdfast agent rotate {name}` gives it a new token, `holdfast agent revoke {name}` ends it"
+                rotate, revoke = command("agent rotate {}", name), command("agent revoke {}", name)
+                fix = Template(rotate, " gives it a new token, ", revoke, " ends it")
                 raise Conflict(f"there is an agent {name!r} already", fix)
             for other in self._run(db, "spelled_otherwise", name=name):  # their folders are one where case does not count
                 raise Conflict(f"there is an agent {other[0]!r}, and case alone tells none apart", "Choose another name")
@@ -143,7 +144,8 @@ class Agents(Part):
             if not self._run(db, "agents", name=name):
                 raise unknown(name)
             if self._run(db, "valid", agent=name) == [(0,)]:
-                raise Conflict(f"the agent {name!r} is revoked", f"`holdfast agent add {name}` lets it in again")
+                fix = Template(command("agent add {}", name), " lets it in again")
+                raise Conflict(f"the agent {name!r} is revoked", fix)
             span = self._run(db, "span", agent=name)[0][0]
             self._put(db, name, token, now, expires if expires is not None else now + span if span else None)
             if grace:
@@ -187,4 +189,4 @@ def _agent(row: tuple[str, str, str, int], tokens: list[Token]) -> Agent:
 
 
 def unknown(name: str) -> NotFound:
-    return NotFound(f"there is no agent {name!r}", "`holdfast agent list` shows them")
+    return NotFound(f"there is no agent {name!r}", Template(command("agent list"), " shows them"))

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring_ascii as quoted
 
 from holdfast import dates, sql
 from holdfast.batch_queue import BatchQueue
-from holdfast.errors import Damaged, HoldfastError
+from holdfast.errors import Damaged, HoldfastError, Template, command
 from holdfast.house import Lock
 from holdfast.ledger import mark as marks
 from holdfast.ledger.part import Part
@@ -90,7 +90,8 @@ class Audit(Part):
         """The rows, within a transaction that may change other things as well."""
         head = [legible(row) for row in self._run(db, "head")]
         if not head:
-            raise Damaged("the audit has lost its head", "Keep ledger.db as it is and run `holdfast audit verify`")
+            fix = Template("Keep ledger.db as it is and run ", command("audit verify"))
+            raise Damaged("the audit has lost its head", fix)
         (count, hash), now, rows = head[0], dates.now(), []
         for one in decisions:
             count += 1

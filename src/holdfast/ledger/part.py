@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import Damaged, DiskTrouble, Trouble
+from holdfast.errors import DOCTOR, Damaged, DiskTrouble, Template, Trouble
 from holdfast.house import Renewed
 from holdfast.sql import FAILURES
 
@@ -81,4 +81,5 @@ class Part:
 
 def lost() -> Damaged:
     """What a damaged ledger knew is not known, which is not the same as no."""
-    return Damaged("the ledger is damaged and was set aside: what it knew is not known now", "Run `holdfast doctor`")
+    what = "the ledger is damaged and was set aside: what it knew is not known now"
+    return Damaged(what, Template("Run ", DOCTOR))

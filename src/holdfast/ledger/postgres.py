@@ -11,7 +11,7 @@ import time
 from json.encoder import encode_basestring_ascii as quoted
 
 from holdfast import dates
-from holdfast.errors import Damaged, Unsure
+from holdfast.errors import Damaged, Template, Unsure, command
 from holdfast.ledger import agents, audit, done, repeats, sqlite
 from holdfast.ledger import mark as marks
 from holdfast.ledger.agents import Presented
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SQL = statements(__file__)
 _SECRET = "review"
-_HEAD = "Keep the tables as they are and run `holdfast audit verify`"
+_HEAD = Template("Keep the tables as they are and run ", command("audit verify"))
 
 
 class _OnPostgres(Part):

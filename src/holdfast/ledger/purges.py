@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.errors import Busy, Purged, from_os
+from holdfast.errors import Busy, Purged, Template, command, from_os
 from holdfast.note import keyed_digest
 from holdfast.pattern import pattern
 
@@ -160,17 +160,17 @@ class Purges:
         for path, text in texts:
             receipt = self.receipt_for(text, path=path)
             if receipt:
-                raise Purged(
-                    f"this says what was purged; see receipt {receipt}",
-                    f"`holdfast receipts {receipt}` shows it; a person may take it back: `holdfast store TEXT --again`",
-                )
+                shown, again = command("receipts {}", receipt), command("store TEXT --again")
+                fix = Template(shown, " shows it; a person may take it back: ", again)
+                raise Purged(f"this says what was purged; see receipt {receipt}", fix)
 
     def refuse_ended(self, texts: Iterable[str], path: str) -> None:
         """The same for what stands on the shelf: until a purge has ended, its note is as it was."""
         for text in texts:
             receipt = self.receipt_for(text, ended=True, path=path)
             if receipt:
-                raise Purged(f"this was purged and came back; see receipt {receipt}", "Purge it again: `holdfast purge KEY`")
+                fix = Template("Purge it again: ", command("purge {}", "KEY"))
+                raise Purged(f"this was purged and came back; see receipt {receipt}", fix)
 
     def receipt_for(self, text: str, ended: bool = False, path: str = "") -> str:
         """The receipt of a purge that this text would undo, if any; with `ended` only of one that has taken it away."""

@@ -11,7 +11,7 @@ import os
 import time
 
 from holdfast import sql
-from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
+from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, Template, Trouble
 from holdfast.house import Database, Lock, Renewed
 
 TYPE_CHECKING = False
@@ -337,7 +337,7 @@ class Ledger:
         try:
             rows = self._file.rows(statement, **values)
             if self._file.reason and not self._file.opened().filename:  # what stands in for it in memory knows nothing
-                usual = "Let this user read and write ledger.db: `holdfast doctor` says how"
+                usual = Template("Let this user read and write ledger.db: ", DOCTOR, " says how")
                 raise DiskTrouble(self._file.reason, self._file.fix or usual)
             return rows
         except Renewed:

@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from contextlib import contextmanager
 
 from holdfast import dates, guard, hooklog
-from holdfast.errors import ConfigError, Denied, HoldfastError, Unrecorded, UsageError
+from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Unrecorded, UsageError, command
 from holdfast.ledger.audit import Decision
 from holdfast.ledger.opening import Ledgers
 from holdfast.porter import tokens
@@ -129,7 +129,7 @@ class Porter:
         told = {**meta, **({"scope": scope} if scope else {})}
         if reason or role is None:
             self._record(caller, action, "denied", {**told, "reason": reason})
-            fix = "An operator may change its role: `holdfast role list` shows them"
+            fix = Template("An operator may change its role: ", command("role list"), " shows them")
             raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
         return role, told
 
@@ -137,8 +137,8 @@ class Porter:
         """The row of a yes, which fails what it is for only where nothing may be done without it."""
         failure = self._record(caller, action, "allowed", meta)
         if failure is not None and self._is_strict(action):
-            what = f"nothing was done, because the audit could not be written: {failure.message}"
-            raise Unrecorded(what, failure.fix) from failure
+            what = Template("nothing was done, because the audit could not be written: ", failure.whole())
+            raise Unrecorded(what, failure.hint) from failure
 
     def role(self, name: str) -> Role:
         """A role as it is now; one that is unknown or cannot be read has nothing."""

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from hashlib import sha256
 
-from holdfast.errors import Unauthenticated
+from holdfast.errors import Template, Unauthenticated, command
 from holdfast.ledger.agents import Minted
 from holdfast.note import Record
 from holdfast.pattern import pattern
@@ -53,4 +53,5 @@ def matches(token: str, kept: bytes) -> bool:
 
 
 def invalid(what: str) -> Unauthenticated:
-    return Unauthenticated(what, "Send `Authorization: Bearer TOKEN`; an operator makes one with `holdfast agent add`")
+    fix = Template("Send `Authorization: Bearer TOKEN`; an operator makes one with ", command("agent add"))
+    return Unauthenticated(what, fix)

@@ -7,7 +7,7 @@ import psycopg
 from holdfast.errors import HoldfastError
 from holdfast.postgres.named import SQL
 from holdfast.postgres.pool import parameters
-from holdfast.postgres.trouble import ours
+from holdfast.postgres.trouble import READ_URL, URL, ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def wrong(store: Store) -> tuple[str, str]:
     try:
         replica = _identity(store.read_url, primary=False)
     except HoldfastError as error:
-        return of_replica(f"the read replica cannot be asked: {error.message}"), of_replica(error.fix)
+        return f"the read replica cannot be asked: {error.message}", error.fix
     try:
         primary = _identity(store.url, primary=True)
     except HoldfastError as error:
@@ -37,11 +37,6 @@ def wrong(store: Store) -> tuple[str, str]:
     return "", ""
 
 
-def of_replica(said: str) -> str:
-    """What is said of the store's address, said of its replica's."""
-    return said.replace("store.url", "store.read_url")
-
-
 def _identity(url: str, primary: bool) -> Any:
     try:
         with psycopg.connect(**parameters(url, primary)) as connection:
@@ -49,4 +44,4 @@ def _identity(url: str, primary: bool) -> Any:
     except psycopg.errors.InsufficientPrivilege:
         return None
     except psycopg.Error as error:
-        raise ours(error) from error
+        raise ours(error, URL if primary else READ_URL) from error

@@ -11,13 +11,12 @@ import time
 
 import psycopg
 
-from holdfast.errors import DiskTrouble, Trouble, Unsure
+from holdfast.errors import DiskTrouble, Unsure, try_again
 from holdfast.postgres.line import Answer, Silent
 from holdfast.postgres.migrating import ready
 from holdfast.postgres.named import SQL
 from holdfast.postgres.pool import pool_of
-from holdfast.postgres.replica import of_replica
-from holdfast.postgres.trouble import Again, gone, ours, overtaken, unfit
+from holdfast.postgres.trouble import READ_URL, Again, gone, ours, overtaken, unfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class Session:
     def _persist(self, batch: list[Asked], done: Answer | None = None) -> None:
         """Ask; of another connection if this one dies and nothing was relied on. `done` is the answer to COMMIT."""
         if self._failed:
-            raise Trouble("nothing of this was kept, because a part of it failed", "Try again")
+            raise try_again("nothing of this was kept, because a part of it failed")
         self._failed = not self._reads
         asked, pause = time.monotonic(), 0.01
         begun = self.begun or asked
@@ -157,7 +156,7 @@ class Session:
     def _may_repeat(self, error: BaseException, begun: float, pause: float) -> bool:
         """Whether to ask again. What was asked of a replica is asked of the primary, whatever the replica's trouble is."""
         if self._replica:
-            self._pool.avoid("" if overtaken(error) else of_replica(str(ours(error))))
+            self._pool.avoid("" if overtaken(error) else str(ours(error, READ_URL)))
             self._replica, self._pool = False, pool_of(self._store)
             return True
         if self._answered and not self._reads:

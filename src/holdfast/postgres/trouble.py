@@ -8,6 +8,7 @@ import psycopg
 
 from holdfast.errors import Busy, ConfigError, Conflict, Damaged, Denied, DiskTrouble, HoldfastError, InvalidText, Trouble
 
+URL, READ_URL = "store.url", "store.read_url"  # the settings that an error may name
 _AWAY = (  # shut down, crashed, starting, tired of waiting for us, full house, no longer the primary
     "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "25006",
 )  # fmt: skip
@@ -18,24 +19,24 @@ _OUTRUN = {
 _REFUSALS = (  # a failed login has no SQLSTATE, only words: those of a server, of a pooler before it, of the driver
     (
         r"no password supplied", "",
-        "the database wants a password, and none is given", "Write it into store.url, or into a password file (PGPASSFILE)",
+        "the database wants a password, and none is given", "Write it into {url}, or into a password file (PGPASSFILE)",
     ),
     (
         r"FATAL:.*password authentication failed|FATAL:.*SASL authentication failed", "28P01",
-        "the database does not know this user with this password", "Correct the user or the password in store.url",
+        "the database does not know this user with this password", "Correct the user or the password in {url}",
     ),
     (
         r"FATAL:.*database .*does not exist|FATAL:.*no such database", "3D000",
-        "the server has no database of that name", "Let an administrator create it, or correct its name in store.url",
+        "the server has no database of that name", "Let an administrator create it, or correct its name in {url}",
     ),
     (
         r"server does not support SSL", "",
-        "the database offers no encryption, and store.url asks for it", "Turn on `ssl` there, or correct sslmode in store.url",
+        "the database offers no encryption, and {url} asks for it", "Turn on `ssl` there, or correct sslmode in {url}",
     ),
     (
         r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|not permitted to log in|permission denied|no such user)",
         "28",
-        "the database does not let this user in from here", "Correct the user in store.url, or let it in there (pg_hba.conf)",
+        "the database does not let this user in from here", "Correct the user in {url}, or let it in there (pg_hba.conf)",
     ),
 )  # fmt: skip
 _MISTAKEN = re.compile(  # what the client library says of an option before it asks anybody
@@ -88,26 +89,26 @@ def unfit(error: BaseException) -> bool:
     return bool(mistaken(error)) or shut_out(error) or getattr(error, "sqlstate", None) in _NO_REPLICA
 
 
-def ours(error: BaseException) -> BaseException:
-    """An error of PostgreSQL as one of Holdfast's; anything else as it is."""
+def ours(error: BaseException, url: str = URL) -> BaseException:
+    """Return an error of PostgreSQL as one of Holdfast's, anything else as it is; `url` is the setting that was used."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidText("this text cannot be kept in PostgreSQL", "Remove what is not valid Unicode")
     if not isinstance(error, psycopg.Error):
         return error
     if option := mistaken(error):
-        return ConfigError(f"the {option} in store.url is not one that can be used", f"Correct the {option}")
+        return ConfigError(f"the {option} in {url} is not one that can be used", f"Correct the {option}")
     if shut_out(error):
-        return _refusal(str(error)) or Trouble("the database refused", "Look into the server's log")
+        return _refusal(str(error), url=url) or Trouble("the database refused", "Look into the server's log")
     if gone(error):
-        return Again(f"the database is not there ({_said(error)})", "Try again in a moment, or correct store.url")
-    return _by_state(error, error.sqlstate or "")
+        return Again(f"the database is not there ({_said(error)})", f"Try again in a moment, or correct {url}")
+    return _by_state(error, error.sqlstate or "", url)
 
 
-def _refusal(said: str = "", state: str = "") -> ConfigError | None:
+def _refusal(said: str = "", state: str = "", url: str = URL) -> ConfigError | None:
     """Why it does not let us in, by its words or by its SQLSTATE."""
     for words, known_by, what, fix in _REFUSALS:
         if re.search(words, said) if said else known_by and state.startswith(known_by):
-            return ConfigError(what, fix)
+            return ConfigError(what.format(url=url), fix.format(url=url))
     return None
 
 
@@ -119,7 +120,7 @@ def _said(error: psycopg.Error) -> str:
     return re.sub(r'\s*"[^"]*"', "", said).strip()[:200]  # in quotes are names
 
 
-def _by_state(error: psycopg.Error, state: str) -> HoldfastError:
+def _by_state(error: psycopg.Error, state: str, url: str) -> HoldfastError:
     kind = f"{type(error).__name__}, {state}"
     if state in _OUTRUN:
         return Again(_OUTRUN[state], "Try again in a moment")
@@ -131,12 +132,12 @@ def _by_state(error: psycopg.Error, state: str) -> HoldfastError:
         return DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
     if state.startswith(("58", "XX001", "XX002")):
         return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
-    if refused := _refusal(state=state):
+    if refused := _refusal(state=state, url=url):
         return refused
     if state in _NO_SCHEMA:
         return Trouble(f"the database is not as this Holdfast expects it ({kind})", "Run `holdfast migrate`")
     if state == "42501":
-        return Denied("the database does not allow this here", "Grant holdfast_app to the login of store.url")
+        return Denied("the database does not allow this here", f"Grant holdfast_app to the login of {url}")
     if state == "23505":
         return Conflict("somebody else wrote the same at the same time", "Try again")
     if isinstance(error, psycopg.DataError) and state in ("", "22021", "22P05"):

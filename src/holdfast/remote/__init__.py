@@ -14,7 +14,7 @@ from holdfast.briefing import Brief
 from holdfast.browsing import Piece, Snippet, Snippets
 from holdfast.checkup import Status
 from holdfast.desk import typed_errors
-from holdfast.errors import Disabled, NotFound, Unauthenticated, UsageError
+from holdfast.errors import Disabled, NotFound, Template, Unauthenticated, UsageError, command, field
 from holdfast.exporting import Export, LeftOut
 from holdfast.graph import Edge, Graph
 from holdfast.memory import Memory
@@ -157,7 +157,8 @@ class RemoteMemory(Keeping):
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         self._desk.must_be_enabled()
-        guard.key(under if under is not None else key, "bring it back under one: `holdfast restore NAME --as KEY`")
+        otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
+        guard.key(under if under is not None else key, otherwise)
         binned = [one.scope.kind for one in self.trash() if one.key == key] if scope is None else []
         kind = binned[0] if binned else self._places.kinds(scope)[0]
         return made(Note, self._request("POST", _at(kind, key, "/restore"), _given({"under": under}), keyed=True))
@@ -218,7 +219,7 @@ class RemoteMemory(Keeping):
             every = self.review(everywhere=True) if expected is None else []
             seen = next((note.version for note in every if (note.scope, note.key) == (scope, key)), expected)
             if seen is None:
-                raise NotFound(f"no note {key!r} waits in {scope}", "`holdfast review` lists what waits")
+                raise NotFound(f"no note {key!r} waits in {scope}", Template(command("review"), " lists what waits"))
             kind, whose = scope.kind, {scope.kind: scope.id} if scope.id else {}
         else:
             note = self.get(key, scope=scope)
@@ -276,7 +277,7 @@ class RemoteMemory(Keeping):
         source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-            raise UsageError(f"limit must be 1 or more, not {limit!r}", "Ask for 1 or more")
+            raise UsageError(Template(field("limit"), f" must be 1 or more, not {limit!r}"), "Ask for 1 or more")
         if not self.config.enabled:
             return []
         query = {

@@ -61,7 +61,8 @@ def kept(gateway: GatewayClient, headers: dict[str, str], rows: list[Row], noted
         stored = {(kind, key): _stored(draft, before[kind].get(key), after[kind]) for (kind, key), draft in names.items()}
         return storing.each([(row.kind, row.draft.key) for row in rows], stored)
     except HoldfastError as error:
-        raise storing.after(done, error) from None
+        error.done_before += done
+        raise error from None
     except KeyboardInterrupt as error:
         raise Interrupted(done) from error
 
@@ -112,7 +113,7 @@ def _import(gateway: GatewayClient, headers: dict[str, str], batch: list[Row]) -
             if isinstance(line, dict) and "problem" in line:
                 raise error_of(200, {}, line["problem"])
     except HoldfastError as error:
-        if error.counted == "line" and error.number <= len(batch):
+        if error.item == "line" and error.number <= len(batch):
             error.about("note", batch[error.number - 1].number)
         raise
 

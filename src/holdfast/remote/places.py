@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast.desk import Desk
-from holdfast.errors import Denied, HoldfastError, NotFound, UsageError
+from holdfast.errors import Denied, HoldfastError, NotFound, Template, UsageError, command
 
 T = TypeVar("T")
 _SECONDS = 60.0  # that a scope which was denied is left alone
@@ -38,7 +38,7 @@ class Places:
                     raise
                 self._note(kind, error)
                 failed = error if failed is None or isinstance(error, NotFound) else failed
-        raise failed or NotFound("there is no such note", "`holdfast list` shows what there is")
+        raise failed or NotFound("there is no such note", Template(command("list"), " shows what there is"))
 
     def holding(self, key: str, scope: str | None, has: Callable[[str], object]) -> str | None:
         """The one scope that holds a key; with several, the caller must say which is meant."""

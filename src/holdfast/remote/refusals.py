@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import advice, errors
+from holdfast import errors
 from holdfast.errors import (
     ConfigError,
     Conflict,
@@ -13,6 +13,7 @@ from holdfast.errors import (
     InvalidKey,
     InvalidPath,
     InvalidText,
+    Template,
     TooLarge,
     TooMany,
     Trouble,
@@ -43,21 +44,33 @@ def error_of(status: int, headers: dict[str, str], said: Any) -> HoldfastError:
     code, message = said["code"], _text(said.get("detail")) or _text(said.get("title")) or said["code"]
     if code in ("no_route", "wrong_method"):
         return UsageError("this gateway cannot do that over HTTP", _NOT_THERE)
-    kind, message, fix = _kind(code, said), advice.as_command(message), advice.as_command(_text(said.get("fix")))
-    error = TooMany(message, fix, _seconds(headers.get("retry-after"))) if kind is TooMany else kind(message, fix)
-    line = said.get("line")
-    if isinstance(line, int) and line > 0:
-        error.counted, error.number = "line", line  # as its message says
+    kind, data = _kind(code, said), said.get("parts")
+    parts: dict[str, Any] = data if isinstance(data, dict) else {}
+    text, hint = _template(parts.get("detail")) or message, _template(parts.get("fix")) or _text(said.get("fix"))
+    error = TooMany(text, hint, _seconds(headers.get("retry-after"))) if kind is TooMany else kind(text, hint)
+    line, before = said.get("line"), parts.get("done_before")
+    if isinstance(line, int) and line > 0 and parts:  # else the message says it already
+        error.about("line", line)
+    if isinstance(before, int):
+        error.done_before = before
     return error
 
 
 def _kind(code: str, said: dict[str, Any]) -> type[HoldfastError]:
     if code == "invalid_request" and isinstance(said.get("errors"), list) and len(said["errors"]) == 1:
         one = said["errors"][0]
-        unknown = isinstance(one, dict) and "unknown" in str(one.get("detail"))
+        unknown = isinstance(one, dict) and one.get("code") == "unknown"
         field = str(one.get("pointer", "")).strip("/").partition("/")[0] if isinstance(one, dict) else ""
         return UsageError if unknown else _FIELDS.get(field, UsageError)
     return _BY_CODE.get(code) or _OF_HTTP.get(code) or Trouble
+
+
+def _template(given: Any) -> Template | None:
+    """Return a message that a gateway sent as data, if it is one."""
+    try:
+        return Template.from_list(given)
+    except (KeyError, TypeError):
+        return None
 
 
 def _text(value: Any) -> str:

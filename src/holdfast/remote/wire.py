@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from holdfast import outgoing
-from holdfast.errors import Contended, Trouble, Unauthenticated, Unreached
+from holdfast.errors import Contended, Template, Trouble, Unauthenticated, Unreached, command
 from holdfast.outgoing import HttpClient, RequestFailed, ResponseTooLarge, StreamedResponse, Timeout
 from holdfast.remote.refusals import error_of
 
@@ -22,6 +22,7 @@ _TIMEOUT = Timeout(connect=10.0, read=120.0)  # the first semantic search may wa
 _IDLE_CONNECTIONS = 16
 _PAUSES = (0.05, 0.25, 1.0)  # seconds before each retry
 _NDJSON = "application/x-ndjson"
+_HINTS = {"X-Holdfast-Hints": "parts"}  # errors as data, to show them in the words of this side
 _URL_HINT = "Write it like https://memory.example.com or http://127.0.0.1:8710"
 _HINT = "Check that `holdfast serve` runs there, and try again"
 
@@ -34,7 +35,7 @@ class GatewayClient:
         self._base_path = parts.path.rstrip("/")
         self.url = f"{parts.scheme}://{parts.netloc}{self._base_path}"
         self.has_token = bool(token)
-        self._headers = {"Accept": "application/json", "User-Agent": "holdfast", **_authorization(token)}
+        self._headers = {"Accept": "application/json", "User-Agent": "holdfast", **_HINTS, **_authorization(token)}
         self._http = HttpClient(parts, _TIMEOUT, max_bytes=MAX_BYTES, idle_connections=_IDLE_CONNECTIONS)
 
     def request(
@@ -178,5 +179,6 @@ def _query_value(value: Any) -> Any:
 def _authorization(token: str | None) -> dict[str, str]:
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
-        raise Unauthenticated("the token has characters that no token has", "Give the one that `holdfast agent add` printed")
+        fix = Template("Give the one that ", command("agent add"), " printed")
+        raise Unauthenticated("the token has characters that no token has", fix)
     return {"Authorization": f"Bearer {token}"} if token else {}

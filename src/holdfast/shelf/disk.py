@@ -12,7 +12,7 @@ import os
 import stat
 
 from holdfast import house
-from holdfast.errors import Damaged, TooLarge, from_os
+from holdfast.errors import DOCTOR, Damaged, Template, TooLarge, from_os
 from holdfast.note import Record
 
 TYPE_CHECKING = False
@@ -207,7 +207,7 @@ def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> Sheet | None:
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise Damaged(f"{folder.name}/{name} is not a regular file", "Remove it; run `holdfast doctor`")
+            raise Damaged(f"{folder.name}/{name} is not a regular file", Template("Remove it; run ", DOCTOR))
         if info.st_size > cap:
             raise Damaged(f"{folder.name}/{name} has {info.st_size:,} bytes; the most read is {cap:,}", "Split the file")
         data = _read_all(fd, info.st_size, cap)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast.errors import Damaged, InvalidPath, from_os
+from holdfast.errors import DOCTOR, Damaged, InvalidPath, Template, from_os
 from holdfast.house import Lock
 from holdfast.note import Record, digest
 from holdfast.shelf import disk
@@ -256,7 +256,7 @@ class Roll:
             raise from_os(error, f"cannot open {self.path}") from error
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise Damaged(f"{self.path} is not a regular file", "Remove it; run `holdfast doctor`")
+            raise Damaged(f"{self.path} is not a regular file", Template("Remove it; run ", DOCTOR))
         return fd
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.doors.cli.notes import sure_of_secret, tell_stored
-from holdfast.errors import ConfigError, HoldfastError, Refused
+from holdfast.errors import ConfigError, HoldfastError, Refused, Template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _kept(call: Call, note: Note, text: bytes, path: str) -> Stored:
         )
     except HoldfastError as error:
         if text.strip():
-            error.fix = f"Your text is kept in {path}. {error.fix}"
+            error.hint = Template(f"Your text is kept in {path}. ", error.hint)
         else:
             os.unlink(path)
         raise

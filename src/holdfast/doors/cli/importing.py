@@ -52,7 +52,7 @@ def _stored(call: Call, far: _Far) -> list[Stored]:
         )
         return far.kept
     except HoldfastError as error:
-        if error.counted == "note":
+        if error.item == "note":
             error.about("line", rows[error.number - 1][0])
         raise
     finally:
@@ -67,7 +67,7 @@ def _rows(call: Call) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError |
             if not lines.tells_what_is_missing(row[1]):
                 rows.append(row)
     except HoldfastError as error:
-        if error.counted != "line":
+        if error.item != "line":
             raise
         return rows, error
     return rows, None

@@ -65,7 +65,7 @@ def _here() -> str:
 
 
 def _where(call: Call, what: str) -> str:
-    from holdfast.errors import NotFound, UsageError
+    from holdfast.errors import NotFound, Template, UsageError
 
     memory = call.memory
     if memory.config.store and what not in ("home", "config"):
@@ -80,7 +80,7 @@ def _where(call: Call, what: str) -> str:
         if what == "plugin":  # a note may be called so, too
             raise _no_client_named() from None
         known = ", ".join([*PLACES, *PARTS, "plugin CLIENT"])
-        raise NotFound(error.message, f"{error.fix}; besides notes there are {known}") from None
+        raise NotFound(error.text, Template(error.hint, f"; besides notes there are {known}")) from None
 
 
 def _no_client_named() -> UsageError:

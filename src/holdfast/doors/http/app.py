@@ -27,7 +27,7 @@ from holdfast.doors.http.request import Request
 from holdfast.doors.http.route import EVERYWHERE, NOWHERE, WRITE, Asked, Lines, Reply, Route
 from holdfast.doors.http.schema import Schema, fields, mistakes
 from holdfast.doors.http.table import OPEN, Found, Routes
-from holdfast.errors import TooLarge, Unauthenticated
+from holdfast.errors import Template, TooLarge, Unauthenticated, command
 from holdfast.memory import Memory
 from holdfast.note import KEY, SCOPES, is_name
 from holdfast.porter import Caller, Porter
@@ -78,7 +78,7 @@ class App:
         except Gone:
             request.outcome = "gone"
         except Exception as error:
-            status, body, headers = problem.of(error, request.id)
+            status, body, headers = problem.of(error, request.id, request.header(problem.PARTS) == "parts")
             if status == 500:
                 request.trouble = [type(error).__name__, *problem.where(error)]
             request.outcome = body["code"]
@@ -328,7 +328,8 @@ def token_of(request: Request) -> str:
     given = [value for name, value in request.raw if name == b"authorization"]
     scheme, _, token = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("this needs a token", "Send `Authorization: Bearer TOKEN`; `holdfast agent add` makes one")
+        fix = Template("Send `Authorization: Bearer TOKEN`; ", command("agent add"), " makes one")
+        raise Unauthenticated("this needs a token", fix)
     return token.strip()
 
 
@@ -339,7 +340,7 @@ def _given(route: Route, request: Request, places: dict[str, str], data: bytes) 
         given |= reading.asked(request.query, route.asks)
         unknown = [name for name in given if name not in route.asks]
         if unknown:
-            detail = [{"pointer": f"/{name[:80]}", "detail": "is unknown in the query"} for name in unknown]
+            detail = [{"pointer": f"/{name[:80]}", "detail": "is unknown in the query", "code": "unknown"} for name in unknown]
             raise Problem("invalid_request", "the query has unknown fields", "See /openapi.json", errors=detail)
         if route.takes is not None and (data or route.takes.get("required")):
             if not request.header("content-type").partition(";")[0].strip().lower() == route.reads:

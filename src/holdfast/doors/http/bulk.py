@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
-from holdfast import advice
 from holdfast.doors import lines
 from holdfast.doors.http import problem
 from holdfast.doors.http.notes import CONTENT, EXPECTED, KEY, REDACT
@@ -15,7 +14,7 @@ from holdfast.doors.http.reading import must_be_small
 from holdfast.doors.http.route import EVERYWHERE, NDJSON, SCOPED, WRITE, Asked, Lines, Reply, Route
 from holdfast.doors.http.schema import fields, flag, text
 from holdfast.doors.mcp.verbs import ORIGINS
-from holdfast.errors import HoldfastError, Refused, TooLarge
+from holdfast.errors import HoldfastError, Refused, Template, TooLarge
 from holdfast.note import ORIGINS as EVERY_ORIGIN
 from holdfast.note import SCOPES
 from holdfast.storing import kind_of
@@ -77,7 +76,8 @@ async def import_(asked: Asked, once: Streamed, pieces: AsyncIterator[bytes], an
         if not begun:
             raise
         await aside(partial(once.drop, error))
-        body = problem.for_caller(problem.of(error, asked.id)[1], asked.gateway.home, asked.caller.is_person)
+        parts = asked.header(problem.PARTS) == "parts"
+        body = problem.for_caller(problem.of(error, asked.id, parts)[1], asked.gateway.home, asked.caller.is_person)
         told = {**body, "title": "The import ended here; what was kept before stays"}
         await answering.end(problem.encoded({"failed": importing.counts, "problem": told}) + b"\n")
 
@@ -85,7 +85,7 @@ async def import_(asked: Asked, once: Streamed, pieces: AsyncIterator[bytes], an
 class _Unfit(Refused):
     """What only HTTP says of a line: on its way past the gate, which may have something to say of one before it."""
 
-    def __init__(self, what: str, message: str, fix: str) -> None:
+    def __init__(self, what: str, message: str | Template, fix: str | Template) -> None:
         super().__init__(message, fix)
         self.what = what
 
@@ -110,11 +110,10 @@ class _Importing:
         try:
             stored = self._asked.memory.store_many(self._notes(batch), **self._asked.only("redact", "scope"))
         except _Unfit as error:
-            raise problem.Problem(error.what, error.message, error.fix, line=error.number) from None
+            raise problem.Problem(error.what, error.text, error.hint, line=error.number) from None
         except HoldfastError as error:
-            if error.counted == "note":
+            if error.item == "note":
                 error.about("line", self._numbers[error.number - 1])
-            error.fix = advice.as_query(error.fix)
             raise
         for one in stored:
             self.counts[one.action] += 1
@@ -153,7 +152,7 @@ def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any] | None:
         must_be_small(line)
         row = lines.parsed(line, _FIX)
     except lines.FieldTwice as error:
-        raise _Unfit("invalid_request", error.message, error.fix) from None
+        raise _Unfit("invalid_request", error.text, error.hint) from None
     except problem.Problem as error:
         raise _Unfit(error.code, error.detail, error.fix) from None
     if lines.tells_what_is_missing(row):
@@ -180,7 +179,7 @@ async def _batches(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[Bat
                 yield batch
                 batch, size = [], 0
     except TooLarge as error:
-        if error.counted != "line":
+        if error.item != "line":
             raise
         batch.append((error.number, error))
     if batch:

@@ -11,7 +11,7 @@ from holdfast.doors.http.gateway import Whose
 from holdfast.doors.http.once import HEADER, Again
 from holdfast.doors.http.route import NOWHERE, OTHERS, READ, Asked, Route
 from holdfast.doors.http.schema import answer, fields, number, rows, text
-from holdfast.errors import Denied, HoldfastError, Unreached, UsageError
+from holdfast.errors import Denied, HoldfastError, Template, Unreached, UsageError, command
 from holdfast.porter import Caller
 from holdfast.porter.policy import Role, why_not
 
@@ -67,7 +67,8 @@ def _memory(asked: Asked, whom: Caller, role: Role) -> dict[str, Any]:
     asked.gateway.porter.allow(asked.caller, READ, "agent", route=asked.route.name, request=asked.id, **named)
     reason = why_not(role, READ, "agent")  # what the agent itself may not read it is not told either
     if reason:
-        raise Denied(f"{whom.agent} may not {READ}: {reason}", "Give it a role that may; `holdfast role list` shows them")
+        fix = Template("Give it a role that may; ", command("role list"), " shows them")
+        raise Denied(f"{whom.agent} may not {READ}: {reason}", fix)
     budget = asked.given.get("budget", _BUDGET)
     wide = {"brief_entries": _ENTRIES, "brief_scope_chars": budget, "brief_total_chars": budget}
     settings = asked.gateway.config_of(asked.caller).replace(**wide)

@@ -152,7 +152,7 @@ def _version(asked: Asked) -> str | None:
 
 
 def _not_as_seen(error: Conflict) -> Problem:
-    return Problem("precondition", error.message, error.fix)
+    return Problem("precondition", error.text, error.hint)
 
 
 ROUTES = (

@@ -154,8 +154,8 @@ def _begun(asked: Asked, key: str, digest: str, lease: int = 120) -> Answered | 
     try:
         return asked.ledger.repeats.begin(asked.caller.agent, key, digest, int(dates.clock()), lease)
     except Conflict as error:
-        raise Problem("reused_key", error.message, error.fix) from None
+        raise Problem("reused_key", error.text, error.hint) from None
     except Busy as error:
-        contended = Contended(error.message, error.fix)
+        contended = Contended(error.text, error.hint)
         contended.retry_after = 1
         raise contended from None

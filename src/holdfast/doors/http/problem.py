@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast import advice, errors
-from holdfast.errors import HoldfastError
+from holdfast import errors
+from holdfast.errors import HoldfastError, Template, Term
 from holdfast.guard import withheld
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
 
 KIND = b"application/problem+json"
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -27,15 +30,47 @@ TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "upstream": (502, "The service behind this one failed"),
     "unforeseen": (500, "Something failed that should not have"),
 }
-_HIS_TO_MEND = ("config", "damaged", "disabled", "disk", "trouble")  # of who runs the gateway, whoever asks
+REQUESTS = {  # how each command of a hint is asked for over HTTP
+    "list": "`GET /v1/notes`",
+    "list --trash": "`GET /v1/trash`",
+    "get {} --history": "`GET /v1/notes/SCOPE/{}/history`",
+    "recall": "`POST /v1/recall`",
+    "restore {}": "`POST /v1/notes/SCOPE/{}/restore`",
+    "restore {} --as {}": '`POST /v1/notes/SCOPE/{}/restore {{"under": "{}"}}`',
+    "purge {}": "`POST /v1/notes/SCOPE/{}/purge`",
+    "receipts": "`GET /v1/receipts`",
+    "receipts {}": "`GET /v1/receipts/{}`",
+    "store TEXT --again": '`POST /v1/notes {{"text": TEXT, "again": true}}`',
+    "store --allow-secret WHY": '`POST /v1/notes {{"allow_secret": WHY}}`',
+    "review": "`GET /v1/review`",
+    "agent list": "`GET /agents`",
+    "agent add": "`POST /agents`",
+    "agent add {}": '`POST /agents {{"name": "{}"}}`',
+    "agent rotate {}": "`POST /agents/{}/token`",
+    "agent revoke {}": "`DELETE /agents/{}`",
+    "role list": "`GET /roles`",
+    "audit verify": "`GET /audit/verify`",
+    "doctor": "`GET /v1/check`",
+}
+PHRASES = {
+    "redact": '`{"redact": true}`',
+    "review as a person": "`GET /v1/review` with the operator's token",
+    "recall --scope all as a person": '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
+    "session of turns": "Send X-Holdfast-Session, or name it as `session`",
+    "session of scope": "Send X-Holdfast-Session, or use another scope",
+}
+IN_QUERY = {"redact": "`?redact=true`"}  # of an import, where the body holds many notes
+PARTS = "x-holdfast-hints"  # a header: `parts` asks for the messages as data, to show them in another interface's words
 SOMEBODY_PURGED = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
 
 class Problem(Exception):
     """A refusal that is HTTP's own."""
 
-    def __init__(self, code: str, detail: str, fix: str = "", headers: dict[str, str] | None = None, **more: Any) -> None:
-        super().__init__(detail)
+    def __init__(
+        self, code: str, detail: str | Template, fix: str | Template = "", headers: dict[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(str(detail))
         self.code, self.detail, self.fix, self.more = code, detail, fix, more
         self.headers = headers or {}
 
@@ -49,33 +84,53 @@ def kinds() -> dict[str, tuple[int, str]]:
     return {**_of_errors(errors.HoldfastError), **TITLES}
 
 
-def of(error: BaseException, request_id: str) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Status, body and headers for whatever was raised."""
+def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Return status, body and headers for whatever was raised; with `parts` its messages as data too."""
     if isinstance(error, Problem):
-        body = _body(error.status, error.code, TITLES[error.code][1], error.detail, error.fix, request_id)
-        return error.status, {**body, **error.more}, error.headers
+        detail = Template(f"line {error.more['line']}: ", error.detail) if "line" in error.more else error.detail
+        body = _body(error.status, error.code, TITLES[error.code][1], detail, error.fix, request_id)
+        more = {"parts": {**_parts(error.detail, error.fix), "done_before": 0}} if parts else {}
+        return error.status, {**body, **error.more, **more}, error.headers
     if isinstance(error, HoldfastError):
-        status = error.http_status
+        status, words = error.http_status, in_query if error.item == "line" else in_request
         title = (type(error).__doc__ or "").split("\n")[0].rstrip(".")
-        line = {"line": error.number} if error.counted == "line" else {}  # of an import
-        body = _body(status, error.code, title, error.message, error.fix, request_id)
-        return status, {**body, **line}, _headers(error)
+        fix = Template("Whoever runs this gateway: ", error.hint) if error.hint and error.operator_fixes else error.hint
+        body = _body(status, error.code, title, error.whole(), fix, request_id, words)
+        if error.item == "line":  # of an import
+            body["line"] = error.number
+        if parts:
+            body["parts"] = {**_parts(error.text, fix), "done_before": error.done_before}
+        return status, body, _headers(error)
     fix = "Try again; if it stays, give the request id to whoever runs this server"
     return 500, _body(500, "unforeseen", TITLES["unforeseen"][1], type(error).__name__, fix, request_id), {}
+
+
+def in_request(term: Term) -> str:
+    """Return what HTTP writes for a term of a message."""
+    if term.kind == "command":
+        return REQUESTS.get(term.name, "").format(*term.args)
+    return PHRASES.get(term.name, "") if term.kind == "phrase" else ""
+
+
+def in_query(term: Term) -> str:
+    """Return the same for an import, whose options stand in the query."""
+    return (term.kind == "phrase" and IN_QUERY.get(term.name)) or in_request(term)
 
 
 def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
     """The same where anybody may read it: where the home stands is nobody's business, and a message may quote what was sent."""
     errors = {"errors": [without_home(one, home) for one in body["errors"]]} if "errors" in body else {}
     told = {name: plain(body[name], home) for name in body if name in ("detail", "fix", "pointer", "message")}
-    return {**body, **told, **errors}
+    parts = {"parts": _plain_parts(body["parts"], home)} if "parts" in body else {}
+    return {**body, **told, **errors, **parts}
 
 
 def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, Any]:
     """The same; and whose receipt it is, is not every agent's to know. Which line says what was purged, is."""
     if body["code"] == "purged" and not is_person:
         line = f"line {body['line']}: " if "line" in body else ""
-        body = {**body, **SOMEBODY_PURGED, "detail": line + SOMEBODY_PURGED["detail"]}
+        parts = {"parts": {**body["parts"], **_parts(**SOMEBODY_PURGED)}} if "parts" in body else {}
+        body = {**body, **SOMEBODY_PURGED, "detail": line + SOMEBODY_PURGED["detail"], **parts}
     return without_home(body, home)
 
 
@@ -104,13 +159,27 @@ def _headers(error: HoldfastError) -> dict[str, str]:
     return {"retry-after": str(max(1, round(after or 1)))}
 
 
-def _body(status: int, code: str, title: str, detail: str, fix: str, request_id: str) -> dict[str, Any]:
-    """Whoever asks over HTTP may have no command line, and no hands on the gateway's machine."""
-    his = fix and code in _HIS_TO_MEND and not fix.startswith("Try again")  # which anybody can
-    whose = "Whoever runs this gateway: " if his else ""
-    told, todo = advice.as_request(detail), whose + advice.as_request(fix)
+def _body(
+    status: int, code: str, title: str, detail: str | Template, fix: str | Template, request_id: str,
+    words: Wording = in_request,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the members of a problem; whoever asks over HTTP may have no command line."""
+    told, todo = Template(detail).render(words), Template(fix).render(words)
     said = {"type": f"/problems/{code}", "title": title, "status": status, "detail": told, "code": code}
     return {**said, "fix": todo, "request_id": request_id}
+
+
+def _parts(detail: str | Template, fix: str | Template) -> dict[str, list[object]]:
+    return {"detail": Template(detail).as_list(), "fix": Template(fix).as_list()}
+
+
+def _plain_parts(parts: dict[str, Any], home: str) -> dict[str, Any]:
+    """Return the messages as data, where a secret or the home stands in one as a single redacted string."""
+    told = {}
+    for name in ("detail", "fix"):
+        text = str(Template.from_list(parts[name]))
+        told[name] = parts[name] if plain(text, home) == text else [plain(text, home)]
+    return {**parts, **told}
 
 
 def _of_errors(kind: type[HoldfastError]) -> dict[str, tuple[int, str]]:

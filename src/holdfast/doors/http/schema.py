@@ -147,7 +147,7 @@ def _check_object(schema: Schema, value: dict[str, Any], pointer: str, found: li
         if name in known:
             _check(known[name], one, f"{pointer}/{name}", found)
         elif schema.get("additionalProperties", True) is False:
-            found.append(_wrong(f"{pointer}/{name[:80]}", f"is unknown; known: {', '.join(known)}"))
+            found.append({**_wrong(f"{pointer}/{name[:80]}", f"is unknown; known: {', '.join(known)}"), "code": "unknown"})
 
 
 def _check_text(schema: Schema, value: str, pointer: str, found: list[dict[str, str]]) -> None:
