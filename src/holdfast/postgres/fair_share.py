@@ -43,9 +43,11 @@ class FairShare:
         with self._changed:
             self._used -= 1
             self._by_thread[thread] -= 1
+            if not self._by_thread[thread]:
+                del self._by_thread[thread]
             self._by_tenant[tenant] -= 1
-            self._by_thread += Counter()  # drops what is 0
-            self._by_tenant += Counter()
+            if not self._by_tenant[tenant]:
+                del self._by_tenant[tenant]
             self._changed.notify_all()  # not every waiter may take it
 
     def _refusal(self, tenant: str) -> str:
