@@ -34,7 +34,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "shelf/ahead.py": "a pipe to the child that counts a folder",
     "house.py": "the home itself, its locks and its SQLite files",
     "sql.py": "the .sql beside a module; a database that is set aside",
-    "postgres/named.py": "the .sql beside a module",
+    "postgres/sql.py": "the .sql beside a module",
     "postgres/migrating.py": "reads the migrations that come with it",
     "ledger/mark.py": "where the audit ended, in a file beside the ledger",
     "ledger/living.py": "the signs of processes, among the locks",
@@ -104,7 +104,7 @@ SQL = re.compile(
 )
 RUNS_MORE = {  # what cannot be a named statement with values
     "postgres/migrating.py": "whole files of numbered SQL that come with it",
-    "postgres/tending.py": "VACUUM takes no values: the driver quotes the names of our own tables",
+    "postgres/vacuum.py": "VACUUM takes no values: the driver quotes the names of our own tables",
 }
 SQL_IN_CODE = {"house.py": "asks a database that is not ours whether it holds anything"}
 

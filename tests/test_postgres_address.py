@@ -200,7 +200,7 @@ def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_tria
     pool = pool_of(trial.store, "read")
 
     def ask():
-        pool._avoided = 0.0  # as when its time is over
+        pool._avoid_until = 0.0  # as when its time is over
         with trial.reading(replica=True):
             assert trial.rows("all") == [("a", 1)]
 

@@ -14,8 +14,8 @@ import pytest
 import postgres
 from holdfast.errors import Busy, Unsure
 from holdfast.postgres import Database, Store, migrate
-from holdfast.postgres import contact as contact_module
-from holdfast.postgres.contact import AWAY_SECONDS, Contact
+from holdfast.postgres import outage as outage_module
+from holdfast.postgres.outage import AWAY_SECONDS, Outage
 from holdfast.postgres.pool import hang_up, pool_of
 from test_postgres_failover import SQL, pair  # noqa: F401
 from test_postgres_gateway import PAIR, on_store, own_server, until  # noqa: F401
@@ -176,46 +176,45 @@ def _kept(database):
 
 
 def test_an_outage_counts_from_its_beginning_and_one_at_a_time_looks_whether_it_is_over():
-    contact, begun = Contact(), time.monotonic()
-    contact.found()
+    outage, begun = Outage(), time.monotonic()
+    outage.found()
     now = time.monotonic() + 20
-    assert contact.end(now, 30) == now + 30
-    contact.lost(now - 4)
-    contact.lost(now)
-    assert contact.end(now, 30) == now - 4 + AWAY_SECONDS and contact.end(now, 2) == now + 2
-    soon = time.monotonic() + 4.9
-    assert contact.seconds_to_connect(soon, 1) in (3, 4) and contact.seconds_to_connect(soon, 2) == 2
-    contact.found()
-    contact.lost(begun - 60)  # who began to wait long ago knows less than who was answered since
-    assert contact.end(begun, 30) >= begun + AWAY_SECONDS
-    gone = Contact()
+    assert outage.end(now, 30) == now + 30
+    outage.lost(now - 4)
+    outage.lost(now)
+    assert outage.end(now, 30) == now - 4 + AWAY_SECONDS and outage.end(now, 2) == now + 2
+    assert outage.seconds_to_connect(1) > 9 and outage.seconds_to_connect(2) > 4  # what is left of the outage, per host
+    outage.found()
+    outage.lost(begun - 60)  # who began to wait long ago knows less than who was answered since
+    assert outage.end(begun, 30) >= begun + AWAY_SECONDS
+    gone = Outage()
     gone.lost(now - 60)
-    assert gone.seconds_to_connect(now + 30, 1) == 2
+    assert gone.seconds_to_connect(1) == 2
     for _ in range(3):
         with pytest.raises(Busy):
-            gone.seconds_to_connect(now + 30, 1)
+            gone.seconds_to_connect(1)
     gone.found()
-    assert gone.seconds_to_connect(time.monotonic() + 5.5, 1) == 5
+    assert gone.seconds_to_connect(1) == 5
 
 
 def test_the_time_that_an_address_gives_a_connection_is_given_to_a_server_that_was_never_met(monkeypatch):
     given, url = [], "postgresql://nobody@127.0.0.1:1,127.0.0.1:2/none"
 
-    def connect(**parameters):
+    def connect(*_, **parameters):
         given.append(parameters["connect_timeout"])
         raise psycopg.OperationalError("connection refused")
 
-    monkeypatch.setattr(psycopg, "connect", connect)
+    monkeypatch.setattr(psycopg.Connection, "connect", connect)
     for more in ("?connect_timeout=20", "?connect_timeout=0", ""):
         for _ in range(2):
             with pytest.raises(psycopg.OperationalError):
                 pool_of(Store(url=url + more)).borrow(time.monotonic() + 30)
     assert given == [20, 20, 2, 2, 2, 2]
-    contact = Contact(20)
-    contact.lost(time.monotonic() - 60)
-    assert contact.seconds_to_connect(time.monotonic() + 30, 2) == 20  # whoever looks whether it is there
-    contact.found()
-    assert contact.seconds_to_connect(time.monotonic() + 10.5, 2) == 5
+    outage = Outage(20)
+    outage.lost(time.monotonic() - 60)
+    assert outage.seconds_to_connect(2) == 20  # the one that checks whether the server is there
+    outage.found()
+    assert outage.seconds_to_connect(2) == 5
 
 
 @pytest.mark.parametrize(("given", "times"), [(0, (2, 2, 2)), (1, (2, 2, 2)), (3, (3, 3, 3)), (20, (3, 6, 12, 20, 20))])
@@ -223,31 +222,31 @@ def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and
     monkeypatch, given, times
 ):
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(contact_module, "time", clock)
-    contact = Contact(given)
-    contact.found()
-    contact.lost(clock.now)
+    monkeypatch.setattr(outage_module, "time", clock)
+    outage = Outage(given)
+    outage.found()
+    outage.lost(clock.now)
     clock.now += AWAY_SECONDS
     for looks in times:  # one that says nothing is looked for again when that has been found out of both hosts
-        assert contact.seconds_to_connect(clock.now + 30, 2) == looks
+        assert outage.seconds_to_connect(2) == looks
         clock.now += 2 * looks
         with pytest.raises(Busy, match="the database is not there"):
-            contact.seconds_to_connect(clock.now + 30, 2)
-        contact.looked()
+            outage.seconds_to_connect(2)
+        outage.looked()
         clock.now += 1
-    contact.found()
-    contact.lost(clock.now)
+    outage.found()
+    outage.lost(clock.now)
     clock.now += AWAY_SECONDS
-    assert contact.seconds_to_connect(clock.now + 30, 2) == times[0]
+    assert outage.seconds_to_connect(2) == times[0]
 
 
 def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seconds():
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes calls, and never says a word
         url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=60"
         pool = pool_of(Store(url=url))
-        pool.contact.found()
-        pool.contact.lost(time.monotonic())
-        pool.contact._since -= 2 * AWAY_SECONDS  # it has been away for too long
+        pool.outage.found()
+        pool.outage.lost(time.monotonic())
+        pool.outage._since -= 2 * AWAY_SECONDS  # it has been away for too long
         begun = time.monotonic()
         with pytest.raises(psycopg.errors.ConnectionTimeout):
             pool.borrow(begun + 60)
@@ -270,5 +269,5 @@ def test_the_time_of_a_write_is_that_of_all_its_tries_and_of_nothing_else():
 
 def test_pools_of_one_address_know_of_the_same_outage():
     store = Store(url="postgresql://nobody@127.0.0.1:1/none")
-    assert pool_of(store).contact is pool_of(store, "locks").contact
-    assert pool_of(store).contact is not pool_of(store.replace(url="postgresql://nobody@127.0.0.1:2/none")).contact
+    assert pool_of(store).outage is pool_of(store, "locks").outage
+    assert pool_of(store).outage is not pool_of(store.replace(url="postgresql://nobody@127.0.0.1:2/none")).outage

@@ -14,10 +14,10 @@ import pytest
 import holdfast
 import postgres
 from holdfast.errors import HoldfastError
-from holdfast.postgres import Alone, Database, Store, statements
-from holdfast.postgres.line import Answer
-from holdfast.postgres.named import numbered
+from holdfast.postgres import Database, Lock, Store, statements
+from holdfast.postgres.pipeline import Result
 from holdfast.postgres.pool import hang_up, pool_of
+from holdfast.postgres.sql import numbered
 from postgres import name_of
 
 ROOMS = Path(holdfast.__file__).parent
@@ -307,12 +307,12 @@ def visit(url, number, connections):
         with pytest.raises(KeyError), database.transaction(durable=True) as db:
             db.execute("UPDATE trial SET said = 'other'")
             raise KeyError
-    pool, left = pool_of(store), Answer()
-    line = pool.borrow(time.monotonic() + 60)
+    pool, left = pool_of(store), Result()
+    connection = pool.borrow(time.monotonic() + 60)
     try:
-        line.ask([(LEFT_BEHIND, (), left)])
+        connection.run([(LEFT_BEHIND, (), left)])
     finally:
-        pool.give_back(line)
+        pool.give_back(connection)
     assert left.rows == [NOTHING]
 
 
@@ -332,8 +332,8 @@ def test_behind_a_pooler_in_transaction_mode_nothing_is_left_behind_either(postg
         try:
             with ThreadPoolExecutor(8) as threads:  # eight connections to the pooler share two to the server
                 list(threads.map(lambda number: visit(url, number, 8), range(600)))
-            one, other = Alone(Store(url=url), "x", 0.2), Alone(Store(url=url, tenant="b"), "x", 0.2)
-            with one, pytest.raises(HoldfastError), Alone(Store(url=postgres_url), "x", 0.2):
+            one, other = Lock(Store(url=url), "x", 0.2), Lock(Store(url=url, tenant="b"), "x", 0.2)
+            with one, pytest.raises(HoldfastError), Lock(Store(url=postgres_url), "x", 0.2):
                 pass
             with other:
                 pass

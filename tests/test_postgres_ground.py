@@ -17,7 +17,7 @@ import pytest
 import postgres
 from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
-from holdfast.postgres import Alone, Database, Store, migrate, migrating, newest, statements
+from holdfast.postgres import Database, Lock, Store, migrate, migrating, newest, statements
 from holdfast.postgres.pool import hang_up
 from postgres import TRIAL_SQL as SQL
 from postgres import name_of, put
@@ -306,14 +306,14 @@ def test_an_index_row_may_wait_for_the_disk_and_a_memory_may_not(open_trial, tri
 def test_a_named_lock_is_one_holders_across_processes(trial_url, child):
     store = Store(url=trial_url, tenant="a")
     code = """
-        from holdfast.postgres import Alone, Store
-        answer = [Alone(Store(url=args[0], tenant=tenant), "x", 1).acquire(0.2) for tenant in ("a", "b")]
+        from holdfast.postgres import Lock, Store
+        answer = [Lock(Store(url=args[0], tenant=tenant), "x", 1).acquire(0.2) for tenant in ("a", "b")]
         """
-    with Alone(store, "x", 1):
+    with Lock(store, "x", 1):
         assert child(code, trial_url) == [False, True]
         with pytest.raises(Busy, match="lock on x"):
-            Alone(store, "x", 0.1).__enter__()
-        with Alone(store, "y", 0.1):
+            Lock(store, "x", 0.1).__enter__()
+        with Lock(store, "y", 0.1):
             pass
     assert child(code, trial_url) == [True, True]
 
@@ -323,7 +323,7 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
 
     def work(_):
         nonlocal inside, most
-        with Alone(store, "x", 30):
+        with Lock(store, "x", 30):
             inside += 1
             most = max(most, inside)
             time.sleep(0.002)
@@ -332,8 +332,8 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(work, range(40)))
     assert most == 1
-    code = "import os, sys; from holdfast.postgres import *; Alone(Store(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
+    code = "import os, sys; from holdfast.postgres import *; Lock(Store(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code, trial_url]).returncode == 9
-    with Alone(store, "x", 10):
+    with Lock(store, "x", 10):
         pass
     hang_up(trial_url)

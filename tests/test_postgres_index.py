@@ -28,7 +28,7 @@ psycopg = pytest.importorskip("psycopg")
 
 from holdfast.index.postgres import Index  # noqa: E402 (it needs the driver)
 from holdfast.postgres import Store  # noqa: E402
-from holdfast.postgres.line import Line  # noqa: E402
+from holdfast.postgres.pipeline import Connection  # noqa: E402
 from holdfast.postgres.pool import hang_up  # noqa: E402
 from tiers import tiered  # noqa: E402
 
@@ -330,8 +330,8 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
     sought(seeker, "storm captain"), sought(seeker, "storm captain")
     asked = []
-    ask = Line.ask
-    monkeypatch.setattr(Line, "ask", lambda self, batch: asked.append(batch) or ask(self, batch))
+    ask = Connection.run
+    monkeypatch.setattr(Connection, "run", lambda self, batch: asked.append(batch) or ask(self, batch))
     sought(seeker, "storm captain", part="notes")
     assert len(asked) <= 9  # what there is, common words, mentions, facts (2), neighbours, passages, their pieces, the end
     asked.clear()

@@ -13,7 +13,7 @@ import postgres
 from holdfast import Memory, turns
 from holdfast.config import load
 from holdfast.note import Scope
-from holdfast.postgres.line import Line
+from holdfast.postgres.pipeline import Connection
 from holdfast.postgres.pool import hang_up
 from holdfast.sync import PARTS
 from tiers import tiered
@@ -168,8 +168,10 @@ def test_a_store_that_cannot_be_reached_is_told_and_nothing_breaks(open_hosted):
 @pytest.fixture
 def sent(monkeypatch):
     """The statements of every round trip to the server from here on, each a list."""
-    trips, ask = [], Line.ask
-    monkeypatch.setattr(Line, "ask", lambda self, batch: trips.append([text for text, _, _ in batch]) or ask(self, batch))
+    trips, run = [], Connection.run
+    monkeypatch.setattr(
+        Connection, "run", lambda self, batch: trips.append([text for text, _, _ in batch]) or run(self, batch)
+    )
     return trips
 
 

@@ -20,7 +20,8 @@ from holdfast.index.pgtext import number_of, plain, shortened, small, tidied
 from holdfast.index.rows import OUTLINE
 from holdfast.index.sqlite import listed
 from holdfast.note import Progress
-from holdfast.postgres import Again, Database, statements
+from holdfast.postgres import Database, statements
+from holdfast.postgres import RetryLater as Again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from holdfast.ledger.agents import Presented
 from holdfast.ledger.audit import canonical
 from holdfast.ledger.part import Part
 from holdfast.ledger.purges import Purges
-from holdfast.postgres import Alone, Database, statements
+from holdfast.postgres import Database, statements
+from holdfast.postgres import Lock as Alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

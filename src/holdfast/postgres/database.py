@@ -1,7 +1,7 @@
-"""PostgreSQL with the face of a home's SQLite file: named statements, one transaction around a `with`.
+"""Named statements and transactions on PostgreSQL, with the interface of a home's SQLite file.
 
-Threads do not wait for each other here: each borrows a connection for as long as its transaction takes. A query of its own
-is one round trip, and so is a transaction of which nothing is read before its end.
+Each thread borrows a connection for as long as its transaction takes. A single query is one round trip, and so is a
+transaction of which nothing is read before its end.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import time
 from contextlib import contextmanager
 from weakref import WeakSet
 
+from holdfast.postgres.errors import RetryLater, translate
 from holdfast.postgres.pool import pool_of
 from holdfast.postgres.session import Session
-from holdfast.postgres.tending import analyze, vacuum
-from holdfast.postgres.trouble import Again, ours
+from holdfast.postgres.vacuum import analyze, vacuum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
-    from holdfast.postgres.line import Values
+    from holdfast.postgres.pipeline import Values
     from holdfast.postgres.store import Store
 
     T = TypeVar("T")
 
 
 class Database:
-    """One caller's view of a store, by named statements. Making this object touches nothing."""
+    """One caller's view of a store, by named statements. Making this object does not connect."""
 
     generation, let_go = 1, 0
     reason = ""
@@ -39,23 +39,23 @@ class Database:
         self.store = store
         self._sql = sql
         self._seconds = seconds
-        self._shared = store.url, store.tenant, store.agent  # whoever has the same may read in the same transaction
+        self._shared = store.url, store.tenant, store.agent  # callers with the same may read in the same transaction
         self.lock = threading.RLock()
         _databases.add(self)
 
-    # --- running statements --------------------------------------------------------------------------------------
+    # --- statements --------------------------------------------------------------------------------------
 
     def rows(self, statement: str, /, **values: Any) -> list[Any]:
-        """All rows of a named query, which must not change anything."""
+        """Return all rows of a named query, which must not change anything."""
         return self.query(self._sql[statement], values)
 
     def row(self, statement: str, /, **values: Any) -> Any:
-        """Its first row, or None."""
+        """Return the first row of a named query, or None."""
         rows = self.rows(statement, **values)
         return rows[0] if rows else None
 
     def query(self, text: str, values: Values) -> list[Any]:
-        """All rows of a query: in this thread's transaction if it is in one, else in one of its own."""
+        """Return all rows of a query, run in this thread's transaction if there is one, else in one of its own."""
         open_ = _sessions()
         current = open_.get(id(self)) or open_.get(self._shared)
         if current is not None:
@@ -63,29 +63,29 @@ class Database:
         return Session(self.store, self._seconds, reads=True).all_of(text, values)
 
     def for_nobody(self) -> Database:
-        """The same for whoever has no tenant yet: what it may ask is answered however much any tenant asks."""
+        """Return the same database without a tenant, for queries before a token is checked: no tenant's share counts."""
         return Database(self.store.replace(tenant="", agent=""), self._sql, self._seconds)
 
     def transaction(self, durable: bool = False) -> AbstractContextManager[Session]:
-        """BEGIN ... COMMIT around a `with`; durable means that it outlives a crash when it ends."""
-        return self._session((id(self), self._shared), durable=durable)  # one thread never waits for two connections
+        """Return a transaction for a `with`; a durable one survives a crash once it has ended."""
+        return self._session((id(self), self._shared), durable=durable)  # this thread's queries use it, not a second connection
 
     def write(self, work: Callable[[Session], T], durable: bool = False) -> T:
-        """Do it in a transaction; all of it again if the server went away before COMMIT, or another writer was faster."""
-        begun, contact = time.monotonic(), pool_of(self.store).contact
+        """Run `work` in a transaction; repeat it if the server went away before COMMIT, or another writer was faster."""
+        begun, outage = time.monotonic(), pool_of(self.store).outage
         while True:
             try:
                 with self.transaction(durable) as db:
                     db.begun = begun
                     return work(db)
-            except Again:
-                if time.monotonic() >= contact.end(begun, self._seconds):
+            except RetryLater:
+                if time.monotonic() >= outage.end(begun, self._seconds):
                     raise
 
     @contextmanager
     def reading(self, replica: bool = False) -> Iterator[None]:
-        """The queries of this thread share one transaction: those of all rooms on this store, or with `replica` only what
-        this one asks, of a replica where there is one."""
+        """Let the queries of this thread share one transaction: those of all databases on this store, or with `replica` only
+        those of this one, on a replica where there is one."""
         elsewhere = bool(replica and self.store.read_url)
         key: Hashable = id(self) if elsewhere else self._shared
         if key in _sessions():
@@ -97,7 +97,7 @@ class Database:
     def _session(
         self, keys: tuple[Hashable, ...], durable: bool = False, reads: bool = False, replica: bool = False
     ) -> Session:
-        """A transaction that this thread's queries find by those keys while it lasts."""
+        """Return a transaction that this thread's queries find by these keys while it lasts."""
         before = {key: _sessions().get(key) for key in keys}
 
         def entered(session: Session) -> None:
@@ -113,42 +113,42 @@ class Database:
         return Session(self.store, self._seconds, durable, reads, replica, entered=entered, left=left)
 
     def mark(self) -> tuple[int, ...]:
-        """Another one, another content: what the statement `mark` says, where there is one."""
+        """Return a value that changes with the content: the row of the statement `mark`, where there is one."""
         return (1, *(self.row("mark") or ())) if "mark" in self._sql else (1,)
 
     def vacuum(self, tables: Sequence[str]) -> str:
-        """Take the dead rows out of these tables; why it could not be done, if it could not."""
+        """Remove dead rows from these tables; return why that was not possible, or ""."""
         return vacuum(self.store, tables)
 
     def analyze(self, tables: Sequence[str]) -> str:
-        """Let the server count what these tables hold; why it could not be done, if it could not."""
+        """Update the planner's statistics of these tables; return why that was not possible, or ""."""
         return analyze(self.store, tables)
 
-    # --- what a file would need ------------------------------------------------------------------------------------
+    # --- for the interface of a file ------------------------------------------------------------------------------------
 
     def opened(self, make_home: bool = False) -> Direct:
-        """Something to run single queries with."""
+        """Return an object that runs single queries."""
         return Direct(self)
 
     def failed(self, error: BaseException) -> BaseException:
-        """What PostgreSQL said, as one of ours."""
-        return ours(error)
+        """Return an error of PostgreSQL as one of Holdfast's."""
+        return translate(error)
 
     def close(self) -> None:
-        """Connections belong to the process, not to this view."""
+        """Do nothing: connections belong to the process."""
 
     def scrub(self, seconds: float | None = None) -> None:
-        """What is deleted is gone with VACUUM: see `vacuum`."""
+        """Do nothing: see `vacuum`."""
 
     def renew(self) -> None:
-        """There is no file to be made anew."""
+        """Do nothing: there is no file to make again."""
 
     def go_without_file(self, reason: str) -> None:
-        """There is no file to go without."""
+        """Do nothing: there is no file."""
 
 
 class Direct:
-    """What `opened` gives: each query a transaction of its own, or part of this thread's."""
+    """Runs each query in a transaction of its own, or in this thread's."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -158,7 +158,7 @@ class Direct:
 
 
 class Rows(list["Any"]):
-    """Rows, as whoever asks SQLite reads them."""
+    """Rows with the methods of an SQLite cursor."""
 
     def fetchall(self) -> list[Any]:
         return list(self)
@@ -167,25 +167,25 @@ class Rows(list["Any"]):
         return self.pop(0) if self else None
 
 
-class _Here(threading.local):
-    """The transactions that this thread is in."""
+class _Local(threading.local):
+    """The open transactions of this thread."""
 
     def __init__(self) -> None:
         self.open: dict[Hashable, Session] = {}
 
 
-_here = _Here()
+_local = _Local()
 _databases: WeakSet[Database] = WeakSet()
 
 
 def _sessions() -> dict[Hashable, Session]:
-    return _here.open
+    return _local.open
 
 
-def _in_the_child() -> None:
-    _here.open = {}  # the parent's transactions are not this process's
+def _after_fork() -> None:
+    _local.open = {}  # the parent's transactions are not this process's
     for database in list(_databases):
-        database.lock = threading.RLock()  # another thread may have held it, and there are no others here
+        database.lock = threading.RLock()  # another thread of the parent may have held it
 
 
-os.register_at_fork(after_in_child=_in_the_child)
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""Migrations: numbered SQL, each applied once, in one transaction, by whoever comes first of many that start at once."""
+"""Migrations: numbered SQL files, each applied once, in one transaction, by the first of several processes."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import psycopg
 
 from holdfast.errors import Busy, ConfigError
 from holdfast.note import Record
-from holdfast.postgres.line import Answer
-from holdfast.postgres.named import SQL
-from holdfast.postgres.pool import parameters
-from holdfast.postgres.trouble import ours
+from holdfast.postgres.address import parameters
+from holdfast.postgres.errors import translate
+from holdfast.postgres.pipeline import Result
+from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.postgres.line import Line
+    from holdfast.postgres.pipeline import Connection as Pipelined
     from holdfast.postgres.store import Store
 
     Connection = psycopg.Connection[Any]
 
 FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
-_LOCK = 0x686F6C6466617374  # "holdfast": whoever has it migrates
+_LOCK = 0x686F6C6466617374  # "holdfast": the advisory lock of the process that migrates
 _WAIT_SECONDS = 300
-_VECTORS = "vectors"  # what is applied when pgvector came after the tables
+_VECTORS = "vectors"  # the step that is applied when pgvector was installed after the tables were made
 
 
 class Step(Record):
-    """One migration, as this Holdfast has it."""
+    """One migration of this version."""
 
     number: int
     name: str
@@ -41,7 +41,7 @@ class Step(Record):
 
 
 def steps() -> list[Step]:
-    """All of them, in order."""
+    """Return all migrations in order."""
     found = []
     for name in sorted([name for name in os.listdir(FOLDER) if name.endswith(".sql") and name[:4].isdigit()]):
         with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
@@ -51,7 +51,7 @@ def steps() -> list[Step]:
 
 
 def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str]:
-    """Bring the database at this address up to this Holdfast; the names of the steps that were missing."""
+    """Apply the missing migrations to the database at this address; return their names."""
     applied = []
     try:
         with psycopg.connect(**parameters(url)) as connection:
@@ -73,16 +73,16 @@ def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise Busy("another process has been migrating for too long", "Wait for it and try again") from error
-    except psycopg.errors.RaiseException as error:  # our own migrations say what is wrong
+    except psycopg.errors.RaiseException as error:  # raised by our own migrations
         said = error.diag
         raise ConfigError(f"the database cannot be migrated: {said.message_primary}", said.message_hint or "") from error
     except psycopg.Error as error:
-        raise ours(error) from error
+        raise translate(error) from error
     return applied
 
 
 def _apply(connection: Connection, step: Step) -> bool:
-    """Whether it was missing. Everything that follows happens with the lock, in one transaction."""
+    """Apply a migration in one transaction, with the lock; return whether it was missing."""
     with connection.transaction():
         connection.execute(SQL["patience"], {"wait": f"{_WAIT_SECONDS}s"})
         connection.execute(SQL["turn"], {"number": _LOCK})
@@ -106,7 +106,7 @@ def _apply(connection: Connection, step: Step) -> bool:
 
 
 def _make_vectors(connection: Connection) -> bool:
-    """Whether vectors can be kept from now on, and could not before: pgvector came after the tables."""
+    """Make the vector columns if pgvector was installed after the tables were made; return whether that happened."""
     if connection.execute(SQL["pgvector"]).fetchone()[4]:  # type: ignore[index]
         return False
     with connection.transaction():
@@ -118,7 +118,7 @@ def _make_vectors(connection: Connection) -> bool:
 
 
 def _nothing_to_do(url: str) -> bool:
-    """Whether the database is up to date, as a login that may not change it can see."""
+    """Return whether the database is up to date, as far as a login without rights can see."""
     try:
         with psycopg.connect(**parameters(url)) as connection:
             there, state = connection.execute(SQL["version"]).fetchone(), connection.execute(SQL["pgvector"]).fetchone()
@@ -128,16 +128,16 @@ def _nothing_to_do(url: str) -> bool:
 
 
 def newest() -> int:
-    """The number of the last one that this Holdfast has."""
+    """Return the number of the last migration of this version."""
     return steps()[-1].number
 
 
-def version(line: Line) -> tuple[int, bool]:
-    """The number of the last migration, 0 where there was none; and whether this login could let vectors be kept now."""
-    answer = Answer()
+def version(connection: Pipelined) -> tuple[int, bool]:
+    """Return the number of the last applied migration (0: none), and whether this login could make vector columns now."""
+    result = Result()
     try:
-        line.ask([(SQL["version"], (), answer)])
-        return int(answer.rows[0][0] or 0), bool(answer.rows[0][1])
+        connection.run([(SQL["version"], (), result)])
+        return int(result.rows[0][0] or 0), bool(result.rows[0][1])
     except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
         return 0, False
     except psycopg.errors.InsufficientPrivilege:
@@ -147,14 +147,13 @@ def version(line: Line) -> tuple[int, bool]:
         ) from None
 
 
-def ready(store: Store, line: Line) -> None:
-    """See that the schema is this Holdfast's; an older one is migrated where the login may, and so is one without vectors
-    where pgvector came since."""
-    there, vectors_are_due = version(line)
+def ready(store: Store, connection: Pipelined) -> None:
+    """Check the schema's version; migrate an older one, or one without vectors, if the login may."""
+    there, vectors_are_due = version(connection)
     if there > newest():
         raise ConfigError("the database was migrated by a newer Holdfast", "Upgrade this one")
     if there < newest():
         migrate(store.url)
     elif vectors_are_due:
-        with suppress(ConfigError, Busy):  # without them words are searched, and that is told
+        with suppress(ConfigError, Busy):  # without vectors, search is by keyword, and says so
             migrate(store.url)

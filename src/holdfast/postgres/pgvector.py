@@ -1,12 +1,12 @@
-"""What a database lacks to keep vectors, and what to run then."""
+"""Check whether a database can store vectors, and say what to run if it cannot."""
 
 from __future__ import annotations
 
 import psycopg
 
-from holdfast.postgres.named import SQL
-from holdfast.postgres.pool import parameters
-from holdfast.postgres.trouble import ours
+from holdfast.postgres.address import parameters
+from holdfast.postgres.errors import translate
+from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ _CREATE = "a superuser run `CREATE EXTENSION vector SCHEMA public` in this datab
 
 
 def lacking(database: Database) -> tuple[str, str]:
-    """What is missing and what mends it, as whoever asks sees it; nothing where vectors can be kept."""
+    """Return what is missing and how to fix it, as the caller's login sees it; two empty strings if nothing is."""
     return _told(database.query(SQL["pgvector"], ())[0])
 
 
 def lacking_at(url: str) -> tuple[str, str]:
-    """The same of an address, whatever stands there."""
+    """Return the same for the database at an address."""
     try:
         with psycopg.connect(**parameters(url)) as connection:
             row = connection.execute(SQL["pgvector"]).fetchone()
     except psycopg.Error as error:
-        raise ours(error) from error
+        raise translate(error) from error
     assert row is not None
     return _told(row)
 

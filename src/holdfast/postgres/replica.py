@@ -1,13 +1,13 @@
-"""Whether the replica that the settings name is one."""
+"""Check whether the server of store.read_url is a replica of store.url."""
 
 from __future__ import annotations
 
 import psycopg
 
 from holdfast.errors import HoldfastError
-from holdfast.postgres.named import SQL
-from holdfast.postgres.pool import parameters
-from holdfast.postgres.trouble import READ_URL, URL, ours
+from holdfast.postgres.address import parameters
+from holdfast.postgres.errors import READ_URL, URL, translate
+from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def wrong(store: Store) -> tuple[str, str]:
-    """What is wrong with it and what mends that; nothing where questions can go there, or where there is none."""
+    """Return what is wrong with the replica and how to fix it; two empty strings if nothing is, or there is no replica."""
     if not store.read_url:
         return "", ""
     try:
@@ -29,7 +29,7 @@ def wrong(store: Store) -> tuple[str, str]:
     except HoldfastError as error:
         return f"whether store.read_url is a replica of store.url cannot be told: {error.message}", error.fix
     if replica is None or primary is None:
-        return "", ""  # a server that does not say which it is
+        return "", ""  # the login may not ask the server for its identity
     if replica[:2] != primary[:2]:
         return "store.read_url is another database, and no replica of store.url", "Correct store.read_url, or take it out"
     if not replica[2] and replica[3] != primary[3]:
@@ -44,4 +44,4 @@ def _identity(url: str, primary: bool) -> Any:
     except psycopg.errors.InsufficientPrivilege:
         return None
     except psycopg.Error as error:
-        raise ours(error, URL if primary else READ_URL) from error
+        raise translate(error, URL if primary else READ_URL) from error

@@ -1,7 +1,7 @@
-"""One transaction: it says first who asks, queues what it is told, and sends when somebody wants an answer.
+"""One transaction: it sets the tenant and agent first, queues statements, and sends them when a result is read.
 
-Until the first answer nothing has been relied on: when the server goes away by then, all of it is sent to another one.
-After that whoever asked must begin again, and hears so; only when the answer to COMMIT is lost nobody knows.
+Until the first result is read, the transaction is repeated on a new connection if the server goes away. After that the caller
+has to begin again (`RetryLater`). If the result of COMMIT is lost, the outcome is unknown (`Unsure`).
 """
 
 from __future__ import annotations
@@ -12,23 +12,30 @@ import time
 import psycopg
 
 from holdfast.errors import DiskTrouble, Unsure, try_again
-from holdfast.postgres.line import Answer, Silent
+from holdfast.postgres.errors import (
+    READ_URL,
+    RetryLater,
+    is_connection_lost,
+    is_replica_conflict,
+    is_replica_unusable,
+    translate,
+)
 from holdfast.postgres.migrating import ready
-from holdfast.postgres.named import SQL
+from holdfast.postgres.pipeline import NoAnswer, Result
 from holdfast.postgres.pool import pool_of
-from holdfast.postgres.trouble import READ_URL, Again, gone, ours, overtaken, unfit
+from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, Self
 
-    from holdfast.postgres.line import Asked, Line, Values
+    from holdfast.postgres.pipeline import Connection, Statement, Values
     from holdfast.postgres.pool import Pool
     from holdfast.postgres.store import Store
 
-_IDLE_SECONDS = 120  # after which a transaction of ours that does nothing is ended by the server, with its locks
-_NOT_REPLICATED = "01000"  # the warning with which a server ends its wait for a standby; the transaction stands on this one
+_IDLE_SECONDS = 120  # after which the server ends a transaction that does nothing, and frees its locks
+_NOT_REPLICATED = "01000"  # the warning of a server that stopped waiting for a standby: committed on the primary only
 
 
 class Session:
@@ -41,69 +48,69 @@ class Session:
     ) -> None:  # fmt: skip
         self._store = store
         self._seconds = seconds
-        self.begun: float | None = None  # when what it is a part of began, if that may take no longer in all
+        self.begun: float | None = None  # when the first of several attempts began, if all of them share one time limit
         self._reads, self._durable = reads, durable
         self._replica = replica and not pool_of(store, "read").avoided
         self._pool = pool or pool_of(store, "read" if self._replica else "")
         self._idle_seconds = idle_seconds
         self._entered, self._left = entered, left
         self._pid = os.getpid()
-        self._line: Line | None = None
-        self._queue: list[Asked] = []
-        self._answered = False  # whether anybody was told anything
-        self._failed = False  # what follows an error would be half of it
+        self._connection: Connection | None = None
+        self._queue: list[Statement] = []
+        self._answered = False  # whether the caller has read a result
+        self._failed = False  # after an error nothing more is sent
         self._asked = 0  # statements
-        self._last: Answer | None = None
-        self._counted: list[Answer] = []
+        self._last: Result | None = None
+        self._counted: list[Result] = []
 
-    # --- what it is told --------------------------------------------------------------------------------------------
+    # --- statements --------------------------------------------------------------------------------------------
 
-    def execute(self, text: str, values: Values = ()) -> Answer:
+    def execute(self, text: str, values: Values = ()) -> Result:
         """Queue a statement; it is sent when its answer is read, or at the end."""
         return self.queue(text, values)
 
-    def executemany(self, text: str, rows: Iterable[Values]) -> Answers:
-        """The same statement for each row."""
-        return Answers([self.queue(text, row) for row in rows])
+    def executemany(self, text: str, rows: Iterable[Values]) -> Results:
+        """Queue the same statement for each row."""
+        return Results([self.queue(text, row) for row in rows])
 
-    def queue(self, text: str, values: Values) -> Answer:
-        """What is sent next."""
-        answer = Answer(self)
-        self._queue.append((text, values.copy() if isinstance(values, dict | list) else values, answer))
+    def queue(self, text: str, values: Values) -> Result:
+        """Queue a statement and return its result, which is not known yet."""
+        result = Result(self)
+        self._queue.append((text, values.copy() if isinstance(values, dict | list) else values, result))
         self._asked += 1
-        self._last = answer
+        self._last = result
         if not self._reads:
-            self._counted.append(answer)
-        return answer
+            self._counted.append(result)
+        return result
 
     def changes(self) -> int:
-        """How many rows the last statement touched."""
+        """Return how many rows the last statement changed."""
         return self._last.settled().changed if self._last is not None else 0
 
     def total_changes(self) -> int:
-        """How many rows all of them touched."""
-        return sum([answer.settled().changed for answer in self._counted])
+        """Return how many rows all statements changed."""
+        return sum([result.settled().changed for result in self._counted])
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Send what is queued, and read the answers."""
+        """Send what is queued and read the results."""
         batch, self._queue = self._queue, []
         if batch:
             self._persist(batch)
             self._answered = True
 
     def all_of(self, text: str, values: Values) -> list[Any]:
-        """The rows of one query: the whole transaction is one round trip."""
-        answer = Answer()
+        """Return the rows of one query: the whole transaction is one round trip."""
+        result = Result()
         try:
-            self._persist([(text, values, answer), (SQL["commit"], (), Answer())])
+            self._persist([(text, values, result), (SQL["commit"], (), Result())])
         finally:
             self._give_back()
-        return answer.rows
+        return result.rows
 
-    def _persist(self, batch: list[Asked], done: Answer | None = None) -> None:
-        """Ask; of another connection if this one dies and nothing was relied on. `done` is the answer to COMMIT."""
+    def _persist(self, batch: list[Statement], done: Result | None = None) -> None:
+        """Run a batch, again on a new connection if this one dies and no result was read. `done` is the result of COMMIT."""
         if self._failed:
             raise try_again("nothing of this was kept, because a part of it failed")
         self._failed = not self._reads
@@ -112,67 +119,62 @@ class Session:
         while True:
             sent = False
             try:
-                line, fresh = self._take(asked + self._seconds)
+                connection, fresh = self._take(asked + self._seconds)
                 sent = True
-                line.ask([*self._beginning(), *batch] if fresh else batch)
+                connection.run([*self._beginning(), *batch] if fresh else batch)
                 break
             except (psycopg.Error, UnicodeEncodeError) as error:
                 if done is not None and done.status == b"COMMIT":
                     self._drop()
                     break
-                if not gone(error) and not (self._replica and (overtaken(error) or unfit(error))):
+                if not is_connection_lost(error) and not (self._replica and _is_of_replica(error)):
                     if self._reads:
-                        self.undo()  # whoever asks next in this transaction is answered
-                    raise ours(error) from error
+                        self.undo()  # the next query of this transaction begins a new one
+                    raise translate(error) from error
                 self._drop()
-                self._tell_others(error.since if isinstance(error, Silent) else time.monotonic())
+                if not self._replica:
+                    self._pool.outage.lost(error.since if isinstance(error, NoAnswer) else time.monotonic())
                 if done is not None and sent and not self._reads and not _surely_not_done(error, batch):
                     raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from error
                 if not self._may_repeat(error, begun, pause):
-                    raise ours(error) from error
+                    raise translate(error) from error
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
         self._failed = False
-        self._pool.contact.found()
+        self._pool.outage.found()
         if self._replica:
             self._pool.answered()
 
-    def _take(self, end: float) -> tuple[Line, bool]:
-        """The connection, and whether it is a fresh one, on which nothing was begun."""
-        if self._line is not None:
-            return self._line, False
-        self._line = self._pool.borrow(end, self._store.tenant)
+    def _take(self, end: float) -> tuple[Connection, bool]:
+        """Return the connection, and whether no transaction was begun on it yet."""
+        if self._connection is not None:
+            return self._connection, False
+        self._connection = self._pool.borrow(end, self._store.tenant)
         if not self._pool.ready and not self._replica:
-            ready(self._store, self._line)
+            ready(self._store, self._connection)
             self._pool.ready = True
-        return self._line, True
-
-    def _tell_others(self, since: float) -> None:
-        """That the server is away; what others would borrow leads to the same dead one. Of a replica only this one knows."""
-        if not self._replica:
-            self._pool.contact.lost(since)
-            self._pool.close()
+        return self._connection, True
 
     def _may_repeat(self, error: BaseException, begun: float, pause: float) -> bool:
-        """Whether to ask again. What was asked of a replica is asked of the primary, whatever the replica's trouble is."""
+        """Return whether to try again. If a replica fails for any reason, the primary is asked."""
         if self._replica:
-            self._pool.avoid("" if overtaken(error) else str(ours(error, READ_URL)))
+            self._pool.avoid("" if is_replica_conflict(error) else str(translate(error, READ_URL)))
             self._replica, self._pool = False, pool_of(self._store)
             return True
         if self._answered and not self._reads:
             return False
-        return time.monotonic() + pause < self._pool.contact.end(begun, self._seconds)
+        return time.monotonic() + pause < self._pool.outage.end(begun, self._seconds)
 
-    def _beginning(self) -> list[Asked]:
+    def _beginning(self) -> list[Statement]:
         begin = SQL["begin_reading" if self._reads else "begin"]
         who = SQL["ask" if self._reads else "keep" if self._durable else "change"]
         values = {
             "tenant": self._store.tenant, "agent": self._store.agent, "most": _ms(self._store.statement_seconds),
             "wait": _ms(self._seconds), "idle": _ms(self._idle_seconds),
         }  # fmt: skip
-        return [(begin, (), Answer()), (who, values, Answer())]
+        return [(begin, (), Result()), (who, values, Result())]
 
-    # --- its beginning and its end ------------------------------------------------------------------------------------
+    # --- begin and end ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         if self._entered is not None:
@@ -190,71 +192,75 @@ class Session:
             if self._left is not None:
                 self._left()
         if isinstance(error, psycopg.Error):
-            raise ours(error) from error
+            raise translate(error) from error
 
     def _commit(self) -> None:
-        """What waits, and COMMIT behind it."""
+        """Send what is queued, and COMMIT."""
         batch, self._queue = self._queue, []
-        if self._line is not None and self._line.hung_up():  # before COMMIT was said: certainly not done
+        if self._connection is not None and self._connection.hung_up():  # before COMMIT was sent: certainly not committed
             self._drop()
             if self._answered:
-                raise Again("the database went away", "Try again in a moment")
-        if self._line is not None:
-            self._line.warnings.clear()
-        done = Answer()
+                raise RetryLater("the database went away", "Try again in a moment")
+        if self._connection is not None:
+            self._connection.warnings.clear()
+        done = Result()
         self._persist([*batch, (SQL["commit"], (), done)], done)
-        if self._durable and self._line is not None and _NOT_REPLICATED in self._line.warnings:
+        if self._durable and self._connection is not None and _NOT_REPLICATED in self._connection.warnings:
             alone = DiskTrouble("this is kept by the primary, but no standby has confirmed it", "Look after the standbys")
             alone.may_be_done = True
             raise alone
 
     def _undo(self) -> None:
-        """Nothing of it counts, and nobody waits for an answer."""
-        if self._line is None:
+        """Roll back."""
+        if self._connection is None:
             return
         try:
-            self._line.ask([(SQL["rollback"], (), Answer())])
+            self._connection.run([(SQL["rollback"], (), Result())])
         except psycopg.Error:
             self._drop()
 
     def undo(self) -> None:
-        """End it without a `with`: nothing of it counts."""
+        """Roll back and give the connection back, where there is no `with`."""
         self._undo()
         self._give_back()
 
     def ours(self) -> bool:
-        """Whether this process began it, and not its parent."""
+        """Return whether this process began it, and not its parent."""
         return self._pid == os.getpid()
 
     def _drop(self) -> None:
-        if self._line is not None:
-            self._line.close()
+        if self._connection is not None:
+            self._connection.close()
             self._give_back()
 
     def _give_back(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            self._pool.give_back(line)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.give_back(connection)
 
 
-class Answers:
-    """What one statement gave for each of many rows."""
+class Results:
+    """The results of one statement for many rows."""
 
-    def __init__(self, answers: list[Answer]) -> None:
-        self._answers = answers
+    def __init__(self, results: list[Result]) -> None:
+        self._results = results
 
     def fetchall(self) -> list[Any]:
-        return [row for answer in self._answers for row in answer.fetchall()]
+        return [row for result in self._results for row in result.fetchall()]
 
     def __iter__(self) -> Any:
         return iter(self.fetchall())
 
 
-def _surely_not_done(error: BaseException, batch: list[Asked]) -> bool:
-    """Whether the server itself refused something that stood before COMMIT, and did not just vanish."""
-    return getattr(error, "sqlstate", None) in ("57P01", "25006") and not all(answer.known for _, _, answer in batch[:-1])
+def _is_of_replica(error: BaseException) -> bool:
+    return is_replica_conflict(error) or is_replica_unusable(error)
+
+
+def _surely_not_done(error: BaseException, batch: list[Statement]) -> bool:
+    """Return whether the server itself rejected a statement before COMMIT."""
+    return getattr(error, "sqlstate", None) in ("57P01", "25006") and not all(result.known for _, _, result in batch[:-1])
 
 
 def _ms(seconds: float) -> str:
-    """As PostgreSQL's settings say it; 0 is for ever."""
+    """Return milliseconds, as PostgreSQL's settings take them; 0 means no limit."""
     return str(max(int(seconds * 1000), 1) if seconds else 0)

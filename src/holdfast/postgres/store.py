@@ -1,4 +1,4 @@
-"""Where memory is kept in PostgreSQL, and who asks: what every transaction begins with."""
+"""The address of a PostgreSQL store and the caller: what every transaction begins with."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.config import Config
 
-ANYBODY = "*"  # the agent that sees the scopes of all of them
+ANYBODY = "*"  # the agent that sees the scopes of all agents
 
 
 class Store(Record):
-    """An address and a caller."""
+    """The address of a store, and the tenant and agent that use it."""
 
     url: str
     read_url: str = ""
@@ -24,13 +24,13 @@ class Store(Record):
     statement_seconds: float = 30
 
     def __repr__(self) -> str:
-        """Never a password."""
+        """Return the fields without passwords."""
         shown = self.replace(url=without_password(self.url), read_url=without_password(self.read_url))
         return repr(shown) if shown != self else super().__repr__()
 
 
 def store_of(config: Config, agent: str | None, all_agents: bool) -> Store:
-    """The store that the settings name, for this caller."""
+    """Return the store that the settings name, for this caller."""
     if config.store_read and not config.store:
         raise ConfigError(
             "store.read_url names a replica, and store.url names nothing that it could be a replica of",

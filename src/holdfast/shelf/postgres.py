@@ -15,7 +15,8 @@ from holdfast import dates
 from holdfast.errors import Busy, Unsure
 from holdfast.leaf import mix_of
 from holdfast.note import Record
-from holdfast.postgres import Alone, Database, statements
+from holdfast.postgres import Database, statements
+from holdfast.postgres import Lock as Alone
 from holdfast.shelf import disk, folder
 from holdfast.shelf.disk import Sheet
 from holdfast.shelf.folder import Changed, Entry, nothing_against
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from holdfast.note import Binned, Scope
     from holdfast.postgres import Session, Store
-    from holdfast.postgres.line import Answer
+    from holdfast.postgres.pipeline import Result as Answer
     from holdfast.shelf.carrying import Brought
     from holdfast.shelf.disk import Stamp
     from holdfast.shelf.folder import May, Named, Right

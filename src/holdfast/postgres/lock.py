@@ -1,4 +1,4 @@
-"""A named lock between processes, of one tenant: held by a transaction on a connection of its own, freed when that ends."""
+"""A named lock between processes, per tenant: held by a transaction on a connection of its own, freed when that ends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 from hashlib import blake2b
 
 from holdfast.errors import Busy
-from holdfast.postgres.named import SQL
 from holdfast.postgres.pool import pool_of
 from holdfast.postgres.session import Session
+from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from holdfast.postgres.store import Store
 
 
-class Alone:
-    """The face of a home's file lock."""
+class Lock:
+    """The interface of a home's file lock, on PostgreSQL."""
 
     def __init__(self, store: Store, name: str, seconds: float) -> None:
         self._store = store
@@ -35,26 +35,26 @@ class Alone:
         return self
 
     def acquire(self, seconds: float) -> bool:
-        """Whether it was free in time. Threads of this process queue here, so that one connection asks for all of them."""
+        """Take the lock and return whether it was free in time. Threads of this process wait here, not on a connection each."""
         end = time.monotonic() + seconds
-        mine = _lock_of(self._store.url, self._number)
-        if not mine.acquire(timeout=max(seconds, 0)):
+        local = _lock_of(self._store.url, self._number)
+        if not local.acquire(timeout=max(seconds, 0)):
             return False
         try:
             pause = 0.002
-            while not self._ask():
+            while not self._try_lock():
                 if time.monotonic() + pause >= end:
-                    mine.release()
+                    local.release()
                     return False
                 time.sleep(pause)
                 pause = min(pause * 1.5, 0.05)
         except BaseException:
-            mine.release()
+            local.release()
             raise
         return True
 
-    def _ask(self) -> bool:
-        session = Session(self._store, self._seconds, idle_seconds=_NEVER, pool=pool_of(self._store, "locks"))
+    def _try_lock(self) -> bool:
+        session = Session(self._store, self._seconds, idle_seconds=_NO_LIMIT, pool=pool_of(self._store, "locks"))
         got = False
         try:
             got = bool(session.execute(SQL["lock"], {"number": self._number}).fetchone()[0])
@@ -66,7 +66,7 @@ class Alone:
                 session.undo()
 
     def release(self) -> None:
-        """Let go; a child of whoever took it has nothing to let go of."""
+        """Release the lock; in a child process that was forked while it was held, do nothing."""
         session, self._session = self._session, None
         if session is not None and session.ours():
             session.undo()
@@ -76,13 +76,13 @@ class Alone:
         self.release()
 
 
-_NEVER = 0.0
+_NO_LIMIT = 0.0
 _locks: dict[tuple[str, int], threading.Lock] = {}
-_making = threading.Lock()
+_guard = threading.Lock()
 
 
 def _lock_of(url: str, number: int) -> threading.Lock:
-    with _making:
+    with _guard:
         return _locks.setdefault((url, number), threading.Lock())
 
 
@@ -91,10 +91,10 @@ def _number(tenant: str, name: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def _in_the_child() -> None:
-    global _making
-    _making = threading.Lock()
+def _after_fork() -> None:
+    global _guard
+    _guard = threading.Lock()
     _locks.clear()
 
 
-os.register_at_fork(after_in_child=_in_the_child)
+os.register_at_fork(after_in_child=_after_fork)

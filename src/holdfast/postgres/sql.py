@@ -1,4 +1,4 @@
-"""SQL by name, in PostgreSQL's dialect: `:name` stands for a value, `::type` is a cast."""
+"""SQL statements by name, in PostgreSQL's dialect: `:name` stands for a value, `::type` is a cast."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from functools import lru_cache
 
-_WORTH = re.compile(
+_TOKEN = re.compile(
     r"--[^\n]*"  # a comment
     r"|'(?:[^']|'')*'"  # a text
     r'|"[^"]*"'  # a name in quotes
@@ -15,22 +15,22 @@ _WORTH = re.compile(
     r"|%",
     re.DOTALL,
 )
-_VALUE = re.compile(r"%(?:\((\w+)\)s|(s)|(%))")
+_PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(s)|(%))")
 
 
 def statements(module_file: str, name: str | None = None) -> dict[str, str]:
-    """The `-- name: x` sections of the .sql file of this name beside a module (by default, of the module's own name)."""
+    """Return the `-- name: x` sections of the .sql file of this name beside a module (default: the module's name)."""
     beside = os.path.join(os.path.dirname(module_file), f"{name}.sql") if name else os.path.splitext(module_file)[0] + ".sql"
     with open(beside, encoding="utf-8") as file:
         sections = ("\n" + file.read()).split("\n-- name: ")
     named = [section.partition("\n") for section in sections[1:]]
-    return {title.strip(): _for_the_driver(statement.strip()) for title, _, statement in named}
+    return {title.strip(): _to_psycopg(statement.strip()) for title, _, statement in named}
 
 
-def _for_the_driver(statement: str) -> str:
-    """`:name` as %(name)s, any other percent sign doubled, comments left out."""
+def _to_psycopg(statement: str) -> str:
+    """Return the statement with `:name` as %(name)s, other percent signs doubled, and without comments."""
 
-    def spelled(found: re.Match[str]) -> str:
+    def replace(found: re.Match[str]) -> str:
         text = found[0]
         if text.startswith("--"):
             return ""
@@ -40,16 +40,16 @@ def _for_the_driver(statement: str) -> str:
                 return f"%({text[1:]})s"
         return text.replace("%", "%%")
 
-    return _WORTH.sub(spelled, statement).strip()
+    return _TOKEN.sub(replace, statement).strip()
 
 
 @lru_cache(2048)
 def numbered(statement: str) -> tuple[bytes, tuple[str, ...] | int]:
-    """The same as the server reads it, with $1 for the first value: the values' names in that order, or how many."""
+    """Return the statement with $1 for the first value, and the names of the values in that order, or how many there are."""
     names: dict[str, int] = {}
     count = 0
 
-    def spelled(found: re.Match[str]) -> str:
+    def replace(found: re.Match[str]) -> str:
         nonlocal count
         if found[3]:
             return "%"
@@ -58,7 +58,7 @@ def numbered(statement: str) -> tuple[bytes, tuple[str, ...] | int]:
             return f"${count}"
         return f"${names.setdefault(found[1], len(names) + 1)}"
 
-    text = _VALUE.sub(spelled, statement).encode()
+    text = _PLACEHOLDER.sub(replace, statement).encode()
     return text, (tuple(names) if names or not count else count)
 
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to us. A message names the kind of trouble, never a value, a statement or a password."""
+"""Translate PostgreSQL's errors. A message names the kind of error, never a value, a statement, a user or a password."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import psycopg
 from holdfast.errors import Busy, ConfigError, Conflict, Damaged, Denied, DiskTrouble, HoldfastError, InvalidText, Trouble
 
 URL, READ_URL = "store.url", "store.read_url"  # the settings that an error may name
-_AWAY = (  # shut down, crashed, starting, tired of waiting for us, full house, no longer the primary
+_AWAY = (  # shut down, crashed, starting, idle for too long, too many connections, no longer the primary
     "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "25006",
 )  # fmt: skip
-_OUTRUN = {
+_CONFLICTS = {
     "40001": "another writer was faster",
     "40P01": "two writers waited for each other",
 }
-_REFUSALS = (  # a failed login has no SQLSTATE, only words: those of a server, of a pooler before it, of the driver
+_REFUSALS = (  # a failed login has no SQLSTATE, only a message: of a server, of a pooler before it, of the driver
     (
         r"no password supplied", "",
         "the database wants a password, and none is given", "Write it into {url}, or into a password file (PGPASSFILE)",
@@ -39,81 +39,81 @@ _REFUSALS = (  # a failed login has no SQLSTATE, only words: those of a server, 
         "the database does not let this user in from here", "Correct the user in {url}, or let it in there (pg_hba.conf)",
     ),
 )  # fmt: skip
-_MISTAKEN = re.compile(  # what the client library says of an option before it asks anybody
+_INVALID_OPTION = re.compile(  # what the client library says of an option before it connects
     r'invalid "?(\w+)"? value:|for connection option "(\w+)"|bad value for (\w+):|invalid (port) number|of (service) "'
     r"|weak (sslmode)|with \d+ (hostaddr) values|parse (network address)|root (certificate) file"
 )
 _NO_SCHEMA = ("3F000", "42P01", "42703", "42883")
-_NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # nor our role
+_NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # or no role of ours
 
 
-class Again(Busy):
-    """Nothing was done, because the connection was lost or another writer was faster; whoever asks again may be answered."""
+class RetryLater(Busy):
+    """Nothing was done, because the connection was lost or another writer was faster; a retry may succeed."""
 
 
-def gone(error: BaseException) -> bool:
-    """Whether the server went away, or is no longer the one to write to: another connection may find another."""
+def is_connection_lost(error: BaseException) -> bool:
+    """Return whether the server went away, or no longer accepts writes: a new connection may find another one."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
         return False
     state = error.sqlstate
-    return not (mistaken(error) or shut_out(error)) if state is None else state.startswith("08") or state in _AWAY
+    return not (invalid_option(error) or is_login_refused(error)) if state is None else state.startswith("08") or state in _AWAY
 
 
-def shut_out(error: BaseException) -> bool:
-    """Whether every server that was asked is there and does not let us in: asking again would not help."""
+def is_login_refused(error: BaseException) -> bool:
+    """Return whether every host answered and refused the login: a retry would not help."""
     if not isinstance(error, psycopg.OperationalError) or error.sqlstate is not None:
         return False
     said, _, each = str(error).partition("All failures were:\n- ")
     by_host: dict[str, bool] = {}
     for line in each.split("\n- ") if each else [said]:
-        host = line.partition(", hostaddr:")[0] if each else ""  # which may have several addresses, not all of them in use
+        host = line.partition(", hostaddr:")[0] if each else ""  # it may have several addresses, not all of them in use
         by_host[host] = by_host.get(host, False) or _refusal(line) is not None
     return all(by_host.values())
 
 
-def mistaken(error: BaseException) -> str:
-    """The option of the address that the client library does not understand, if that is what is wrong."""
+def invalid_option(error: BaseException) -> str:
+    """Return the option of the address that the client library rejects, or ""."""
     if not isinstance(error, psycopg.OperationalError | psycopg.ProgrammingError) or error.sqlstate is not None:
         return ""
-    found = _MISTAKEN.search(str(error))
+    found = _INVALID_OPTION.search(str(error))
     return next(filter(None, found.groups())) if found else ""
 
 
-def overtaken(error: BaseException) -> bool:
-    """Whether a replica gave up a question because it had to follow its primary: that one may be asked instead."""
+def is_replica_conflict(error: BaseException) -> bool:
+    """Return whether a replica cancelled a query because it had to apply changes of its primary."""
     return getattr(error, "sqlstate", None) in ("40001", "40P01", "57P04")
 
 
-def unfit(error: BaseException) -> bool:
-    """Whether a replica is none of this database, or no longer, or does not let us in: the primary may be asked instead."""
-    return bool(mistaken(error)) or shut_out(error) or getattr(error, "sqlstate", None) in _NO_REPLICA
+def is_replica_unusable(error: BaseException) -> bool:
+    """Return whether this is not a replica of this database, or it refuses the login."""
+    return bool(invalid_option(error)) or is_login_refused(error) or getattr(error, "sqlstate", None) in _NO_REPLICA
 
 
-def ours(error: BaseException, url: str = URL) -> BaseException:
-    """Return an error of PostgreSQL as one of Holdfast's, anything else as it is; `url` is the setting that was used."""
+def translate(error: BaseException, url: str = URL) -> BaseException:
+    """Return an error of PostgreSQL as one of Holdfast's; anything else as it is. `url` is the setting that was used."""
     if isinstance(error, UnicodeEncodeError):
         return InvalidText("this text cannot be kept in PostgreSQL", "Remove what is not valid Unicode")
     if not isinstance(error, psycopg.Error):
         return error
-    if option := mistaken(error):
+    if option := invalid_option(error):
         return ConfigError(f"the {option} in {url} is not one that can be used", f"Correct the {option}")
-    if shut_out(error):
+    if is_login_refused(error):
         return _refusal(str(error), url=url) or Trouble("the database refused", "Look into the server's log")
-    if gone(error):
-        return Again(f"the database is not there ({_said(error)})", f"Try again in a moment, or correct {url}")
+    if is_connection_lost(error):
+        return RetryLater(f"the database is not there ({_kind(error)})", f"Try again in a moment, or correct {url}")
     return _by_state(error, error.sqlstate or "", url)
 
 
 def _refusal(said: str = "", state: str = "", url: str = URL) -> ConfigError | None:
-    """Why it does not let us in, by its words or by its SQLSTATE."""
+    """Return why the server refuses the login, by its message or its SQLSTATE."""
     for words, known_by, what, fix in _REFUSALS:
         if re.search(words, said) if said else known_by and state.startswith(known_by):
             return ConfigError(what.format(url=url), fix.format(url=url))
     return None
 
 
-def _said(error: psycopg.Error) -> str:
-    """The kind of it; where no server answered, why: not where it would stand, since agents read this."""
+def _kind(error: psycopg.Error) -> str:
+    """Return the kind of the error, or why no server answered; without host names, since agents read this."""
     if error.sqlstate:
         return f"{type(error).__name__}, {error.sqlstate}"
     said = next(iter(str(error).splitlines()), "no answer").rpartition(": ")[2]
@@ -122,8 +122,8 @@ def _said(error: psycopg.Error) -> str:
 
 def _by_state(error: psycopg.Error, state: str, url: str) -> HoldfastError:
     kind = f"{type(error).__name__}, {state}"
-    if state in _OUTRUN:
-        return Again(_OUTRUN[state], "Try again in a moment")
+    if state in _CONFLICTS:
+        return RetryLater(_CONFLICTS[state], "Try again in a moment")
     if state == "55P03":
         return Busy("another writer has held the same rows for too long", "Try again in a moment")
     if state == "57014":

@@ -1,0 +1,217 @@
+"""A connection that sends a batch of statements in one write and reads the results in one go: one round trip for all.
+
+It uses libpq's pipeline mode with psycopg's generators and adapters. psycopg's own `Pipeline` writes each statement by itself,
+which wakes the server as often, and may replace the first error by "pipeline aborted". Values never become part of a
+statement's text: a server that logs a failed statement logs none of them.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
+from psycopg import generators
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, Format, PollingStatus, TransactionStatus
+from psycopg.waiting import Ready, Wait
+
+from holdfast.postgres.outage import SILENCE_SECONDS
+from holdfast.postgres.sql import numbered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from typing import Any, Protocol, Self
+
+    from psycopg.pq.abc import PGcancelConn, PGresult
+
+    from holdfast.postgres.pool import Connections
+
+    Values = Mapping[str, Any] | Sequence[Any]
+    Statement = tuple[str, Values, "Result"]
+
+    class Flushable(Protocol):
+        """An object that sends what is queued."""
+
+        def flush(self) -> None: ...
+
+
+_CHANGES = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
+_GRACE_SECONDS = 15  # beyond the statement timeout, before a server that is silent counts as gone
+_CANCEL_SECONDS = 30.0  # for which a cancel request is tried; by then the statement has mostly ended by itself
+_EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN | select.POLLOUT}
+
+
+class Result:
+    """The result of a statement. Reading it sends what is queued."""
+
+    def __init__(self, queue: Flushable | None = None) -> None:
+        self._queue = queue
+        self.known = False
+        self.rows: list[Any] = []
+        self.changed = 0
+        self.status = b""
+
+    def settled(self) -> Result:
+        """Return itself when the server has answered."""
+        if not self.known and self._queue is not None:
+            self._queue.flush()
+        return self
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that were not read yet."""
+        rows = self.settled().rows
+        self.rows = []
+        return rows
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        return self.rows.pop(0) if self.settled().rows else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fetchall())
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The server did not answer, and answers no other connection either."""
+
+    def __init__(self, since: float) -> None:
+        super().__init__("the server did not answer")
+        self.since = since
+
+
+class Connection(psycopg.Connection[tuple["Any", ...]]):
+    """A connection that is always in pipeline mode and notices a server that no longer answers."""
+
+    pool: Connections | None = None  # where it is given back; None where it is closed after use
+    holder = 0, ""  # the thread and the tenant that use it
+
+    @classmethod
+    def connect(  # type: ignore[override]
+        cls, conninfo: str = "", *, opener: Callable[[], Self] | None = None, **parameters: Any
+    ) -> Self:
+        """Connect, by calling `opener` where one is given: that is how psycopg_pool makes its connections."""
+        return opener() if opener is not None else super().connect(conninfo, **parameters)
+
+    def begin(self, statement_seconds: float, server_answers: Callable[[], bool]) -> None:
+        """Enter pipeline mode; `server_answers` says whether a server that is silent accepts other connections."""
+        self.pgconn.enter_pipeline_mode()
+        self._transformer = Transformer(self)
+        self._poll = select.poll()
+        self._seconds = statement_seconds + _GRACE_SECONDS
+        self._server_answers = server_answers
+        self.warnings: list[str] = []
+        self.add_notice_handler(self._on_notice)
+
+    def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self.warnings.append(notice.sqlstate or "")
+
+    def run(self, batch: Sequence[Statement]) -> None:
+        """Send these statements and read their results; then raise the first error."""
+        prepared = [self._prepare(statement, values) for statement, values, _ in batch]  # before anything is sent: it may fail
+        try:
+            for given in prepared:
+                self.pgconn.send_query_params(*given)
+            self.pgconn.pipeline_sync()
+            failure = self._drive(self._exchange([result for _, _, result in batch]))
+        except BaseException:
+            self.close()  # results that were not read would be taken for those of the next batch
+            raise
+        if failure is not None:
+            raise failure
+
+    def _prepare(self, statement: str, values: Values) -> tuple[Any, ...]:
+        """Return the statement and its values as the server reads them."""
+        text, names = numbered(statement)
+        given = list(values) if isinstance(names, int) else [values[name] for name in names]  # type: ignore[call-overload]
+        if not given:
+            return text, None, None, None, Format.BINARY
+        dumped = self._transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
+        return text, dumped, self._transformer.types, self._transformer.formats, Format.BINARY
+
+    def _exchange(self, results: list[Result]) -> Generator[Wait, Ready, psycopg.Error | None]:
+        """Write what is queued, then read the result of each statement and that of the sync that ends the batch."""
+        failure: psycopg.Error | None = None
+        yield from generators.send(self.pgconn)
+        for result in (*results, None):
+            try:
+                answers = yield from generators.fetch_many(self.pgconn)
+            except psycopg.OperationalError as error:
+                raise failure or error from None
+            for answer in answers:
+                if answer.status == ExecStatus.FATAL_ERROR:
+                    failure = failure or error_from_result(answer)
+                elif result is not None and answer.status != ExecStatus.PIPELINE_ABORTED:
+                    self._keep(result, answer)
+            if self.pgconn.status != ConnStatus.OK:
+                raise failure or psycopg.OperationalError("the connection was closed")
+        return failure
+
+    def _keep(self, result: Result, answer: PGresult) -> None:
+        result.known = True
+        result.status = answer.command_status or b""
+        if answer.status == ExecStatus.TUPLES_OK:
+            self._transformer.set_pgresult(answer)
+            result.rows = self._transformer.load_rows(0, answer.ntuples, tuple)
+        if result.status.startswith(_CHANGES):
+            result.changed = answer.command_tuples or 0
+
+    def _drive(self, steps: Generator[Wait, Ready, psycopg.Error | None]) -> psycopg.Error | None:
+        """Run a generator of psycopg's to its end, and probe the server where it is silent."""
+        try:
+            state = next(steps)
+            while True:
+                state = steps.send(self._wait(_EVENTS[state]))
+        except StopIteration as end:
+            failure: psycopg.Error | None = end.value
+            return failure
+
+    def _wait(self, events: int) -> Ready:
+        self._poll.register(self.pgconn.socket, events)
+        heard = time.monotonic()
+        end = heard + self._seconds
+        while not (found := self._poll.poll(SILENCE_SECONDS * 1000)):
+            if time.monotonic() >= end or not self._server_answers():
+                self._cancel_later()
+                raise NoAnswer(heard)
+            heard = time.monotonic()
+        event = found[0][1]
+        return Ready.W if event == select.POLLOUT else Ready.RW if event & select.POLLOUT else Ready.R
+
+    def _cancel_later(self) -> None:
+        """Ask the server from another thread to cancel the statement, so that it does not go on when it wakes up."""
+        with suppress(psycopg.Error, RuntimeError):  # libpq before 17 cannot; no more threads
+            request = self.pgconn.cancel_conn()
+            threading.Thread(target=_cancel, args=(request,), daemon=True).start()
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next caller can use it."""
+        return not self.closed and self.pgconn.transaction_status == TransactionStatus.IDLE
+
+    def hung_up(self) -> bool:
+        """Return whether the server has closed the connection: it sends nothing else unasked."""
+        if self.closed:
+            return True
+        self._poll.register(self.pgconn.socket, select.POLLIN)
+        return bool(self._poll.poll(0))
+
+
+def _cancel(request: PGcancelConn) -> None:
+    """Send a cancel request; whether it has an effect is not waited for."""
+    ready, end = select.poll(), time.monotonic() + _CANCEL_SECONDS
+    with suppress(psycopg.Error):
+        request.start()
+        while (left := end - time.monotonic()) > 0:
+            state = request.poll()
+            if state not in (PollingStatus.READING, PollingStatus.WRITING):
+                break
+            ready.register(request.socket, select.POLLIN if state == PollingStatus.READING else select.POLLOUT)
+            ready.poll(left * 1000)
+            ready.unregister(request.socket)
+    request.finish()
