@@ -50,16 +50,18 @@ class Listing:
         """Return the lines of the newest notes, ordered by key."""
         before = self._lines.get(folder, {})
         files = sorted(self._index.newest_listed(folder, MOST))
-        lines = {file: before[file] for file in files if file in before}
-        keep = lines.copy()
-        if len(lines) < len(files):
-            new = {file[1]: file for file in files if file not in before}
+        lines = [before.get(file, "") for file in files]
+        exposed = set()
+        if "" in lines:
+            new = {file[1]: number for number, file in enumerate(files) if not lines[number]}
             for note in self._index.listed_notes(list(new)):
-                lines[new[note.id]] = line = render_line(note)
-                if not note.exposed:  # a secret is not kept in memory
-                    keep[new[note.id]] = line
-        self._lines[folder] = keep
-        return [lines[file] for file in files if file in lines]
+                lines[new[note.id]] = render_line(note)
+                if note.exposed:
+                    exposed.add(files[new[note.id]])
+        self._lines[folder] = dict(zip(files, lines, strict=True))
+        for file in exposed:  # a secret is not kept in memory
+            del self._lines[folder][file]
+        return lines
 
 
 def render(scope: str, total: int, lines: Iterable[str]) -> bytes:
