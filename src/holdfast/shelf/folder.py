@@ -456,7 +456,7 @@ class Shelf:
     def write_listing(self, scope: Scope, data: bytes) -> None:
         """Write index.md. It is derived from the notes, so it is replaced in one step but not flushed. Its temporary file is
         created among the notes, where readers sweep what a dead writer left."""
-        folder = self._folders.open(("shelf", *scope.folder.split("/")))
+        folder = self._open(scope.folder)
         if folder is None:
             return
         with folder, self._made_ready(scope.folder, "notes") as notes:
