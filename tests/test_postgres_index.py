@@ -108,7 +108,7 @@ def questions(index):
     page = index.notes(SCOPES, most=5)
     last = note_of_row(page[-1])
     yield "folder", [(index.folder(scope, "notes") or (0, 0))[1] for scope in (*SCOPES, "nowhere")]
-    yield "known", sorted([(place, row[1], bool(row[2])) for place, row in index.known((*SCOPES, "projects/empty")).items()])
+    yield "known", sorted([(place, row[1]) for place, row in index.known((*SCOPES, "projects/empty")).items()])
     yield "stamps", [sorted(index.stamps(scope, part).items()) for scope in SCOPES for part in PARTS]
     yield "mark", [index.mark(scope, "notes", "note-3.md") for scope in SCOPES]
     yield "stamp", [index.stamp(scope, "transcripts", "talk-1.jsonl") for scope in SCOPES]
@@ -125,7 +125,6 @@ def questions(index):
     yield "notes_of", sorted([row[:19] + row[20:] for row in index.notes_of(order)])
     yield "named", [index.note_named("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
     yield "count", [index.count(SCOPES), index.count(SCOPES, only=1), index.count(("global",), now="2026-05-01")]
-    yield "listing", [index.listing(scope) for scope in SCOPES]
     for about, label in FACTS:
         yield f"facts {about} {label}", [
             sorted(index.facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")
@@ -159,7 +158,6 @@ def questions(index):
     counted = index.frequencies(terms, EVERYTHING)
     every = index.having(sorted(counted), EVERYTHING, 500)
     yield "having", [sorted([ids[int(id)] for id in some.split(",")]) for some in every]
-    yield "listing_due", [index.listing_due(scope, 200, 1.0)[:2] for scope in SCOPES]
     yield "unsaid", index.unsaid(list(counted))
     yield "kept", sorted(erased.texts(index, True))
     yield "verify", index.verify()

@@ -325,13 +325,13 @@ def test_a_folder_moved_in_from_elsewhere_is_seen_with_all_below(files, look, tm
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The names of the files whose bytes were read, in order; index.md is read to be amended, not to be indexed."""
+    """The names of the files whose bytes were read, in order."""
     names = []
     read = disk.read
 
     def counted(folder, name, *rest, **named):
         sheet = read(folder, name, *rest, **named)
-        if sheet is not None and name != "index.md":
+        if sheet is not None:
             names.append(name)
         return sheet
 

@@ -160,7 +160,7 @@ class Sync(sync.Sync):
         if hasattr(self, "_now"):
             self._changed_here()
 
-    def listing(self, place: Scope, now: bool = False, rested: bool = False) -> bool:
+    def listing(self, place: Scope) -> bool:
         """There is no folder in which anybody would look for an index.md."""
         return True
 

@@ -7,16 +7,14 @@ numbers mean that nothing happened. A process that stays asks the kernel instead
 from __future__ import annotations
 
 import os
-import time
 from _thread import RLock
 from _weakref import ref
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.index.changing import NEVER
 from holdfast.index.sqlite import Index, Lost
 from holdfast.leaf import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc, versions_of
+from holdfast.listing import Listing
 from holdfast.note import Progress, Scope
-from holdfast.shelf import ahead
 from holdfast.shelf.disk import is_utf8
 from holdfast.shelf.folder import Entry, Shelf, binned_key, entry_at
 
@@ -27,26 +25,19 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.index.sqlite import Known
-    from holdfast.late import Late
     from holdfast.sessions import PurgedTurns
     from holdfast.shelf.disk import Sheet, Watch
 
     T = TypeVar("T")
     PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
-    _Row = tuple[str, str, str, str, str, int, int]  # what index.md says of a note
 
 PARTS = ("notes", "files", "transcripts")
 ARCHIVE = "archive"  # looked at only by calls that search archived notes too: a briefing never does
 _NOTES = ("notes", ARCHIVE)  # parts whose files are notes
-_HELD = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
 CAME_BACK = "purged, came back: receipt "  # what a file is known as that says what was purged
 _BATCH = 500
 _LIGHT = 64 * 1024  # bytes of a file that may be read together with the others of its batch
-SMALL = 200  # notes up to which index.md is made anew with every change of its scope;
-_LAG, _MOST_LAG = 1.0, 5.0  # in a larger one it may lag so many seconds, while others change it all the time,
-_SHARE = 20  # and within these, so many times as long as making it takes
-_TRIES = 5  # to make it from one catalogue
-_MOST_LINES = 20_000  # of it that are remembered
+_TRIES = 5  # to write index.md from one index: it is opened again after a fork
 _MANY = 200  # from here on one process does the work, and the others wait for it
 
 
@@ -64,11 +55,9 @@ class Sync:
         self._calls = 0
         self._clean: set[tuple[str, str]] = set()
         self._ready: set[str] = set()
-        self._changed: set[str] = set()  # scopes that were read anew, and whose index.md was not asked about since
-        self._missed: set[str] = set()  # scopes for which an index.md was to be made, and was not yet
-        self._pauses: dict[str, float] = {}  # of large scopes: how long index.md may rest
-        self._late: Late | None = None  # what is to be made when it has rested
-        self._deferred: list[str] = []
+        self._changed: set[str] = set()  # scopes whose notes were read again, and whose index.md was not written since
+        self._without: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
+        self._listing = Listing(shelf, index)
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self.archived = False  # whether any call asked for archived notes
@@ -81,18 +70,6 @@ class Sync:
         with self._lock:
             self.archived = self.archived or archived
             return self._look(scopes, (*PARTS, ARCHIVE) if archived else PARTS)
-
-    def changed_meanwhile(self) -> bool:
-        """Whether a folder that a child is still counting turns out other than the catalogue; then it is read now. Asking
-        the catalogue first and this after lets the two go on side by side."""
-        deferred, self._deferred, changed = self._deferred, [], False
-        for scope in deferred:
-            known = self._index.folder(scope, "notes")
-            if known is None or known[1] != self._fingerprint(scope, "notes"):
-                changed = True
-                self._reconcile(scope, "notes")
-                self.listing(Scope.of_folder(scope))
-        return changed
 
     def asked(self, question: Callable[[], T]) -> T:
         """The answer, from wherever the last look found it to be true."""
@@ -120,11 +97,10 @@ class Sync:
             for part in parts:
                 if (scope, part) not in self._clean:
                     reason = self._look_at(scope, part, known.get((scope, part))) or reason
-            _, some, stale = known.get((scope, "notes"), (0, 0, 0))
-            if some and self._is_unlisted(place := Scope.of_folder(scope)):
-                self.listing(place, now=True)
-            elif stale or scope in self._changed:
-                self.listing(Scope.of_folder(scope))
+            _, some = known.get((scope, "notes"), (0, 0))
+            place = Scope.of_folder(scope)
+            if scope in self._changed or (some and scope not in self._without and not self._shelf.has_listing(place)):
+                self.listing(place)
         self._generation = generation  # not before: until then another thread would take half of it for all
         return reason
 
@@ -151,7 +127,6 @@ class Sync:
 
     def begin_anew(self) -> None:
         """In a child: a thread that looked just now did not come along, and what it knew is half."""
-        self._late = None  # its parent makes what is late
         if not self._lock.acquire(blocking=False):
             self._lock = RLock()
             self.reset()
@@ -176,75 +151,23 @@ class Sync:
         stamps = self._stamps(scope, part, names)
         return self._index.drop(scope, part, names, lambda name: stamps(name) is None)
 
-    def listing(self, place: Scope, now: bool = False, rested: bool = False) -> bool:
-        """Refresh index.md: at once while the scope is small or it has rested, else a moment later. It is made from the notes:
-        where that fails no call does, and the next change makes it again. Whether it did not."""
+    def listing(self, place: Scope) -> bool:
+        """Write index.md of a scope and return whether that worked. It is derived from the notes, so its failure fails no call,
+        and the next change of the scope writes it again."""
         folder = place.folder
         self._changed.discard(folder)
-        if not now and self._late is not None and folder in self._late:
-            return True
+        self._without.add(folder)
         for _ in range(_TRIES):
             try:
-                pause = 0.0 if rested else self._pauses.get(folder, _LAG)
-                wait = 0.0 if now else self._index.listing_due(folder, SMALL, pause)[0]
-                if wait == 0:
-                    self._list(place, now)
-                elif wait > 0:
-                    self._list_later(folder, wait)
+                if self._listing.write(place):
+                    self._without.discard(folder)
                 return True
             except Lost:
-                self.reset()  # or only closed, by who forks
+                self.reset()
             except (HoldfastError, OSError):
                 self.reset()
                 return False
         return False
-
-    def _list_later(self, folder: str, seconds: float) -> None:
-        if self._late is None:
-            from holdfast.late import Late
-
-            self._late = Late(lambda folder: self.listing(Scope.of_folder(folder), rested=True))
-        self._late.add(folder, seconds)
-
-    def _list(self, place: Scope, now: bool) -> None:
-        """Make index.md, unless another did while we waited for our turn: amend it where what it was made of tells how."""
-        folder = place.folder
-        with self._shelf.alone("index.md+" + folder.replace("/", "+")):
-            wait, made, which = self._index.listing_due(folder, SMALL, 0.0)
-            if wait < 0 and not now:
-                return
-            start, known, made = time.monotonic(), self._index.folder(folder, "notes"), "" if now else made
-            if known is None and self._shelf.has(folder, "notes"):
-                raise Lost("the catalogue does not know them yet")
-            if known and made == NEVER and known[1] != self._fingerprint(folder, "notes"):
-                return  # it may have read a part of them, and the file be right
-            if made:
-                from holdfast.amending import amend
-
-                made = amend(self._shelf, self._index, place, made, which, _line, _plainly)
-            self._index.listed(folder, known[1] if known else 0, made or self._list_all(place, which), which)
-            self._pauses[folder] = min(max(_LAG, _SHARE * (time.monotonic() - start)), _MOST_LAG)
-
-    def _list_all(self, place: Scope, which: int) -> str:
-        """Make index.md from this catalogue. Of a large one: from what."""
-        newest, rows = self._index.newest(), self._index.listing(place.folder)
-        if not rows and not self._shelf.has_listing(place):
-            return ""
-        self._index.must_be(which)
-        stamp = self._shelf.write_listing(place, _listing(str(place), rows))
-        self._missed.discard(place.folder)
-        if len(rows) <= SMALL:
-            return ""
-        from holdfast.amending import made_of
-
-        return made_of([row[0] for row in rows], stamp, newest, _plainly)
-
-    def _is_unlisted(self, place: Scope) -> bool:
-        """Whether somebody took its index.md away; true once where none is made."""
-        if place.folder in self._missed or self._shelf.has_listing(place):
-            return False
-        self._missed.add(place.folder)
-        return True
 
     def refresh(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
@@ -252,8 +175,6 @@ class Sync:
         self._look_at(scope, part, self._index.known((scope,)).get((scope, part)))
 
     def close(self) -> None:
-        if self._late is not None:
-            self._late.finish()
         with self._lock:  # not while another thread listens
             if self._watch is not None:
                 self._watch.close()
@@ -264,9 +185,6 @@ class Sync:
     def _look_at(self, scope: str, part: str, known: Known | None) -> str:
         if not (known and known[1]) and not self._shelf.has(scope, part):
             return ""  # nothing there, nothing known
-        if known and part == "notes" and ahead.counting(scope):
-            self._deferred.append(scope)
-            return ""
         watching = self._watched(scope, part)
         changed = known is None or known[1] != self._fingerprint(scope, part)
         if changed and (reason := self._reconcile(scope, part)):
@@ -279,8 +197,7 @@ class Sync:
         if not self._shelf.has(scope, part):
             return 0
         if part in _NOTES:
-            counted = ahead.fingerprint(scope) if part == "notes" else None
-            return self._shelf.fingerprint(scope, part) if counted is None else counted
+            return self._shelf.fingerprint(scope, part)
         total = 0
         for entry in self._census(scope, part):
             total ^= mix_of(entry.stamp, entry.name)
@@ -309,7 +226,8 @@ class Sync:
 
     def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:
         self._index.add_folder(scope, part)
-        self._changed.add(scope)
+        if part == "notes":
+            self._changed.add(scope)
         if gone:
             self.gone(scope, part, gone)
         if not changed:
@@ -426,12 +344,14 @@ class Sync:
         for name in filter(is_utf8, names):
             stamp = self._stamp(scope, part, name)
             if stamp is None:
-                self.gone(scope, part, [name])
+                if self.gone(scope, part, [name]):
+                    self._changed.add(scope)
             elif stamp != self._index.stamp(scope, part, name):
                 entry = entry_at(self._path(scope, part), name)
                 doc = self._describe(scope, part, entry) if entry else None
                 if doc:
                     self._index.put([(doc, None)], self._still_there(scope, part, [doc]))
+                    self._changed.add(scope)
 
     def _watched(self, scope: str, part: str) -> bool:
         if self._watch is None:
@@ -450,51 +370,6 @@ class Sync:
         depth = 1 if inside[0] == "global" else 2
         below = "/".join(inside[depth + 1 :])
         return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
-
-
-def _listing(scope: str, rows: list[_Row]) -> bytes:
-    """index.md: one line a note, for people and for clients that load a file."""
-    head = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
-    if len(_lines) > _MOST_LINES:
-        _lines.clear()
-    lines = [_lines[row] if not row[-1] else _line(row) for row in rows]  # a secret is not remembered
-    return (f"{head}# {scope}: {len(rows)} note{'s' * (len(rows) != 1)}\n\n" + "".join(lines)).encode("utf-8", "replace")
-
-
-def _line(row: _Row) -> str:
-    key, _, type, date, text, held, exposed = row
-    if exposed:
-        from holdfast.guard import cleaned
-
-        text = cleaned(text)  # without the secret that it seems to hold
-    gist = _HELD if held else _gist(text)
-    name = _plainly(key)
-    return f"- [{name}](notes/{name}.md) ({type}, {date}{', in quarantine' if held else ''}): {gist}\n"
-
-
-class _Lines(dict["_Row", str]):
-    """The line of each row seen before: of a large scope nearly all are the same as a moment ago."""
-
-    def __missing__(self, row: _Row) -> str:
-        line = self[row] = _line(row)
-        return line
-
-
-_lines = _Lines()
-
-
-def _gist(text: str) -> str:
-    flat = " ".join(_plainly(text).split())
-    return flat if len(flat) <= 120 else flat[:117].rstrip() + "..."
-
-
-def _plainly(text: str) -> str:
-    """As a briefing would show it; most is plain already, and then nobody is asked."""
-    if text.isascii() and text.replace("\n", "").isprintable() and not ("<" in text or "```" in text or "~~~" in text):
-        return text
-    from holdfast.briefing import safe
-
-    return safe(text).replace("\n", " ")
 
 
 _syncs: set[ref[Sync]] = set()

@@ -211,8 +211,6 @@ def _desk(client: Client, heard: Heard, settings: Config) -> Desk:
 
             raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
         folder = "."
-    if not settings.store and (heard.event != "prompt" or not _somebody_stays(settings.home)):  # who stays has counted
-        _count_ahead(settings, folder)
     from holdfast.desk import Desk
     from holdfast.note import Progress, digest, is_name
 
@@ -220,18 +218,6 @@ def _desk(client: Client, heard: Heard, settings: Config) -> Desk:
     if session and not is_name(session):
         session = digest(session.encode("utf-8", "replace"))
     return Desk(settings, settings.project, session, settings.agent, client.name, "agent", folder, Progress())
-
-
-def _count_ahead(settings: Config, folder: str) -> None:
-    """Let children count big folders while this process loads the rest."""
-    from holdfast.doors import cli
-
-    if cli.alone:
-        from holdfast import identity
-        from holdfast.shelf import ahead
-
-        seen = identity.look(folder, settings.project, settings.isolate_worktrees)
-        ahead.start(settings.home, [f"projects/{settings.project or seen.remote or seen.path}", "global"])
 
 
 # --- in and out -------------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def _unmade(desk: Desk, told: dict[str, Any]) -> list[list[str]]:
     before = dict(told["left"])
     every = [f"shelf/{folder}/index.md" for folder in desk.shelf.scopes()] if told["state"] == "begun" else list(before)
     wanted = [path for path in every if _is_listing(path)]
-    unmade = [path for path in wanted if not desk.sync.listing(Scope.of_folder(path[6:-9]), now=True)]
+    unmade = [path for path in wanted if not desk.sync.listing(Scope.of_folder(path[6:-9]))]
     return [[path, _in_the_way(desk, path) or before.get(path, _UNMADE)] for path in unmade]
 
 

@@ -105,7 +105,7 @@ class Work:
         self.usage_rows += desk.ledger.forget(self.ids)
         self._unsay_deeds()
         for place in places:
-            desk.sync.listing(place, now=True)
+            desk.sync.listing(place)
         written, failed = rendered_anew(desk, told_of)
         self.checks += written
         self.beyond += failed

@@ -6,11 +6,9 @@ far cheaper than one by one.
 
 from __future__ import annotations
 
-import time
 from _operator import itemgetter  # what operator.itemgetter is, without that import
 
 from holdfast.facts import fold
-from holdfast.house import Renewed
 from holdfast.index.rows import PLACE
 from holdfast.leaf import Doc, Passage, Stamp, mix_of
 from holdfast.note import Fact, Source
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     Values = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
-NEVER = "never"
 ONLY_WORDS = ("place", "called", "said")  # of a passage: what only SQLite's full-text tables need
 _NO_COLUMNS = frozenset(("sum", *ONLY_WORDS))
 _FLAGS = ("past", "pinned", "exposed", "prose")
@@ -96,40 +93,6 @@ class Catalogued:
         """Whether any note is in quarantine: one look into an index that is mostly empty, since every store asks."""
         return self._one("any_held", held=self._held) is not None
 
-    def listing(self, scope: str) -> list[tuple[str, str, str, str, str, int, int]]:
-        """One row a note, for index.md."""
-        return self._all("listing", scope=scope, held=self._held)
-
-    def listing_since(self, scope: str, newest: int, most: int) -> list[tuple[str, str, str, str, str, int, int]]:
-        """The same of the notes with a passage newer than that."""
-        return self._all("listing_since", scope=scope, newest=newest, most=most, held=self._held)
-
-    def listing_count(self, scope: str) -> int:
-        """How many notes belong into index.md."""
-        row = self._one("listing_count", scope=scope)
-        return int(row[0]) if row else 0
-
-    def listing_keys(self, scope: str) -> list[str]:
-        """Their keys."""
-        return [key for (key,) in self._all("listing_keys", scope=scope)]
-
-    def newest(self) -> int:
-        """The number of the passage that came last."""
-        return int(self._one("last_ids")[1])
-
-    def listing_due(self, scope: str, small: int, pause: float) -> tuple[float, str, int]:
-        """In how many seconds index.md should be made, less than none where it is right; from what it was made last; and which
-        catalogue says so. A large one rests a while. It was made from `NEVER` where this catalogue never made it, and nothing
-        is told where others are in quarantine than were then."""
-        with self._database.lock:
-            state, which = self._one("listing_state", scope=scope, most=small + 1), self._database.generation
-        if not state or not state[0]:
-            return -1.0, "", which
-        rests = pause - (time.time() - state[1])
-        wait = rests if state[2] > small and 0 < rests <= pause else 0.0  # a clock that was put back lets nothing wait
-        made: str = state[3] if state[3].endswith(self._held) else ""
-        return wait, made if state[1] else NEVER, which
-
     def counts(self) -> list[tuple[str, str, int, int, str]]:
         """Per folder: how many files, how many bytes, last change."""
         return self._all("counts")
@@ -142,18 +105,6 @@ class Catalogued:
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         row = self._one("rows_of_note", scope=scope, part=part, name=name)
         return bool(row and row[0])
-
-    def must_be(self, generation: int) -> None:
-        """Whatever was asked since was answered by this file, and by none that came in its place."""
-        if self._database.generation != generation:
-            raise Renewed("the catalogue is another one than before")
-
-    def listed(self, scope: str, seen: int, made: str, generation: int) -> None:
-        """index.md says what the notes of this catalogue said when their fingerprint was the one seen."""
-        told = {"scope": scope, "time": time.time(), "seen": seen, "made": made and made + self._held}
-        with self._writing() as db:
-            self.must_be(generation)
-            db.execute(self._sql["set_listed"], told)
 
     def scrub(self, seconds: float | None = None, rewrite: bool = False) -> None:
         """Leave nothing of deleted rows in the file or in its log. SQLite zeroes what it deletes, but not the copies it leaves

@@ -5,7 +5,7 @@
 SELECT id, fingerprint FROM folder WHERE scope = :scope::text AND part = :part::text;
 
 -- name: known_folders
-SELECT scope, part, id, fingerprint, stale FROM folder WHERE scope = ANY(:scopes::text[]);
+SELECT scope, part, id, fingerprint FROM folder WHERE scope = ANY(:scopes::text[]);
 
 -- name: add_folder
 INSERT INTO folder (scope, part) VALUES (:scope::text, :part::text) ON CONFLICT DO NOTHING;
@@ -25,18 +25,10 @@ SELECT id FROM folder WHERE id = ANY(:folders::bigint[]) ORDER BY id FOR NO KEY 
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast catalogue ' || tenant(), 0));
 
 -- name: mix_in
-UPDATE folder SET fingerprint = fingerprint # :mix::bigint, stale = true, version = version + 1,
+UPDATE folder SET fingerprint = fingerprint # :mix::bigint, version = version + 1,
   passages = passages + :passages::bigint, words = words + :words::bigint, tokens = tokens + :tokens::bigint,
   old = old + :old::bigint, old_tokens = old_tokens + :old_tokens::bigint
 WHERE id = :folder::bigint;
-
--- name: listing_state
-SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most::bigint) AS few), ''
-FROM folder f WHERE f.scope = :scope::text AND f.part = 'notes';
-
--- name: set_listed
-UPDATE folder SET stale = (fingerprint <> :seen::bigint), listed = :time::double precision
-WHERE scope = :scope::text AND part = 'notes';
 
 -- name: doc_stamp
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder::bigint AND name = :name::text;
@@ -307,12 +299,6 @@ SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
 WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.kind = 'note'
   AND (d.valid_to IS NULL OR d.valid_to > :now::text)
   AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer);
-
--- name: listing
-SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE WHEN d.exposed THEN p.text ELSE substr(p.text, 1, 200) END,
-  d.trust = ANY(:held::text[]), d.exposed
-FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id AND NOT p.past
-WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,

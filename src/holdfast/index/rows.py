@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from holdfast.note import Fact, Record, Source
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    ListedFile = tuple[str, int, int, int]  # the key, id, inode and ctime of a note's file: another version has others
+
 
 class Found(Record):
     """A passage that matched, and where it stands."""
@@ -50,6 +54,18 @@ class FoundFact(Record):
     tags: tuple[str, ...]
     source: Source
     updated: str
+
+
+class ListedNote(Record):
+    """A note as index.md shows it."""
+
+    id: int
+    key: str
+    type: str
+    date: str
+    text: str  # its beginning; all of it where it has facts or seems to hold a secret
+    quarantined: bool
+    exposed: bool
 
 
 class Sought(Record):

@@ -9,7 +9,7 @@ from holdfast import sql, words
 from holdfast.facts import Statement, fold, note_key, outdated, settle
 from holdfast.house import Database, Renewed
 from holdfast.index.changing import Catalogued
-from holdfast.index.rows import PLACE, Found, FoundFact, Sought
+from holdfast.index.rows import PLACE, Found, FoundFact, ListedNote, Sought
 from holdfast.note import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
+    from holdfast.index.rows import ListedFile
     from holdfast.index.vectors import Shelved
 
-    Known = tuple[int, int, int]  # a folder's id, its fingerprint, and whether its index.md is stale
+    Known = tuple[int, int]  # a folder's id and its fingerprint
 
 SQL = sql.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 15  # another number, another tokenizer: the catalogue is built anew
+SCHEMA = 16  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
 _MOST_COUNTED = 20_000  # words
 _COUNTED = 5_000  # mentions or passages that are looked through to count a word in a place
@@ -123,6 +124,19 @@ class Index(Catalogued):
         """The folders of these scopes that were ever catalogued."""
         rows: list[Any] = self._all("known_folders", scopes=listed(scopes))
         return {(row[0], row[1]): row[2:] for row in rows}
+
+    def count_listed(self, scope: str) -> int | None:
+        """Return how many notes a scope has, or None where the index has not read it yet."""
+        row = self._one("count_listed", scope=scope)
+        return int(row[0]) if row else None
+
+    def newest_listed(self, scope: str, most: int) -> list[ListedFile]:
+        """Return the first notes of a scope in the order of `notes`: pinned first, then newest first."""
+        return self._all("newest_listed", scope=scope, most=most)
+
+    def listed_notes(self, ids: list[int]) -> list[ListedNote]:
+        """Return what index.md shows of these notes."""
+        return [ListedNote(*row) for row in self._all("listed_notes", ids=_numbers(ids), held=self._held)]
 
     def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
         """For each of these words the newest passages of the places asked about that have it, their numbers with commas

@@ -6,9 +6,6 @@ CREATE TABLE folder (
   scope       TEXT NOT NULL,               -- projects/abc
   part        TEXT NOT NULL,               -- notes, files, transcripts, archive
   fingerprint INTEGER NOT NULL DEFAULT 0,  -- all its docs' stamps, XORed
-  listed      REAL NOT NULL DEFAULT 0,     -- when index.md was last made
-  stale       INTEGER NOT NULL DEFAULT 1,  -- whether it may say other than the notes do
-  made        TEXT NOT NULL DEFAULT '',    -- of a large one: from what it was made, to tell what changed since
   passages    INTEGER NOT NULL DEFAULT 0,  -- that are current,
   words       INTEGER NOT NULL DEFAULT 0,  -- and the words in them
   sum         INTEGER NOT NULL,            -- of its scope and part
@@ -153,22 +150,15 @@ CREATE TABLE piece (
 SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
 
 -- name: known_folders
-SELECT scope, part, id, fingerprint, stale FROM folder WHERE scope IN (SELECT value FROM json_each(:scopes));
+SELECT scope, part, id, fingerprint FROM folder WHERE scope IN (SELECT value FROM json_each(:scopes));
 
 -- name: add_folder
 INSERT INTO folder (scope, part, sum) VALUES (:scope, :part, :sum) ON CONFLICT DO NOTHING;
 
 -- name: mix_in
-UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), stale = 1, passages = passages + :passages,
+UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), passages = passages + :passages,
   words = words + :words
 WHERE id = :folder;
-
--- name: listing_state
-SELECT f.stale, f.listed, (SELECT count(*) FROM (SELECT 1 FROM doc WHERE folder = f.id LIMIT :most)), f.made
-FROM folder f WHERE f.scope = :scope AND f.part = 'notes';
-
--- name: set_listed
-UPDATE folder SET stale = (fingerprint <> :seen), listed = :time, made = :made WHERE scope = :scope AND part = 'notes';
 
 -- name: doc_stamp
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
@@ -386,24 +376,19 @@ FROM (                                     -- all of a folder, less the few that
       WHERE :agents AND d.trust = 'agent' AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now)) AS doubted
   FROM folder f WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes');
 
--- name: listing
-SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 THEN p.text ELSE substr(p.text, 1, 200) END,
-  d.trust IN (SELECT value FROM json_each(:held)), d.exposed
-FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key;
-
--- name: listing_since
-SELECT d.key, d.title, d.type, substr(d.updated, 1, 10), CASE d.exposed WHEN 1 THEN p.text ELSE substr(p.text, 1, 200) END,
-  d.trust IN (SELECT value FROM json_each(:held)), d.exposed
-FROM (SELECT DISTINCT +doc AS doc FROM passage WHERE id > :newest) c CROSS JOIN doc d ON d.id = c.doc  -- from the few, never from all
-CROSS JOIN folder f ON f.id = d.folder CROSS JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' ORDER BY d.key LIMIT :most;
-
--- name: listing_count
+-- name: count_listed
 SELECT passages FROM folder WHERE scope = :scope AND part = 'notes';
 
--- name: listing_keys
-SELECT d.key FROM folder f CROSS JOIN doc d ON d.folder = f.id WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
+-- name: newest_listed
+SELECT d.key, d.id, d.ino, d.ctime FROM folder f CROSS JOIN doc d INDEXED BY doc_newest ON d.folder = f.id
+WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note'
+ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC LIMIT :most;
+
+-- name: listed_notes
+SELECT d.id, d.key, d.type, substr(d.updated, 1, 10),
+  CASE WHEN d.exposed = 1 OR d.facts > 0 THEN p.text ELSE substr(p.text, 1, 200) END,
+  d.trust IN (SELECT value FROM json_each(:held)), d.exposed
+FROM json_each(:ids) i CROSS JOIN doc d ON d.id = i.value CROSS JOIN passage p ON p.doc = d.id AND p.past = 0;
 
 -- name: facts
 SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,

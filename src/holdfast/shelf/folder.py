@@ -11,12 +11,12 @@ import stat
 
 from holdfast import house
 from holdfast.dates import stamp as utc
-from holdfast.errors import Damaged, from_os
+from holdfast.errors import from_os
 from holdfast.house import Lock
 from holdfast.leaf import mix_of
 from holdfast.note import Binned, Record, is_name
 from holdfast.pattern import pattern
-from holdfast.shelf import ahead, disk
+from holdfast.shelf import disk
 from holdfast.shelf.disk import Folder, Sheet, Stamp
 
 TYPE_CHECKING = False
@@ -411,7 +411,7 @@ class Shelf:
         if folder is None:
             return 0
         with folder:
-            total, odd = ahead.count(folder.fd, named=part != "notes")
+            total, odd = _fingerprint(folder, named=part != "notes")
             for name in odd:
                 stamp = disk.stamp(folder, name) if disk.is_plain(folder, name) else None
                 total ^= mix_of(stamp, "" if part == "notes" else name) if stamp else 0
@@ -453,34 +453,21 @@ class Shelf:
         """Whether this scope has an index.md, or something in its place; asked by every call that looks."""
         return os.path.lexists(os.path.join(self.home, "shelf", scope.folder, "index.md"))
 
-    def read_listing(self, scope: Scope, stamp: Stamp) -> bytes | None:
-        """The bytes of index.md, or None where it is not the file with this stamp."""
+    def write_listing(self, scope: Scope, data: bytes) -> None:
+        """Write index.md. It is derived from the notes, so it is replaced in one step but not flushed. Its temporary file is
+        created among the notes, where readers sweep what a dead writer left."""
         folder = self._open(scope.folder)
         if folder is None:
-            return None
-        with folder:
-            if disk.stamp(folder, "index.md") != stamp:
-                return None
-            try:
-                sheet = disk.read(folder, "index.md", cap=stamp[2])
-            except Damaged:  # something else was put there just now
-                return None
-            return sheet.data if sheet and sheet.stamp == stamp else None
-
-    def write_listing(self, scope: Scope, data: bytes) -> Stamp | None:
-        """Put index.md: made from the notes and made again at need, so it is swapped in but not flushed. Its temp file
-        is made among the notes, where readers sweep what a dead writer left."""
-        there = self._open(scope.folder)
-        if there is None:
-            return None
-        with there as folder, self._make(scope.folder, "notes") as notes:
+            return
+        with folder, self._made_ready(scope.folder, "notes") as notes:
             try:
                 fd, temp = disk.write_temp(notes, data, sync=False)
                 try:
                     os.rename(temp, "index.md", src_dir_fd=notes.fd, dst_dir_fd=folder.fd)
-                    return disk.stamp_of(os.fstat(fd))
-                finally:
+                except BaseException:
                     disk.discard(notes, fd, temp)
+                    raise
+                os.close(fd)
             except OSError as error:
                 raise from_os(error, f"cannot write {folder.name}/index.md") from error
 
@@ -516,6 +503,29 @@ class Shelf:
                 disk.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot flush {folder.name}") from error
+
+
+def _fingerprint(folder: Folder, named: bool) -> tuple[int, list[str]]:
+    """Return the stamps of a folder's files, XORed as `leaf.mix_of` mixes them (with their names, if `named`), and the names
+    that need a second look. Written out, because a recall stats every note."""
+    total, odd = 0, []
+    if named:
+        from zlib import crc32
+    with os.scandir(folder.fd) as entries:
+        for entry in entries:
+            name = entry.name
+            if not (name[0].isalnum() and name.isascii()):
+                odd.append(name)
+                continue
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if named:
+                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size, crc32(name.encode())))
+            else:
+                total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))
+    return total, odd
 
 
 def binned_key(name: str) -> str:

@@ -315,9 +315,6 @@ class Shelf(folder.Shelf):
     def has_listing(self, scope: Scope) -> bool:
         return False
 
-    def read_listing(self, scope: Scope, stamp: Stamp) -> None:
-        """It was never written."""
-
     def write_listing(self, scope: Scope, data: bytes) -> None:
         """There is no folder in which anybody would look for it."""
 

@@ -42,15 +42,11 @@ class Call:
     def memory(self) -> Memory:
         """The memory of whoever types; opened once."""
         if self._memory is None:
-            from holdfast.doors import cli
-
             settings = self.settings()
             if settings.url or self["url"] or self["token_file"]:
                 self._memory = self._at_gateway(settings)
             if self._memory is not None:
                 return self._memory
-            if cli.alone and self.words.command and self.words.command.reads and not settings.store:
-                self._count_ahead(settings)
             from holdfast.doors.cli.progress import Bar
             from holdfast.memory import Memory
 
@@ -120,18 +116,6 @@ class Call:
         named: str | None = self["session"]
         of_transcript = self.words.command and any(option.name == "--session" for option in self.words.command.options)
         return None if named and of_transcript and not is_name(named) else named
-
-    def _count_ahead(self, settings: Config) -> None:
-        """Let a child count big folders while this process loads the rest. A wrong guess of the project only loses that."""
-        from holdfast.shelf import ahead
-
-        project = self["project"] or settings.project
-        if not project:
-            from holdfast import identity
-
-            seen = identity.look(".", None, settings.isolate_worktrees)
-            project = seen.remote or seen.path
-        ahead.start(settings.home, [f"projects/{project}", "global"])
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of the options that were given, as keyword arguments: what was not keeps the verb's own default."""

@@ -3,8 +3,9 @@ end. Plain objects and no imports."""
 
 from __future__ import annotations
 
-_READERS = ("recall", "list", "facts", "graph", "search", "brief", "status")
-_OF_A_PROJECT = (*_READERS, "get", "expand", "export", "trace", "boot")  # whose answer depends on the project
+_OF_A_PROJECT = (  # whose answer depends on the project
+    "recall", "list", "facts", "graph", "search", "brief", "status", "get", "expand", "export", "trace", "boot"
+)  # fmt: skip
 
 
 class Option:
@@ -70,11 +71,6 @@ class Command:
         self.options = options
         self.example = example
         self.raw = raw
-
-    @property
-    def reads(self) -> bool:
-        """Whether it looks through whole scopes."""
-        return self.name in _READERS
 
     @property
     def reads_project(self) -> bool:
