@@ -36,9 +36,9 @@ battery: setup  ## the slow tests: crashes, attacks, fuzzing, failover, all real
 	@$(PY) -m battery
 
 docs: setup  ## write the computed pages of docs/ anew
-	@$(PY) -m holdfast.doors.cli.docs docs
-	@$(PY) tests/test_promises.py --write
-	@$(PY) tests/test_layers.py --write
+	@$(PY) -m holdfast.cli.docs_pages docs
+	@$(PY) tests/repository/test_promises.py --write
+	@$(PY) tests/repository/test_layers.py --write
 	@$(PY) scripts/draw-rooms
 
 clean:  ## remove what setup and tests made

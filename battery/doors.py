@@ -140,7 +140,7 @@ def hook(home: str) -> dict[str, Verb]:
 
 def _said(words: list[str]) -> str:
     """One command; what it printed. A code that no command has is a failure."""
-    from holdfast.doors.cli import main
+    from holdfast.cli import main
 
     real = sys.stdout, sys.stderr
     out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")

@@ -15,8 +15,8 @@ import apsw
 from battery.lab import Lab
 from battery.report import Report, repeat
 from battery.verbs import caller, secret
-from holdfast import Memory, config, words
-from holdfast.index import erased
+from holdfast import Memory, config
+from holdfast.index import purge_check, tokenizer
 
 CANARIES, RACES = 200, 500
 KINDS = ("note", "version", "fact", "file", "turn", "rendered")
@@ -114,8 +114,8 @@ def _vectors(memory: Memory, count: int) -> dict[int, list[bytes]]:
     """The numbers of each canary's vectors; those that another text has too say nothing."""
     index, found = memory._desk.index, {}
     for number in range(count):
-        some = erased.vectors_of(index, "projects/demo", "notes", [f"canary-{number}.md"])
-        some += erased.vectors_of(index, "projects/demo", "transcripts", [f"c/s{number}.jsonl"])
+        some = purge_check.vectors_of(index, "projects/demo", "notes", [f"canary-{number}.md"])
+        some += purge_check.vectors_of(index, "projects/demo", "transcripts", [f"c/s{number}.jsonl"])
         found[number] = some
     every = [vector for some in found.values() for vector in some]
     return {number: [one for one in some if every.count(one) == 1] for number, some in found.items()}
@@ -124,7 +124,7 @@ def _vectors(memory: Memory, count: int) -> dict[int, list[bytes]]:
 def _spellings(word: str) -> list[tuple[str, bytes]]:
     data = word.encode()
     shifted = [base64.b64encode(bytes(shift) + data)[-(-8 * shift // 6) : (shift + len(data)) * 8 // 6] for shift in range(3)]
-    terms = {term for term in words.kept(word) if len(term) >= 12}
+    terms = {term for term in tokenizer.kept(word) if len(term) >= 12}
     return [
         ("UTF-8", data), ("UTF-16", word.encode("utf-16-le")), ("UTF-16", word.encode("utf-16-be")),
         *[("base64", one) for one in shifted], ("hex", data.hex().encode()), ("hex", data.hex().upper().encode()),

@@ -134,8 +134,8 @@ def _verbs(memory: Any, home: str) -> dict[str, Callable[[], object]]:
 
 def cli(home: str) -> list[str]:
     """Every command of the table, with words that make it do something; those that serve or fetch by their nature are named."""
-    from holdfast.doors.cli import main
-    from holdfast.doors.cli.table import COMMANDS
+    from holdfast.cli import main
+    from holdfast.cli.command_table import COMMANDS
 
     notes = os.path.join(home, "notes.jsonl")
     with open(notes, "w") as out:
@@ -165,7 +165,7 @@ def _stop_at_the_end_of_input() -> None:
 
 def gateway(home: str) -> list[str]:
     """Serve until somebody outside has asked for everything."""
-    from holdfast.doors.cli import main
+    from holdfast.cli import main
 
     threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
     code = main(["--home", home, "serve", "--port", "0", "--json", "--json-logs"])

@@ -8,7 +8,8 @@ from pathlib import Path
 import apsw
 
 from battery.verbs import Verb, caller
-from holdfast import Memory, dates
+from holdfast import Memory
+from holdfast.base import dates
 
 _DAY = 86400
 

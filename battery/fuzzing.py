@@ -165,9 +165,9 @@ def main(way: str, names: str, room: str, seed: str, count: str) -> None:
 
         with atheris.instrument_imports(include=["holdfast"]):
             from battery.parsers import parsers
-            from holdfast import clients, desk, facts, guard, identity, leaf, memory, page, spans, turns, words  # noqa: F401
-            from holdfast.reading import detect  # noqa: F401
-            from holdfast.wiring import block, entries, jsonc, tables  # noqa: F401
+            from holdfast.file_edit import json_entries, jsonc, markdown_block, toml_block  # noqa: F401
+            from holdfast.formats.importers import detect  # noqa: F401
+            from holdfast.index import tokenizer  # noqa: F401
     else:
         from battery.parsers import parsers
     every = parsers(Path(room))

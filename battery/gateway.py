@@ -64,7 +64,7 @@ def _document(stream: IO[str]) -> dict[str, str]:
 
 def _asked(where: dict[str, str]) -> list[str]:
     """Every route once; one that fails is wrong, and so is a walk that got nowhere."""
-    from holdfast.doors.http.table import ROUTES
+    from holdfast.server.routes.table import ROUTES
 
     at = urlsplit(where["url"])
     answers = {route.name: _status(at.hostname or "", at.port or 0, where["token"], route) for route in ROUTES}

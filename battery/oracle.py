@@ -12,9 +12,9 @@ import apsw
 
 from battery.verbs import caller
 from holdfast import HoldfastError, Memory
-from holdfast.leaf import Leaf, opened, versions_of
-from holdfast.note import digest
-from holdfast.sync import SMALL
+from holdfast.context.sync import SMALL
+from holdfast.formats.versions import Leaf, opened, versions_of
+from holdfast.models import digest
 
 State = dict[str, bytes]  # what stands on the shelf: `scope/part/name`, and its bytes
 

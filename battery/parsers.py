@@ -35,18 +35,18 @@ def _text(data: bytes) -> str:
 
 
 def _page(data: bytes) -> None:
-    from holdfast import leaf, page
+    from holdfast.formats import note_file, versions
 
-    sheet = page.parse(_text(data))
-    if page.render(sheet) != _text(data):
+    sheet = note_file.parse(_text(data))
+    if note_file.render(sheet) != _text(data):
         raise Wrong("parsed and rendered, it is another text")
-    page.head_of(sheet), page.past_of(sheet), page.text_and_lines(_text(data)), page.past_lines(sheet)
-    leaf.versions_of(leaf.opened(data, 0))
+    note_file.head_of(sheet), note_file.past_of(sheet), note_file.text_and_lines(_text(data)), note_file.past_lines(sheet)
+    versions.versions_of(versions.opened(data, 0))
 
 
 def _facts(data: bytes) -> None:
-    from holdfast import facts
-    from holdfast.note import Scope
+    from holdfast.formats import facts
+    from holdfast.models import Scope
 
     text = _text(data)
     facts.facts_of(text, "Telegram", Scope("global"), "global/notes/x.md", 1)
@@ -55,7 +55,7 @@ def _facts(data: bytes) -> None:
 
 
 def _dates(data: bytes) -> None:
-    from holdfast import dates
+    from holdfast.base import dates
     from holdfast.errors import HoldfastError
 
     for read in (dates.moment, dates.as_of, dates.day_or_moment):
@@ -67,21 +67,21 @@ def _dates(data: bytes) -> None:
 
 
 def _spans(data: bytes) -> None:
-    from holdfast import spans
+    from holdfast.search import time_expressions
 
     text = _text(data[:32768])
-    spans.spans(text, NOW, (2024, 2025))
-    spans.dates_in(text, 739000)
-    spans.spans_in(text, 739000)
+    time_expressions.spans(text, NOW, (2024, 2025))
+    time_expressions.dates_in(text, 739000)
+    time_expressions.spans_in(text, 739000)
 
 
 def _words(data: bytes) -> None:
-    from holdfast import words
+    from holdfast.index import tokenizer
 
     text = _text(data)
-    words.kept(text), words.tokens(text)
-    for term, word in words.asked(text).items():
-        words.wider(term, word)
+    tokenizer.kept(text), tokenizer.tokens(text)
+    for term, word in tokenizer.asked(text).items():
+        tokenizer.wider(term, word)
 
 
 def _queries(room: Path) -> Parser:
@@ -105,8 +105,8 @@ def _queries(room: Path) -> Parser:
 
 def _transcripts(room: Path) -> Parser:
     from holdfast import HoldfastError
-    from holdfast.reading.detect import dialect, dialects, folder
-    from holdfast.reading.source import Source
+    from holdfast.formats.importers.detect import dialect, dialects, folder
+    from holdfast.formats.importers.json_source import Source
 
     path = room / "said.jsonl"
 
@@ -130,21 +130,22 @@ def _transcripts(room: Path) -> Parser:
 
 
 def _turns(data: bytes) -> None:
-    from holdfast import HoldfastError, turns
+    from holdfast import HoldfastError
+    from holdfast.formats import transcript
 
-    turns.parse(data), turns.parse_header(data), turns.is_whole(data)
+    transcript.parse(data), transcript.parse_header(data), transcript.is_whole(data)
     text = _text(data)
-    turns.clean(turns.stripped(text)), turns.lenient_time(text), turns.role_of(text)
+    transcript.clean(transcript.stripped(text)), transcript.lenient_time(text), transcript.role_of(text)
     try:
-        turns.time_of(text)
+        transcript.time_of(text)
     except HoldfastError:
         pass
 
 
 def _hook(room: Path) -> Parser:
     """A real hook, in this process; what it swallowed is read from its log."""
-    from holdfast import hooklog
-    from holdfast.doors.cli import main
+    from holdfast.base import failure_log
+    from holdfast.cli import main
 
     home = str(room / "home")
     pairs = (("claude-code", "SessionStart"), ("codex", "UserPromptSubmit"), ("gemini", "SessionStart"), ("cursor",
@@ -161,8 +162,8 @@ def _hook(room: Path) -> Parser:
             code = main(["--home", home, "hook", client, event])
         finally:
             sys.stdout = real
-        bad = [one.message for one in hooklog.read(home) if "report this" in one.fix]
-        Path(hooklog.path(home)).unlink(missing_ok=True)
+        bad = [one.message for one in failure_log.read(home) if "report this" in one.fix]
+        Path(failure_log.path(home)).unlink(missing_ok=True)
         if code or bad:
             raise Wrong(f"exit {code}, and it swallowed {bad}")
 
@@ -184,34 +185,34 @@ def _heard(data: bytes) -> None:
 
 
 def _jsonc(data: bytes) -> None:
-    from holdfast.wiring import entries, jsonc
+    from holdfast.file_edit import json_entries, jsonc
 
     text, keys = _text(data), ("mcpServers", "holdfast")
     ours: Callable[[Any], bool] = lambda value: value == {"command": "holdfast"}  # noqa: E731
     for edit in (
-        lambda: jsonc.parse(text), lambda: entries.default(text, keys, {"a": 1}), lambda: entries.add(text, ("hooks",),
+        lambda: jsonc.parse(text), lambda: json_entries.default(text, keys, {"a": 1}), lambda: json_entries.add(text, ("hooks",),
             {"a": 1}, ours),
-        lambda: entries.drop(text, ("hooks",), ours), lambda: entries.take(text, keys), lambda: entries.has(text, keys),
+        lambda: json_entries.drop(text, ("hooks",), ours), lambda: json_entries.take(text, keys), lambda: json_entries.has(text, keys),
     ):  # fmt: skip
         try:
             edit()
-        except (jsonc.Unreadable, entries.Misfit):
+        except (jsonc.Unreadable, json_entries.Misfit):
             pass
     try:
-        put = entries.put(text, keys, {"command": "holdfast"})
-    except (jsonc.Unreadable, entries.Misfit):
+        put = json_entries.put(text, keys, {"command": "holdfast"})
+    except (jsonc.Unreadable, json_entries.Misfit):
         return
-    if entries.value(put, keys) != {"command": "holdfast"}:
+    if json_entries.value(put, keys) != {"command": "holdfast"}:
         raise Wrong("the entry that was put in is not there")
 
 
 def _toml(data: bytes) -> None:
-    from holdfast.wiring import tables
+    from holdfast.file_edit import toml_block
 
     text, lines = data.decode("utf-8", "replace"), '[mcp_servers.holdfast]\ncommand = "holdfast"\n'
-    tables.take(text, lines, lambda value: True)
+    toml_block.take(text, lines, lambda value: True)
     try:
-        put = tables.put(text, lines)
+        put = toml_block.put(text, lines)
     except ValueError:
         return
     if lines not in put.replace("\r\n", "\n"):
@@ -219,11 +220,11 @@ def _toml(data: bytes) -> None:
 
 
 def _blocks(data: bytes) -> None:
-    from holdfast.wiring import block
+    from holdfast.file_edit import markdown_block
 
     text = _text(data)
-    without = block.take(text)
-    if block.take(block.put(text, "inside\n")) not in (text, without):
+    without = markdown_block.take(text)
+    if markdown_block.take(markdown_block.put(text, "inside\n")) not in (text, without):
         raise Wrong("put in and taken out, the file is another")
 
 
@@ -245,7 +246,7 @@ def _config(room: Path) -> Parser:
 
 
 def _git(room: Path) -> Parser:
-    from holdfast import identity, repository
+    from holdfast.project import git, resolve
 
     folder = room / "work"
     (folder / ".git").mkdir(parents=True, exist_ok=True)
@@ -254,21 +255,21 @@ def _git(room: Path) -> Parser:
     def read(data: bytes) -> None:
         for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
             (folder / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
-        identity.look(str(folder))
-        repository.normalise(_text(data), "/")
+        resolve.look(str(folder))
+        git.normalise(_text(data), "/")
 
     return read
 
 
 def _names(data: bytes) -> None:
-    from holdfast import guard
     from holdfast.errors import HoldfastError
-    from holdfast.note import tags_of
+    from holdfast.models import tags_of
+    from holdfast.safety import validate
 
     text = _text(data)
     checks: tuple[Callable[[], object], ...] = (
-        lambda: guard.path(text), lambda: guard.key(text), lambda: guard.name(text, "project"), lambda: guard.label(text),
-        lambda: guard.tags(tags_of(text)), lambda: guard.text(data, 65536), lambda: guard.one_line(text, "value"),
+        lambda: validate.path(text), lambda: validate.key(text), lambda: validate.name(text, "project"), lambda: validate.label(text),
+        lambda: validate.tags(tags_of(text)), lambda: validate.text(data, 65536), lambda: validate.one_line(text, "value"),
     )  # fmt: skip
     for check in checks:
         try:
@@ -279,20 +280,20 @@ def _names(data: bytes) -> None:
 
 def _import_lines(data: bytes) -> None:
     from holdfast import HoldfastError
-    from holdfast.doors.cli import importing
+    from holdfast.cli.commands import import_notes
 
     try:
-        list(importing._read(io.BytesIO(data), 65536, "nothing was imported"))
+        list(import_notes._read(io.BytesIO(data), 65536, "nothing was imported"))
     except HoldfastError:
         pass
 
 
 def _shown(data: bytes) -> None:
-    from holdfast import hidden, secrets
-    from holdfast.doors.cli.screen import visible
+    from holdfast.cli.output import visible
+    from holdfast.safety import hidden_chars, secrets
 
     text = _text(data)
-    hidden.shown(text), hidden.kinds(text), visible(text)
+    hidden_chars.shown(text), hidden_chars.kinds(text), visible(text)
     for one in secrets.found(text):
         if not 0 <= one.start < one.end <= len(text):
             raise Wrong("a secret that is nowhere")

@@ -221,6 +221,6 @@ class Server:
 
 def _log_of_hooks(home: Path) -> list[str]:
     """What hooks swallowed must be trouble of a kind we know."""
-    from holdfast import hooklog
+    from holdfast.base import failure_log
 
-    return [f"hook: {one.event}: {one.message}" for one in hooklog.read(str(home)) if "report this" in one.fix]
+    return [f"hook: {one.event}: {one.message}" for one in failure_log.read(str(home)) if "report this" in one.fix]

@@ -133,7 +133,7 @@ def _open(listing: str) -> list[str]:
 
 
 def _resources(memory: Any, keys: dict[str, Text]) -> list[str]:
-    from holdfast.doors.mcp import resources
+    from holdfast.mcp import resources
 
     wrong = []
     for key, one in keys.items():
@@ -200,7 +200,7 @@ def _printed(lab: Lab, home: Path, project: str, keys: dict[str, Text]) -> list[
 
 def _piped(words: list[str]) -> str:
     """One command in this process; what it printed."""
-    from holdfast.doors.cli import main
+    from holdfast.cli import main
 
     real = sys.stdout, sys.stderr
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")

@@ -47,7 +47,7 @@ def run(lab: Lab, report: Report, share: float, seed: int) -> None:
 def _refused(home: Path, report: Report, seed: int, again: str) -> list[tuple[str, str]]:
     """The values that were refused, for a look at the disk."""
     from holdfast import Memory
-    from holdfast.secrets.rules import all_rules
+    from holdfast.safety.secrets.rules import all_rules
 
     fixed = {rule.id for rule in all_rules() if rule.fixed}
     every = [(rule, sample_of(rule, seed)) for rule in published()]
@@ -76,7 +76,7 @@ def sample_of(rule: Published, seed: int) -> str:
 def ways_in(memory: Any) -> dict[str, Callable[[str], bool]]:
     """Each way a text can come in; true if it was turned away as a secret."""
     from holdfast import SecretFound
-    from holdfast.doors.mcp import verbs
+    from holdfast.mcp import handlers
 
     def refused(write: Callable[[], object]) -> bool:
         try:
@@ -89,9 +89,9 @@ def ways_in(memory: Any) -> dict[str, Callable[[str], bool]]:
         "store": lambda text: refused(lambda: memory.store(text)),
         "store_many": lambda text: refused(lambda: memory.store_many([{"text": text}])),
         "file": lambda text: refused(lambda: memory.files.create("plan.md", text)),
-        "memory_store": lambda text: refused(lambda: verbs.store(memory, {"text": text})),
+        "memory_store": lambda text: refused(lambda: handlers.store(memory, {"text": text})),
         "memory_file": lambda text: refused(
-            lambda: verbs.file(memory, {"command": "create", "path": "/memories/plan.md", "file_text": text})
+            lambda: handlers.file(memory, {"command": "create", "path": "/memories/plan.md", "file_text": text})
         ),
         "log": lambda text: refused(lambda: memory.log([{"role": "user", "text": text}], session="s")),
     }
@@ -99,7 +99,7 @@ def ways_in(memory: Any) -> dict[str, Callable[[str], bool]]:
 
 def written(chance: random.Random, count: int) -> tuple[int, list[str]]:
     """How many passwords were written down, and the texts that kept theirs."""
-    from holdfast import secrets
+    from holdfast.safety import secrets
 
     made = [(form, password(chance)) for form in FORMS for _ in range(count)]
     return len(made), [form.format(value) for form, value in made if value in secrets.redacted(form.format(value))[0]]
@@ -107,7 +107,7 @@ def written(chance: random.Random, count: int) -> tuple[int, list[str]]:
 
 def false_alarms(notes: list[tuple[str, str]]) -> list[str]:
     """The rules that take one of these for a secret, with the kind of note."""
-    from holdfast import secrets
+    from holdfast.safety import secrets
 
     return [f"{kind}: {hits[0].rule}" for kind, text in notes if (hits := secrets.found(text))]
 

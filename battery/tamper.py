@@ -33,7 +33,7 @@ def run(lab: Lab, report: Report, *, rows: int = 1000) -> None:
 def attempts(home: Path, count: int) -> list[list[str]]:
     """For each row what was not found; nothing is as it should be."""
     from holdfast.ledger import Ledger
-    from holdfast.ledger.verify import verify
+    from holdfast.ledger.audit_verify import verify
 
     ledger = Ledger(str(home))
     _fill(ledger, count)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Any
 
-    from holdfast.memory import Memory
+    from holdfast.api.memory import Memory
 
     Act = Callable[[Memory], object]
 
@@ -203,7 +203,7 @@ def crowd_edit(home: str, writer: str, count: str, careful: str) -> None:
 
 def crowd_open(_: str, writer: str) -> None:
     """For every home that the parent names: a new process opens it and stores one note."""
-    import holdfast.memory  # noqa: F401 - before the fork: everybody begins with nothing left to load
+    import holdfast.api.memory  # noqa: F401 - before the fork: everybody begins with nothing left to load
 
     while home := starting():
         child = os.fork()

@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import hypothesis
-import pytest
-
 import npm
+import pytest
 import ram_disk
-from holdfast import Memory, config, dates
+
+from holdfast import Memory, config
+from holdfast.base import dates
 
 QUIETLY = {"deadline": None, "derandomize": True, "database": None}
 hypothesis.settings.register_profile("holdfast", max_examples=40, **QUIETLY)
@@ -269,10 +270,10 @@ def gateway(home):
 @pytest.fixture(scope="session")
 def postgres_databases():
     """A PostgreSQL of this run's own (one for each worker), with what makes fresh databases on it."""
-    import postgres
+    import postgres_server
 
-    with postgres.cluster() as server:
-        yield postgres.Databases(server)
+    with postgres_server.cluster() as server:
+        yield postgres_server.Databases(server)
 
 
 @pytest.fixture
@@ -289,17 +290,18 @@ def postgres_url(postgres_databases):
 @pytest.fixture
 def trial_url(postgres_databases, postgres_url):
     """A fresh database with a table to try things with."""
-    import postgres
+    import postgres_server
 
-    postgres_databases.server.sql(postgres.TRIAL, postgres.name_of(postgres_url))
+    postgres_databases.server.sql(postgres_server.TRIAL, postgres_server.name_of(postgres_url))
     return postgres_url
 
 
 @pytest.fixture
 def open_trial(trial_url):
     """Opens views of that table, for one tenant or another."""
+    from postgres_server import TRIAL_SQL
+
     from holdfast.postgres import Database, Store
-    from postgres import TRIAL_SQL
 
     def open_(tenant="a", seconds=10, **given):
         return Database(Store(url=given.pop("url", trial_url), tenant=tenant, **given), TRIAL_SQL, seconds)
@@ -376,7 +378,7 @@ import ctypes, datetime, difflib, encodings.idna, importlib, pkgutil, shlex, tom
 import apsw, yaml
 import holdfast
 for room in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-    if not room.name.startswith(("holdfast.doors", "holdfast.bench", "holdfast.care")):
+    if not room.name.startswith(("holdfast.doors", "holdfast_bench", "holdfast.care")):
         importlib.import_module(room.name)
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.aio import AsyncMemory
+    from holdfast.api.aio import AsyncMemory
+    from holdfast.api.memory import Memory
     from holdfast.errors import (
         Busy,
         ConfigError,
@@ -35,15 +36,14 @@ if TYPE_CHECKING:
         Unsure,
         UsageError,
     )
-    from holdfast.memory import Memory
-    from holdfast.note import Answer, Fact, Hit, Logged, Note, Receipt, Scope, Source, Stored, Turn, Version
+    from holdfast.models import Answer, Fact, Hit, Logged, Note, Receipt, Scope, Source, Stored, Turn, Version
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "aio": ("AsyncMemory",),
-    "memory": ("Memory",),
-    "note": ("Answer", "Fact", "Hit", "Logged", "Note", "Receipt", "Scope", "Source", "Stored", "Turn", "Version"),
+    "api.aio": ("AsyncMemory",),
+    "api.memory": ("Memory",),
+    "models": ("Answer", "Fact", "Hit", "Logged", "Note", "Receipt", "Scope", "Source", "Stored", "Turn", "Version"),
     "errors": (
         "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble", "HoldfastError",
         "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Purged", "Refused", "SecretFound", "TooLarge",

@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast.errors import ConfigError, DiskTrouble, from_os
-from holdfast.note import ORIGINS, SCOPES, Record
+from holdfast.models import ORIGINS, SCOPES, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

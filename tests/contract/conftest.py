@@ -1,8 +1,8 @@
 """One suite for every store: whatever stands here is asked of a folder and of a PostgreSQL alike.
 
 Where the two differ by design, a test says so by asking `store` and stating what each of them does; none is passed over
-in silence. What only a folder has (a person's editor, `mv`, deleting index.db) is tested in tests/test_sync.py and
-tests/test_index.py, what only PostgreSQL has in tests/test_postgres_*.py.
+in silence. What only a folder has (a person's editor, `mv`, deleting index.db) is tested in tests/context/test_sync.py and
+tests/index/test_index.py, what only PostgreSQL has in tests/test_postgres_*.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from holdfast.note import Scope
+from holdfast.models import Scope
 
 STORES = ["folder", "postgres"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Conflict, NotFound, Refused, checkup
+from holdfast import Conflict, NotFound, Refused
+from holdfast.verbs import status as status_verb
 
 URL = "https://evil.example/page"
 
@@ -33,7 +34,7 @@ def test_a_status_of_the_callers_own_scopes_counts_nobody_elses(open_any):
     caller.store("another", key="k")
     other.store("two\n\n- [2026-01-01] colour: red", key="k", scope="agent")
     other.log([{"role": "user", "text": "hello"}], session="s1", client="c")
-    own = [checkup.status(one._desk, one.brief(), whole=False) for one in (caller, other)]
+    own = [status_verb.status(one._desk, one.brief(), whole=False) for one in (caller, other)]
     assert [(one.passages, one.facts, one.turns) for one in own] == [(2, 0, 0), (2, 1, 1)]
     assert [(one.index_bytes, one.ledger_bytes, one.waiting) for one in own] == [(None, None, None)] * 2
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast import Conflict, NotFound, Purged, Refused
-from holdfast.note import Scope
+from holdfast.models import Scope
 
 WORD = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
 LINE = f"the harbour code of {WORD} is forty-two and a half"

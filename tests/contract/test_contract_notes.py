@@ -16,7 +16,7 @@ from holdfast import (
     TooLarge,
     UsageError,
 )
-from holdfast.note import KEY
+from holdfast.models import KEY
 
 HOSTILE = [
     "'; DROP TABLE document; --", "%(tenant)s %s %% \\x00", "$1 $$ $tag$", "a\\'b\"c`d", "---\nid: x\n---\nno front matter",
@@ -65,7 +65,7 @@ def test_the_same_content_again_leaves_the_document_as_it_is(any_memory, bytes_o
 
 
 def test_the_same_note_is_the_same_document_in_every_store(any_memory, bytes_of, clock, monkeypatch):
-    monkeypatch.setattr("holdfast.desk.new_id", lambda _: "01K9Z6V0M4Q2ABCD")
+    monkeypatch.setattr("holdfast.context.caller.new_id", lambda _: "01K9Z6V0M4Q2ABCD")
     any_memory.store("Use unittest.", key="tests", type="feedback", tags="ci-cd, py")
     clock.forward(days=1)
     any_memory.store("Use pytest.", key="tests")

@@ -263,7 +263,7 @@ def test_a_farther_scope_or_a_text_in_quarantine_ends_nothing(any_memory, open_a
 
 
 def test_pages_of_facts_are_full_whatever_was_left_out(any_memory):
-    from holdfast import paging
+    from holdfast.api import pagination
 
     rows = "".join(f"- [2026-01-0{day}] label {number}: old\n" for number in range(6) for day in (1,))
     any_memory.files.create("thing.md", f"# Thing\n{rows}")
@@ -271,7 +271,7 @@ def test_pages_of_facts_are_full_whatever_was_left_out(any_memory):
         any_memory.fact("Thing", f"label {number}", "new", on="2026-02-01")
     found, cursor = [], ""
     while cursor is not None:
-        page, cursor = paging.facts(any_memory, 2, cursor, subject="Thing")
+        page, cursor = pagination.facts(any_memory, 2, cursor, subject="Thing")
         found.append([fact.value for fact in page])
     assert found == [["new", "new"], ["new", "old"], ["new", "old"]]
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast import batching
+from holdfast.api.memory import Memory
 from holdfast.errors import Busy, Conflict, Damaged, HoldfastError, Purged, Refused
-from holdfast.memory import Memory
+from holdfast.verbs import batching
 
 PLACE = "projects/demo"
 

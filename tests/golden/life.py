@@ -218,7 +218,7 @@ def hooks(home: str, folder: str) -> None:
 def requests(home: str) -> None:
     """Leave what only requests to the gateway write: recorded work, idempotency keys, and denials in the audit."""
     clock.forward(minutes=1)
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
     from http_gateway import served
 
     with served(Path(home)) as gateway:

@@ -9,7 +9,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Client, Place
+    from holdfast.clients.base import Client, Place
     from holdfast.config import Config
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,7 +32,7 @@ def load(name: str) -> Client:
 
 def place(config: Config) -> Place:
     """Where an install of this user takes place."""
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
     from holdfast.config import find_home, surroundings, user_home
 
     environ, command = surroundings(), _command()
@@ -44,7 +44,7 @@ def place(config: Config) -> Place:
 
 def rubric() -> str:
     """What an agent should know about memory (D3): what to keep, where, and when to ask. One text for every door."""
-    with open(os.path.join(os.path.dirname(_HERE), "skills", "rubric.md"), encoding="utf-8") as file:
+    with open(os.path.join(_HERE, "skills", "rubric.md"), encoding="utf-8") as file:
         return file.read()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
 
 
 class AmazonQ(Client):
@@ -20,7 +20,7 @@ class AmazonQ(Client):
     note = "Choose the agent: `q chat --agent holdfast`."
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import agent, text
+        from holdfast.clients.parts import agent, text
 
         path = os.path.join(self.folder(place), "cli-agents", "holdfast.json")
         return [Change(path, "file", text(agent(self, place, self.events)))]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class ClaudeCode(Client):
@@ -26,7 +26,7 @@ class ClaudeCode(Client):
 
     def changes(self, place: Place) -> list[Change]:
         """The plugin stands in our own home; the settings name it."""
-        from holdfast.clients.making import plugin_files, plugin_folder
+        from holdfast.clients.parts import plugin_files, plugin_folder
 
         settings, ours = os.path.join(self.folder(place), "settings.json"), plugin_folder(self, place)
         market = {"source": {"source": "directory", "path": ours}}
@@ -39,7 +39,7 @@ class ClaudeCode(Client):
         ]
 
     def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.making import grouped, manifest, server, skills, text
+        from holdfast.clients.parts import grouped, manifest, server, skills, text
 
         about = manifest()
         market = {
@@ -63,7 +63,7 @@ class ClaudeCode(Client):
         return [Change(path, "entry", folder, ("autoMemoryDirectory",))]
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
 
         recall = "mcp__plugin_holdfast_holdfast__memory_recall"
         words = ("--output-format", "stream-json", "--verbose", "--allowedTools", recall)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class Codex(Client):
@@ -24,7 +24,7 @@ class Codex(Client):
     note = "Codex skips hooks that nobody trusts, and does not say so: start `codex`, type /hooks, and trust those of Holdfast."
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import grouped, skills
+        from holdfast.clients.parts import grouped, skills
 
         folder = self.folder(place)
         hooks = [
@@ -39,7 +39,7 @@ class Codex(Client):
         """The server's table. Its environment is stripped, so all that it must know stands in its words."""
         import json
 
-        from holdfast.clients.making import server
+        from holdfast.clients.parts import server
 
         told = server(self, place)
         return "\n".join([
@@ -52,7 +52,7 @@ class Codex(Client):
 
     def plugin(self, place: Place) -> dict[str, str]:
         """A plugin of the format that Claude Code made known, which Codex loads as well."""
-        from holdfast.clients.making import grouped, manifest, server, skills, text
+        from holdfast.clients.parts import grouped, manifest, server, skills, text
 
         about = manifest()
         market = {"name": "holdfast", "owner": {"name": "Holdfast"}, "plugins": [{"name": "holdfast", "source": "./"}]}
@@ -69,7 +69,7 @@ class Codex(Client):
         import tomllib
 
         from holdfast.errors import HoldfastError
-        from holdfast.wiring import file
+        from holdfast.file_edit import file
 
         path = os.path.join(self.folder(place), "config.toml")
         try:
@@ -86,7 +86,7 @@ class Codex(Client):
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
         """Hooks are trusted for this one run, since nobody is there to trust them."""
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
 
         config = "\n".join([
             'model = "holdfast-proof"',

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client, flat
+from holdfast.clients.base import Change, Client, flat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class Copilot(Client):
@@ -29,7 +29,7 @@ class Copilot(Client):
         return flat("additionalContext", text) if text and self.events.get(event, event) in self.injects else "{}"
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import skills, text
+        from holdfast.clients.parts import skills, text
 
         folder = self.folder(place)
         texts = [Change(os.path.join(folder, path), "file", one) for path, one in skills(place).items()]
@@ -40,7 +40,7 @@ class Copilot(Client):
         ]
 
     def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.making import manifest, skills, text
+        from holdfast.clients.parts import manifest, skills, text
 
         return {
             "plugin.json": text(manifest(skills=["skills"], hooks="hooks/hooks.json", mcpServers=".mcp.json")),
@@ -50,12 +50,12 @@ class Copilot(Client):
         }
 
     def _server(self, place: Place) -> dict[str, Any]:
-        from holdfast.clients.making import server
+        from holdfast.clients.parts import server
 
         return {"type": "local", **server(self, place, tools=["*"])}
 
     def _hooks(self, place: Place) -> dict[str, Any]:
-        from holdfast.clients.making import SECONDS, command
+        from holdfast.clients.parts import SECONDS, command
 
         hooks = {
             own: [{"type": "command", "bash": command(self, place, own), "timeoutSec": SECONDS[ours]}]
@@ -64,7 +64,7 @@ class Copilot(Client):
         return {"version": 1, "hooks": hooks}
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
 
         env = {
             "COPILOT_HOME": self.folder(place), "COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",

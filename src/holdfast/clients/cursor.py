@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client, flat
+from holdfast.clients.base import Change, Client, flat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
 
 
 class Cursor(Client):
@@ -25,7 +25,7 @@ class Cursor(Client):
         return flat("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import SECONDS, command, server
+        from holdfast.clients.parts import SECONDS, command, server
 
         folder = self.folder(place)
         hooks = os.path.join(folder, "hooks.json")

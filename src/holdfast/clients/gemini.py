@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.shape import Heard, Place, Session
+    from holdfast.clients.base import Heard, Place, Session
 
 
 class Gemini(Client):
@@ -32,14 +32,14 @@ class Gemini(Client):
         return super().said(event, text) or "{}"  # only JSON is taken
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import plugin_files, plugin_folder, text
+        from holdfast.clients.parts import plugin_files, plugin_folder, text
 
         link = {"source": plugin_folder(self, place), "type": "link"}
         folder = os.path.join(self.folder(place), "extensions", "holdfast")
         return [*plugin_files(self, place), Change(os.path.join(folder, ".gemini-extension-install.json"), "file", text(link))]
 
     def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.making import grouped, manifest, server, skills, text
+        from holdfast.clients.parts import grouped, manifest, server, skills, text
 
         about = manifest()
         extension = {
@@ -51,8 +51,8 @@ class Gemini(Client):
         return {"gemini-extension.json": text(extension), "hooks/hooks.json": text({"hooks": hooks}), **skills(place)}
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
-        from holdfast.clients.making import text
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
+        from holdfast.clients.parts import text
 
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": False},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
 
 
 class Generic(Client):
@@ -25,7 +25,7 @@ class Generic(Client):
         return [Change(os.path.join(place.project, "AGENTS.md"), "block", rubric())]
 
     def to_paste(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.making import command, server, text
+        from holdfast.clients.parts import command, server, text
 
         hooks = "\n".join([command(self, place, event) for event in self.injects]) + "\n"
         return {
@@ -35,7 +35,7 @@ class Generic(Client):
 
     def plugin(self, place: Place) -> dict[str, str]:
         """A bundle by the rules of Agent Plugins 1.0."""
-        from holdfast.clients.making import manifest, server, skills, text
+        from holdfast.clients.parts import manifest, server, skills, text
 
         schema = "https://agent-plugins.org/schemas/1.0.0"
         return {

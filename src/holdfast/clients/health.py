@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from holdfast import clients
-from holdfast.clients import installing
+from holdfast.clients import install
 from holdfast.errors import HoldfastError
-from holdfast.note import Problem
+from holdfast.models import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
 
 
 def problems(place: Place) -> list[Problem]:
     """What keeps each installed client from using this memory, with what to do."""
-    return [problem for name in installing.installed(place) for problem in _of_one(name, place)]
+    return [problem for name in install.installed(place) for problem in _of_one(name, place)]
 
 
 def _of_one(name: str, place: Place) -> list[Problem]:
     try:
         client = clients.load(name)
-        known = installing.load(place, name)
+        known = install.load(place, name)
         changes = [change for change in client.changes(place) if change.path in known]  # not those of another project
-        outdated = [step.path for step in installing.planned(client, place, changes) if step.changes]
+        outdated = [step.path for step in install.planned(client, place, changes) if step.changes]
     except HoldfastError as error:
         return [Problem("client", f"{name}: {error.message}", error.fix, name)]
     again = f"holdfast install {name}"

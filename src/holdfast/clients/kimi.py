@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class Kimi(Client):
@@ -24,7 +24,7 @@ class Kimi(Client):
     instructs = False
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import server
+        from holdfast.clients.parts import server
 
         folder = self.folder(place)
         return [
@@ -35,7 +35,7 @@ class Kimi(Client):
     def _hooks(self, place: Place) -> str:
         import json
 
-        from holdfast.clients.making import SECONDS, command
+        from holdfast.clients.parts import SECONDS, command
 
         told = {own: json.dumps(command(self, place, own), ensure_ascii=False) for own in self.events}  # no pairs of escapes
         return "\n\n".join([
@@ -44,7 +44,7 @@ class Kimi(Client):
         ])  # fmt: skip
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
 
         env = {
             "KIMI_CODE_HOME": self.folder(place), "KIMI_MODEL_NAME": "holdfast-proof", "KIMI_MODEL_API_KEY": "none",
@@ -55,7 +55,7 @@ class Kimi(Client):
 
     def plugin(self, place: Place) -> dict[str, str]:
         """Its plugins may name programs of the PATH only, so `env` starts ours."""
-        from holdfast.clients.making import SECONDS, command, manifest, server, skills, text
+        from holdfast.clients.parts import SECONDS, command, manifest, server, skills, text
 
         told = server(self, place)
         about = manifest()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
 
 V2 = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
 V3 = {"SessionStart": "start", "UserPromptSubmit": "prompt", "Stop": "stop"}
@@ -25,7 +25,7 @@ class Kiro(Client):
     note = "Version 2 runs the hooks of the agent that is chosen: `kiro-cli --agent holdfast`. Version 3 runs them always."
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import agent, server, text
+        from holdfast.clients.parts import agent, server, text
 
         folder = self.folder(place)
         return [
@@ -35,12 +35,12 @@ class Kiro(Client):
         ]
 
     def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.making import agent, text
+        from holdfast.clients.parts import agent, text
 
         return {"agents/holdfast.json": text(agent(self, place, V2)), "hooks/holdfast.json": text(self._hooks(place))}
 
     def _hooks(self, place: Place) -> dict[str, Any]:
-        from holdfast.clients.making import SECONDS, command
+        from holdfast.clients.parts import SECONDS, command
 
         hooks = [
             {

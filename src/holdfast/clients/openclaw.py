@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class OpenClaw(Client):
@@ -21,7 +21,7 @@ class OpenClaw(Client):
     plain = True  # our own plugin reads it
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import plugin_files, plugin_folder, server
+        from holdfast.clients.parts import plugin_files, plugin_folder, server
 
         config, ours = self._config(place), plugin_folder(self, place)
         # without this a plugin that did not come with the client may not hear or tell anything
@@ -34,7 +34,7 @@ class OpenClaw(Client):
         ]
 
     def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.making import manifest, script, skills, text
+        from holdfast.clients.parts import manifest, script, skills, text
 
         about = manifest()
         own = {
@@ -52,7 +52,7 @@ class OpenClaw(Client):
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
         import json
 
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
 
         model = {"id": "proof", "name": "proof", "contextWindow": 200000, "maxTokens": 8000}
         provider = {"baseUrl": f"{url}/v1", "apiKey": "none", "api": "openai-completions", "models": [model]}

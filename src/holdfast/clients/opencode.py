@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class OpenCode(Client):
@@ -20,7 +20,7 @@ class OpenCode(Client):
     plain = True  # our own plugin reads it
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import script, skills
+        from holdfast.clients.parts import script, skills
 
         folder = self.folder(place)
         texts = {**skills(place, "skill"), "plugin/holdfast.js": script(self, place)}
@@ -33,7 +33,7 @@ class OpenCode(Client):
         """For one session: `OPENCODE_CONFIG=DIR/opencode.json opencode`."""
         from pathlib import Path
 
-        from holdfast.clients.making import plugin_folder, script, skills, text
+        from holdfast.clients.parts import plugin_folder, script, skills, text
 
         ours = Path(os.path.abspath(plugin_folder(self, place)), "holdfast.js").as_uri()
         config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(place)}, "plugin": [ours]}
@@ -48,8 +48,8 @@ class OpenCode(Client):
         return next((path for path in names if os.path.lexists(path)), names[1])
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
-        from holdfast.clients.making import text
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
+        from holdfast.clients.parts import text
 
         model = {
             "npm": "@ai-sdk/openai-compatible", "name": "proof", "options": {"baseURL": f"{url}/v1", "apiKey": "none"},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place, Session
+    from holdfast.clients.base import Place, Session
 
 
 class Qwen(Client):
@@ -21,7 +21,7 @@ class Qwen(Client):
     }  # fmt: skip
 
     def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.making import grouped, server, skills
+        from holdfast.clients.parts import grouped, server, skills
 
         settings = os.path.join(self.folder(place), "settings.json")
         hooks = [
@@ -34,8 +34,8 @@ class Qwen(Client):
         return [Change(settings, "entry", entry, ("mcpServers", "holdfast")), *hooks, *texts]
 
     def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
-        from holdfast.clients.making import text
-        from holdfast.clients.shape import Session
+        from holdfast.clients.base import Session
+        from holdfast.clients.parts import text
 
         settings = {
             "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},

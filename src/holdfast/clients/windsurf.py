@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.shape import Change, Client
+from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.shape import Place
+    from holdfast.clients.base import Place
 
 
 class Windsurf(Client):
@@ -21,7 +21,7 @@ class Windsurf(Client):
 
     def changes(self, place: Place) -> list[Change]:
         from holdfast.clients import rubric
-        from holdfast.clients.making import server
+        from holdfast.clients.parts import server
 
         folder = self.folder(place)
         return [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
-from holdfast import sql, words
-from holdfast.facts import Statement, fold, note_key, outdated, settle
-from holdfast.house import Database, Renewed
-from holdfast.index.changing import Catalogued
-from holdfast.index.rows import PLACE, Found, FoundFact, ListedNote, Sought
-from holdfast.note import Fact, Note, Progress, Record, Scope, Source
+from holdfast import sqlite
+from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
+from holdfast.home import Database, Renewed
+from holdfast.index import tokenizer as words
+from holdfast.index.results import PLACE, Found, FoundFact, ListedNote, Sought
+from holdfast.index.writer import Catalogued
+from holdfast.models import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from holdfast.index.rows import ListedFile
+    from holdfast.index.results import ListedFile
     from holdfast.index.vectors import Shelved
 
     Known = tuple[int, int]  # a folder's id and its fingerprint
 
-SQL = sql.statements(__file__)
+SQL = sqlite.statements(__file__)
 APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 16  # another number, another tokenizer: the catalogue is built anew
 _ANY_TIME = "9"
@@ -436,7 +437,7 @@ class Index(Catalogued):
 
     def verify(self, progress: Progress = Progress()) -> str:
         """Empty if the whole catalogue is sound, else what is wrong with it."""
-        from holdfast.index.verifying import wrong_in
+        from holdfast.index.verify import wrong_in
 
         try:
             return wrong_in(Database(*self._at), SQL, progress)  # beside us: nobody waits while all is read

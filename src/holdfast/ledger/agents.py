@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from json import dumps
 
-from holdfast import sql
+from holdfast import sqlite
 from holdfast.errors import Conflict, HoldfastError, NotFound, Template, command
-from holdfast.ledger.part import Part
-from holdfast.note import Record
+from holdfast.ledger.records import Part
+from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.house import Database
+    from holdfast.home import Database
     from holdfast.ledger.audit import Audit, Decision
 
     T = TypeVar("T")
 
-SQL = sql.statements(__file__)
+SQL = sqlite.statements(__file__)
 
 
 class Token(Record):

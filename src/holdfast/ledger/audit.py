@@ -11,13 +11,14 @@ import time
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 
-from holdfast import dates, sql
-from holdfast.batch_queue import BatchQueue
+from holdfast import sqlite
+from holdfast.base import dates
+from holdfast.base.batch_queue import BatchQueue
 from holdfast.errors import Damaged, HoldfastError, Template, command
-from holdfast.house import Lock
-from holdfast.ledger import mark as marks
-from holdfast.ledger.part import Part
-from holdfast.note import Record
+from holdfast.home import Lock
+from holdfast.ledger import audit_mark as marks
+from holdfast.ledger.records import Part
+from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.house import Database
+    from holdfast.home import Database
 
-SQL = sql.statements(__file__)
+SQL = sqlite.statements(__file__)
 FIRST, LAST = -(2**63), 2**63 - 1  # numbers that a row can have, be it by somebody else's hand
 _CHUNK = 1000
 _written = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 
-from holdfast import sql
+from holdfast import sqlite
 from holdfast.errors import UsageError
-from holdfast.ledger import secret
-from holdfast.ledger.part import Part, lost
-from holdfast.note import Record, keyed_digest
+from holdfast.ledger import review_key
+from holdfast.ledger.records import Part, lost
+from holdfast.models import Record, keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-SQL = sql.statements(__file__)
+SQL = sqlite.statements(__file__)
 REVIEW = "github.review"  # the kind under which reviews are listed; their subject is owner/repo#number
 NEW, DOUBTFUL, TAKEN, REVIEWED = "new", "doubtful", "taken", "reviewed"
 
@@ -55,7 +55,7 @@ class _Deeds(Part):
 
     def secret(self) -> bytes:
         """The same as long as the home lives, whatever becomes of the ledger."""
-        return secret.of(os.path.dirname(self._path))
+        return review_key.of(os.path.dirname(self._path))
 
 
 class Done(_Deeds):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.lazy_re import pattern
 from holdfast.errors import Busy, Purged, Template, command, from_os
-from holdfast.note import keyed_digest
-from holdfast.pattern import pattern
+from holdfast.models import keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ class Purges:
 
     def show_sign(self, rejected: bool = False) -> None:
         """Say in the home that something was purged, or rejected; on disk before anything is removed."""
-        from holdfast.ledger.secret import flush_folder
+        from holdfast.ledger.review_key import flush_folder
 
         sign = self._rejected if rejected else self._sign
         if os.path.exists(sign):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import dates
+from holdfast.base import dates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

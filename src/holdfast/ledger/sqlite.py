@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 
-from holdfast import sql
+from holdfast import sqlite
 from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, Template, Trouble
-from holdfast.house import Database, Lock, Renewed
+from holdfast.home import Database, Lock, Renewed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from holdfast.ledger.agents import Agents
     from holdfast.ledger.audit import Audit
     from holdfast.ledger.done import Done, Reviews
+    from holdfast.ledger.idempotency import Repeats
     from holdfast.ledger.purges import Purges
-    from holdfast.ledger.repeats import Repeats
 
     T = TypeVar("T")
 
-_READ = sql.statements(__file__)
+_READ = sqlite.statements(__file__)
 _STEPS = ("from_version_1", "from_version_2", "from_version_3")  # what an older one is given, a new one has
 SQL = {**_READ, "schema": "".join([_READ[name] for name in ("schema", *_STEPS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_STEPS)
@@ -299,7 +299,7 @@ class Ledger:
     @property
     def repeats(self) -> Repeats:
         """Requests that may come twice and are done once."""
-        from holdfast.ledger.repeats import Repeats
+        from holdfast.ledger.idempotency import Repeats
 
         return Repeats(self._file, self._path)
 
@@ -366,7 +366,7 @@ class _File(Database):
 
     def take_away(self, path: str) -> None:
         if os.path.lexists(path):
-            sql.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+            sqlite.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
     def _is_ours(self, db: apsw.Connection) -> bool:
         """A ledger of an earlier version is brought up to this one where it stands; one that cannot be written tells all

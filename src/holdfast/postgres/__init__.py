@@ -14,12 +14,12 @@ except ImportError:
 from holdfast.postgres.database import Database
 from holdfast.postgres.errors import RetryLater
 from holdfast.postgres.lock import Lock
-from holdfast.postgres.migrating import migrate, newest, ready
+from holdfast.postgres.migrate import migrate, newest, ready
 from holdfast.postgres.pgvector import lacking, lacking_at
 from holdfast.postgres.replica import wrong
 from holdfast.postgres.session import Session
+from holdfast.postgres.settings import Store, store_of
 from holdfast.postgres.sql import statements
-from holdfast.postgres.store import Store, store_of
 
 __all__ = [
     "Database", "Lock", "RetryLater", "Session", "Store", "lacking", "lacking_at", "migrate", "newest", "ready", "statements",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.postgres.pipeline import Values
-    from holdfast.postgres.store import Store
+    from holdfast.postgres.settings import Store
 
     T = TypeVar("T")
 

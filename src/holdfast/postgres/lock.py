@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from holdfast.postgres.store import Store
+    from holdfast.postgres.settings import Store
 
 
 class Lock:

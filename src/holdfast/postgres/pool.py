@@ -23,7 +23,7 @@ from holdfast.postgres.pipeline import Connection
 TYPE_CHECKING = False
 if TYPE_CHECKING:
 
-    from holdfast.postgres.store import Store
+    from holdfast.postgres.settings import Store
 
 _log = logging.getLogger("holdfast.postgres")  # the gateway writes it; elsewhere only an application that configures it
 _log.addHandler(logging.NullHandler())

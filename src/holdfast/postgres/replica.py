@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.postgres.store import Store
+    from holdfast.postgres.settings import Store
 
 
 def wrong(store: Store) -> tuple[str, str]:

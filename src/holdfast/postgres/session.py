@@ -20,7 +20,7 @@ from holdfast.postgres.errors import (
     is_replica_unusable,
     translate,
 )
-from holdfast.postgres.migrating import ready
+from holdfast.postgres.migrate import ready
 from holdfast.postgres.pipeline import NoAnswer, Result
 from holdfast.postgres.pool import pool_of
 from holdfast.postgres.sql import SQL
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from holdfast.postgres.pipeline import Connection, Statement, Values
     from holdfast.postgres.pool import Pool
-    from holdfast.postgres.store import Store
+    from holdfast.postgres.settings import Store
 
 _IDLE_SECONDS = 120  # after which the server ends a transaction that does nothing, and frees its locks
 _NOT_REPLICATED = "01000"  # the warning of a server that stopped waiting for a standby: committed on the primary only

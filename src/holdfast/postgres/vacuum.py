@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import LiteralString
 
-    from holdfast.postgres.store import Store
+    from holdfast.postgres.settings import Store
 
 _WARNING = "01000"  # of a server that skips a table because the login may not do this
 

@@ -1,0 +1,80 @@
+"""Moments as UTC text: `YYYY-MM-DDTHH:MM:SSZ`, or a plain day. No zone is UTC; both sort as they read. Pure but for `clock`."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.base.lazy_re import pattern
+from holdfast.errors import Template, UsageError, field
+from holdfast.models import stamp as stamp
+
+clock = time.time  # tests put another one here
+
+DAY = r"\d{4}-\d\d-\d\d"
+STAMP = DAY + r"T\d\d:\d\d:\d\dZ"
+_SHAPE = pattern(
+    rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z"
+)
+_DAY = pattern(rf"(?a){DAY}\Z")
+_FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
+
+
+def now() -> str:
+    """This second."""
+    return stamp(clock())
+
+
+def moment(value: object, name: str) -> str:
+    """A day or a moment in any zone, as a UTC stamp; no zone means UTC, and a day its first second."""
+    return _utc(value, name, "00:00:00")
+
+
+def as_of(value: object, name: str) -> str:
+    """The same, but a day means its last second: what came about that day counts."""
+    return _utc(value, name, "23:59:59")
+
+
+def day_or_moment(value: object, name: str) -> str:
+    """A day stays a day: how facts are dated."""
+    text = _text(value)
+    return text if _DAY.match(text) and moment(text, name) else moment(text, name)
+
+
+def is_moment(text: str) -> bool:
+    """Whether this names a real day or moment."""
+    try:
+        _utc(text, "", "00:00:00")
+    except UsageError:
+        return False
+    return True
+
+
+def days_before(moment_: str, days: int) -> str:
+    """The stamp so many days earlier."""
+    from datetime import datetime
+
+    return stamp(datetime.fromisoformat(moment_).timestamp() - 86400 * days)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    spell = getattr(value, "isoformat", None)
+    return str(spell()) if spell and not isinstance(value, type) else repr(value)
+
+
+def _utc(value: object, name: str, time_of_day: str) -> str:
+    text = _text(value)
+    match = _SHAPE.match(text)
+    if not match:
+        raise UsageError(Template(field(name), f": {text[:60]!r} is not a date"), _FIX)
+    from datetime import UTC, datetime
+
+    day, minutes, seconds, zone = match.groups()
+    clock_text = f"{minutes}:{seconds or '00'}" if minutes else time_of_day
+    zone = "+00:00" if zone in (None, "Z", "z") else zone
+    try:
+        then = datetime.fromisoformat(f"{day}T{clock_text}{zone}").astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(Template(field(name), f": {text[:60]!r} is not a date that exists"), _FIX) from None
+    return f"{then.year:04d}-{then.month:02d}-{then.day:02d}T{then.hour:02d}:{then.minute:02d}:{then.second:02d}Z"

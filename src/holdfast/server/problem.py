@@ -1,0 +1,190 @@
+"""What went wrong, as problem+json (RFC 9457): a stable code, what to do, and the request's id; never a request's text."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from holdfast import errors
+from holdfast.errors import HoldfastError, Template, Term
+from holdfast.safety.validate import withheld
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
+
+KIND = b"application/problem+json"
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
+    "not_json": (400, "The body is not JSON"),
+    "no_route": (404, "There is no such route"),
+    "wrong_method": (405, "The route knows other methods"),
+    "too_slow": (408, "The body took too long to come"),
+    "precondition": (412, "The note is not as If-Match or If-None-Match says"),
+    "too_deep": (413, "The JSON is nested too deeply"),
+    "wrong_type": (415, "The body is of another kind than the route reads"),
+    "wrong_host": (421, "The request names a host that this server does not go by"),
+    "wrong_origin": (403, "A page of that origin may not ask"),
+    "invalid_request": (422, "The request does not fit the route's schema"),
+    "reused_key": (422, "The idempotency key came with another request before"),
+    "upstream": (502, "The service behind this one failed"),
+    "unforeseen": (500, "Something failed that should not have"),
+}
+REQUESTS = {  # how each command of a hint is asked for over HTTP
+    "list": "`GET /v1/notes`",
+    "list --trash": "`GET /v1/trash`",
+    "get {} --history": "`GET /v1/notes/SCOPE/{}/history`",
+    "recall": "`POST /v1/recall`",
+    "restore {}": "`POST /v1/notes/SCOPE/{}/restore`",
+    "restore {} --as {}": '`POST /v1/notes/SCOPE/{}/restore {{"under": "{}"}}`',
+    "purge {}": "`POST /v1/notes/SCOPE/{}/purge`",
+    "receipts": "`GET /v1/receipts`",
+    "receipts {}": "`GET /v1/receipts/{}`",
+    "store TEXT --again": '`POST /v1/notes {{"text": TEXT, "again": true}}`',
+    "store --allow-secret WHY": '`POST /v1/notes {{"allow_secret": WHY}}`',
+    "review": "`GET /v1/review`",
+    "agent list": "`GET /agents`",
+    "agent add": "`POST /agents`",
+    "agent add {}": '`POST /agents {{"name": "{}"}}`',
+    "agent rotate {}": "`POST /agents/{}/token`",
+    "agent revoke {}": "`DELETE /agents/{}`",
+    "role list": "`GET /roles`",
+    "audit verify": "`GET /audit/verify`",
+    "doctor": "`GET /v1/check`",
+}
+PHRASES = {
+    "redact": '`{"redact": true}`',
+    "review as a person": "`GET /v1/review` with the operator's token",
+    "recall --scope all as a person": '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
+    "session of turns": "Send X-Holdfast-Session, or name it as `session`",
+    "session of scope": "Send X-Holdfast-Session, or use another scope",
+}
+IN_QUERY = {"redact": "`?redact=true`"}  # of an import, where the body holds many notes
+PARTS = "x-holdfast-hints"  # a header: `parts` asks for the messages as data, to show them in another interface's words
+SOMEBODY_PURGED = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
+
+
+class Problem(Exception):
+    """A refusal that is HTTP's own."""
+
+    def __init__(
+        self, code: str, detail: str | Template, fix: str | Template = "", headers: dict[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(str(detail))
+        self.code, self.detail, self.fix, self.more = code, detail, fix, more
+        self.headers = headers or {}
+
+    @property
+    def status(self) -> int:
+        return TITLES[self.code][0]
+
+
+def kinds() -> dict[str, tuple[int, str]]:
+    """Every code with its status and its title."""
+    return {**_of_errors(errors.HoldfastError), **TITLES}
+
+
+def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Return status, body and headers for whatever was raised; with `parts` its messages as data too."""
+    if isinstance(error, Problem):
+        detail = Template(f"line {error.more['line']}: ", error.detail) if "line" in error.more else error.detail
+        body = _body(error.status, error.code, TITLES[error.code][1], detail, error.fix, request_id)
+        more = {"parts": {**_parts(error.detail, error.fix), "done_before": 0}} if parts else {}
+        return error.status, {**body, **error.more, **more}, error.headers
+    if isinstance(error, HoldfastError):
+        status, words = error.http_status, in_query if error.item == "line" else in_request
+        title = (type(error).__doc__ or "").split("\n")[0].rstrip(".")
+        fix = Template("Whoever runs this gateway: ", error.hint) if error.hint and error.operator_fixes else error.hint
+        body = _body(status, error.code, title, error.whole(), fix, request_id, words)
+        if error.item == "line":  # of an import
+            body["line"] = error.number
+        if parts:
+            body["parts"] = {**_parts(error.text, fix), "done_before": error.done_before}
+        return status, body, _headers(error)
+    fix = "Try again; if it stays, give the request id to whoever runs this server"
+    return 500, _body(500, "unforeseen", TITLES["unforeseen"][1], type(error).__name__, fix, request_id), {}
+
+
+def in_request(term: Term) -> str:
+    """Return what HTTP writes for a term of a message."""
+    if term.kind == "command":
+        return REQUESTS.get(term.name, "").format(*term.args)
+    return PHRASES.get(term.name, "") if term.kind == "phrase" else ""
+
+
+def in_query(term: Term) -> str:
+    """Return the same for an import, whose options stand in the query."""
+    return (term.kind == "phrase" and IN_QUERY.get(term.name)) or in_request(term)
+
+
+def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
+    """The same where anybody may read it: where the home stands is nobody's business, and a message may quote what was sent."""
+    errors = {"errors": [without_home(one, home) for one in body["errors"]]} if "errors" in body else {}
+    told = {name: plain(body[name], home) for name in body if name in ("detail", "fix", "pointer", "message")}
+    parts = {"parts": _plain_parts(body["parts"], home)} if "parts" in body else {}
+    return {**body, **told, **errors, **parts}
+
+
+def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, Any]:
+    """The same; and whose receipt it is, is not every agent's to know. Which line says what was purged, is."""
+    if body["code"] == "purged" and not is_person:
+        line = f"line {body['line']}: " if "line" in body else ""
+        parts = {"parts": {**body["parts"], **_parts(**SOMEBODY_PURGED)}} if "parts" in body else {}
+        body = {**body, **SOMEBODY_PURGED, "detail": line + SOMEBODY_PURGED["detail"], **parts}
+    return without_home(body, home)
+
+
+def plain(said: str, home: str) -> str:
+    """One such text."""
+    return withheld(said.replace(home, "HOME"))[0]
+
+
+def where(error: BaseException) -> list[str]:
+    """The frames it came through: file, line and function, and nothing that was being worked on."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{frame.filename.rpartition('holdfast/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-8:]]
+
+
+def encoded(body: Any) -> bytes:
+    """JSON that anything can read; half a character is shown as unknown."""
+    return _written(body).encode("utf-8", "replace")
+
+
+def _headers(error: HoldfastError) -> dict[str, str]:
+    if error.http_status == 401:
+        return {"www-authenticate": 'Bearer realm="holdfast"'}
+    after = getattr(error, "retry_after", None)
+    if after is None and error.http_status != 503:
+        return {}
+    return {"retry-after": str(max(1, round(after or 1)))}
+
+
+def _body(
+    status: int, code: str, title: str, detail: str | Template, fix: str | Template, request_id: str,
+    words: Wording = in_request,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the members of a problem; whoever asks over HTTP may have no command line."""
+    told, todo = Template(detail).render(words), Template(fix).render(words)
+    said = {"type": f"/problems/{code}", "title": title, "status": status, "detail": told, "code": code}
+    return {**said, "fix": todo, "request_id": request_id}
+
+
+def _parts(detail: str | Template, fix: str | Template) -> dict[str, list[object]]:
+    return {"detail": Template(detail).as_list(), "fix": Template(fix).as_list()}
+
+
+def _plain_parts(parts: dict[str, Any], home: str) -> dict[str, Any]:
+    """Return the messages as data, where a secret or the home stands in one as a single redacted string."""
+    told = {}
+    for name in ("detail", "fix"):
+        text = str(Template.from_list(parts[name]))
+        told[name] = parts[name] if plain(text, home) == text else [plain(text, home)]
+    return {**parts, **told}
+
+
+def _of_errors(kind: type[HoldfastError]) -> dict[str, tuple[int, str]]:
+    found = {kind.code: (kind.http_status, (kind.__doc__ or "").split("\n")[0].rstrip("."))}
+    for below in kind.__subclasses__():
+        if below.__module__ == errors.__name__:  # a room may have one of its own, which never leaves it
+            found |= _of_errors(below)
+    return found

@@ -1,0 +1,1 @@
+"""What Holdfast does: one module or package per verb."""

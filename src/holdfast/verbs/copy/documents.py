@@ -1,0 +1,113 @@
+"""Notes, files, trash and archive, each as the bytes it is."""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+from holdfast.store.transfer import PARTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.models import Progress
+    from holdfast.store.atomic import Sheet
+    from holdfast.store.files import Named
+    from holdfast.store.transfer import Brought
+    from holdfast.verbs.copy.endpoints import End
+    from holdfast.verbs.copy.purged import Purged
+
+_AHEAD, _AHEAD_FILES = 100, 10  # that are read at once: a file may have 10 MiB
+_MOST, _MOST_BYTES = 500, 16 * 1024 * 1024  # documents that are brought with one flush
+
+
+class Documents:
+    """Those of every scope."""
+
+    def __init__(self, old: End, new: End, progress: Progress, purged: Purged) -> None:
+        self._old, self._new, self._progress, self._purged = old.shelf, new.shelf, progress, purged
+        self._missing: dict[tuple[str, str], list[str]] = {}
+        self._digests: dict[tuple[str, str], dict[str, str]] = {}  # of what is to be there in the end
+        self.left: list[str] = []
+        self.total = self.copied = self.verified = 0
+
+    def compare(self) -> Iterator[str]:
+        """What is missing is noted; what stands there and is another is told. What nobody can ask for is left."""
+        scopes = self._old.scopes()
+        self.left += [f"{path}: no scope" for path in self._old.strays()]
+        self.left += [f"{path!a}: a name that is not UTF-8" for scope in scopes for path in self._old.misnamed(scope)]
+        self.left += [f"{scope}/{path}: {why}" for scope in scopes for path, why in self._old.passed_over(scope)]
+        self._progress.start("comparing documents", len(scopes) * len(PARTS))
+        for scope in scopes:
+            for part in PARTS:
+                mine = dict(self._old.digests(scope, part))
+                for name in [name for name, digest in mine.items() if not digest]:
+                    self.left.append(f"{scope}/{part}/{name}: cannot be read")
+                    del mine[name]
+                theirs = dict(self._new.digests(scope, part)) if mine else {}
+                yield from [f"{scope}/{part}/{name}" for name in mine if name in theirs and theirs[name] != mine[name]]
+                self._digests[scope, part] = mine
+                self._missing[scope, part] = [name for name in mine if name not in theirs]
+                self.total += len(mine)
+                self._progress.step()
+        self._progress.end()
+
+    def bring(self) -> None:
+        """What is missing, with the times it was written at."""
+        self._progress.start("copying documents", sum(map(len, self._missing.values())))
+        for (scope, part), names in self._missing.items():
+            for batch in self._batches(scope, part, names):
+                self._new.bring(scope, part, batch)
+                self.copied += len(batch)
+                self._progress.step(len(batch))
+        for scope in self._old.scopes():
+            for path in self._old.bare_folders(scope):
+                self._new.tree(scope).plant_folder(tuple(path.split("/")))
+        self._progress.end()
+
+    def _batches(self, scope: str, part: str, names: list[str]) -> Iterator[list[Brought]]:
+        batch: list[Brought] = []
+        size = 0
+        step = _AHEAD_FILES if part == "files" else _AHEAD
+        for start in range(0, len(names), step):
+            some = names[start : start + step]
+            ahead = self._old.read_ahead([(scope, part, name) for name in some])  # with one question, where it is a server
+            for one in filter(None, [self._read(scope, part, name, ahead) for name in some]):
+                batch.append(one)
+                size += len(one[1])
+                if len(batch) == _MOST or size > _MOST_BYTES:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _read(self, scope: str, part: str, name: str, ahead: dict[Named, Sheet]) -> Brought | None:
+        try:
+            sheet = ahead.get((scope, part, name)) or self._old.carried(scope, part, name)
+        except HoldfastError as error:
+            self._let_be(scope, part, name, error.message)
+            return None
+        if sheet is None:
+            self._let_be(scope, part, name, "gone since it was looked at")
+            return None
+        receipt = self._purged.receipt_of(scope, part, name, sheet)
+        if receipt:
+            self._let_be(scope, part, name, f"purged: see receipt {receipt}")
+            return None
+        return name, sheet.data, sheet.modified
+
+    def _let_be(self, scope: str, part: str, name: str, why: str) -> None:
+        self.left.append(f"{scope}/{part}/{name}: {why}")
+        self._digests[scope, part].pop(name, None)
+        self.total -= 1
+
+    def verify(self) -> Iterator[str]:
+        """Everything again, as it stands there now."""
+        self._progress.start("verifying documents", self.total)
+        for (scope, part), wanted in self._digests.items():
+            there = dict(self._new.digests(scope, part)) if wanted else {}
+            for name, digest in wanted.items():
+                if there.get(name) != digest:
+                    yield f"{scope}/{part}/{name}"
+                self.verified += 1
+            self._progress.step(len(wanted))
+        self._progress.end()

@@ -1,0 +1,120 @@
+"""The ledger's records, and the audit with its chain."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from holdfast.errors import Conflict
+from holdfast.ledger.audit_mark import Mark
+from holdfast.postgres.ledger_copy import TABLES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from holdfast.models import Progress
+    from holdfast.postgres.ledger_copy import Row, Table
+    from holdfast.verbs.copy.endpoints import End
+
+_MOST = 1000  # rows that are added with one flush
+
+
+class Records:
+    """Those of one ledger."""
+
+    def __init__(self, old: End, new: End, progress: Progress) -> None:
+        self._old, self._new, self._progress = old, new, progress
+        self._missing: list[tuple[Table, list[Row]]] = []
+        self._begun = Mark(0, "")  # up to which row the audit is there already
+        self.total = self.copied = self.audit = self.verified = 0
+
+    def compare(self) -> Iterator[str]:
+        """Rows that are missing are noted; those that contradict ours are told."""
+        for table in TABLES:
+            mine, theirs = self._old.records.rows(table), self._new.records.rows(table)
+            self.total += len(mine)
+            missing, others = _compared(table, mine, theirs)
+            self._missing.append((table, missing))
+            yield from [f"{table.name} {row[0]!s}" for row in others]
+        yield from self._compare_audit()
+
+    def _compare_audit(self) -> Iterator[str]:
+        """The audit there must be the beginning of ours: two chains cannot become one."""
+        head = self._new.ledger.audit.last() or Mark(0, "")
+        theirs = iter(self._new.ledger.audit.rows())
+        whose = self._new.tenant
+        for row in self._old.ledger.audit.rows():
+            if whose and row[2] != whose:
+                raise Conflict(
+                    f"the audit is that of tenant {row[2]!r}, and its chain holds only there",
+                    f"Copy to that tenant: HOLDFAST_TENANT={row[2]}",
+                )
+            if self._begun.count < head.count:
+                if next(theirs, None) != row:
+                    yield f"audit row {row[0]}"
+                    return
+                self._begun = Mark(row[0], row[7])
+        if self._begun.count != head.count:
+            yield f"audit row {self._begun.count + 1}"
+
+    def bring(self) -> None:
+        """What is missing."""
+        self._progress.start("copying records", sum([len(rows) for _, rows in self._missing]))
+        for table, rows in self._missing:
+            for start in range(0, len(rows), _MOST):
+                some = rows[start : start + _MOST]
+                self._new.records.add(table, some)
+                self.copied += len(some)
+                self._progress.step(len(some))
+        self._bring_audit()
+        self._progress.end()
+
+    def _bring_audit(self) -> None:
+        end, batch, added = self._begun, [], 0
+        for row in self._old.ledger.audit.rows(self._begun.count + 1):
+            batch.append(row)
+            if len(batch) == _MOST:
+                end, added, batch = self._add(batch, end), added + len(batch), []
+        if batch:
+            self._add(batch, end)
+        added += len(batch)
+        if added:
+            self._new.ledger.audit.added(added)
+
+    def _add(self, rows: list[Row], before: Mark) -> Mark:
+        self._new.records.add_audit(rows, before)
+        return Mark(rows[-1][0], rows[-1][7])
+
+    def verify(self) -> Iterator[str]:
+        """Every row again, as it stands there now."""
+        for table in TABLES:
+            mine, theirs = self._old.records.rows(table), self._new.records.rows(table)
+            missing, others = _compared(table, mine, theirs)
+            yield from [f"{table.name} {row[0]!s}" for row in (*missing, *others)]
+            self.verified += len(mine)
+        theirs_too = iter(self._new.ledger.audit.rows())
+        for row in self._old.ledger.audit.rows():
+            if next(theirs_too, None) != row:
+                yield f"audit row {row[0]}"
+                return
+            self.audit += 1
+        self.verified += self.audit
+
+
+def _compared(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Which of our rows are missing there, and which are there and say something else. Where a row is known by all that it
+    says, the same one may stand there as often as it does with us."""
+    if mine and len(mine[0]) == table.known_by:
+        there = Counter(theirs)
+        missing = []
+        for row in mine:
+            if there[row]:
+                there[row] -= 1
+            else:
+                missing.append(row)
+        return missing, []
+    by_key: dict[Any, Row] = {row[: table.known_by]: row for row in theirs}
+    absent = [row for row in mine if row[: table.known_by] not in by_key]
+    others = [row for row in mine if by_key.get(row[: table.known_by], row) != row]
+    return absent, [] if table.passing else others

@@ -1,0 +1,1 @@
+"""Checks for problems and the command that fixes each one."""

@@ -1,0 +1,178 @@
+"""Export: every note a caller may see, one record a note with all its versions, and no secret in it (S2). What an import could
+not take is left out, and it is said which notes those are."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from holdfast.errors import Contended, HoldfastError, Template, Unreached, UsageError, field, from_os
+from holdfast.formats import versions
+from holdfast.models import KEY, key_of
+from holdfast.safety import validate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from holdfast.context.caller import Desk
+    from holdfast.models import Scope, Source, Version
+    from holdfast.store.atomic import Sheet
+
+    Row = dict[str, Any]
+    Rows = Generator[Row, None, None]
+    Name = tuple[Scope, str]  # of a file: where it stands, and what it is called there
+
+_BATCH = 100  # notes that are read together where that is cheaper
+_NAMED = 50  # notes that are left out and named one by one
+
+
+class LeftOut:
+    """The notes that an export has not: how many, and of the first of them where, by which name and why."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.notes: list[dict[str, str]] = []
+
+    def add(self, place: Scope, name: str, why: str) -> None:
+        self.count += 1
+        if len(self.notes) < _NAMED:
+            self.notes.append({"scope": str(place), "name": validate.cleaned(name), "why": validate.cleaned(why)})
+
+    def as_dict(self) -> Row:
+        return {"count": self.count, "notes": self.notes}
+
+
+class Export(Generator["Row", None, None]):
+    """The records, one by one; at their end `left_out` tells of the notes that are not among them."""
+
+    def __init__(self, rows: Callable[[LeftOut], Rows]) -> None:
+        self.left_out = LeftOut()
+        self._rows = rows(self.left_out)
+
+    def send(self, value: None) -> Row:
+        return self._rows.send(value)
+
+    def throw(self, *error: Any) -> Row:
+        return self._rows.throw(*error)
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def export(desk: Desk, scope: str | None) -> Export:
+    """The steps of `Memory.export`. `holdfast import` reads such records back."""
+    return Export(lambda left_out: _rows(desk, scope, left_out))
+
+
+def _rows(desk: Desk, scope: str | None, left_out: LeftOut) -> Rows:
+    places = desk.places(scope) if desk.config.enabled else []
+    names = [(place, name) for place in places for name in _names(desk, place, left_out)]
+    keys = _new_keys(names)
+    desk.progress.start("exporting", len(names))
+    try:
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            sheets = desk.shelf.read_ahead([(place.folder, "notes", name) for place, name in batch])
+            purged = desk.any_purged()
+            for place, name in batch:
+                row = _row(desk, place, name, sheets.get((place.folder, "notes", name)), purged, left_out)
+                desk.progress.step()
+                if row is not None:
+                    yield {**row, "key": keys[place, name], "name": row["key"]} if (place, name) in keys else row
+    except OSError as error:  # whoever iterates is outside the verb
+        raise from_os(error) from error
+    finally:
+        desk.progress.end()
+
+
+def _names(desk: Desk, place: Scope, left_out: LeftOut) -> list[str]:
+    """The files that are notes; what stands among them and is never read is left out."""
+    entries = list(desk.shelf.census(place.folder, "notes"))
+    for one in [one for one in entries if not one.regular]:
+        left_out.add(place, one.name, "a link or special file; never followed")
+    for path in desk.shelf.misnamed(place.folder):
+        where, _, name = path.rpartition("/")
+        if where.endswith(f"/shelf/{place.folder}/notes"):
+            left_out.add(place, ascii(name)[1:-1], "its name is not UTF-8")
+    return sorted([one.name for one in entries if one.regular and one.name.endswith(".md")])
+
+
+def _new_keys(names: list[Name]) -> dict[Name, str]:
+    """A key for each file whose name is none, or holds a secret: as `doctor` would rename it, and never one that another note
+    has in that kind of scope, since an import puts all of a kind in one place."""
+    odd = [(place, name) for place, name in names if not _is_key(name[:-3])]
+    taken = {(place.kind, name[:-3]) for place, name in names} if odd else set()
+    keys: dict[Name, str] = {}
+    for place, name in odd:
+        said = validate.cleaned(name[:-3])
+        while (place.kind, key := key_of(said)) in taken:
+            said += " ."  # more than small words: it gets a hash
+        taken.add((place.kind, key))
+        keys[place, name] = key
+    return keys
+
+
+def _is_key(name: str) -> bool:
+    return bool(KEY.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
+
+
+def _row(desk: Desk, place: Scope, name: str, sheet: Sheet | None, purged: bool, left_out: LeftOut) -> Row | None:
+    """A note as plain data; None where it is gone by now or was purged, and where it is left out."""
+    try:
+        sheet = sheet or desk.shelf.read_name(place.folder, "notes", name)
+        if sheet is None:
+            return None
+        there = versions.opened(sheet.data, sheet.modified)
+        row = _said(desk, place, name, there)
+        _must_pass(row, desk.config.note_bytes)
+    except (Contended, Unreached):
+        raise  # of which the note knows nothing
+    except HoldfastError as error:
+        left_out.add(place, name, error.message)
+        return None
+    if purged and desk.purged_as(f"{place.folder}/notes/{name[:-3]}", lambda: [one.text for one in versions.versions_of(there)]):
+        return None
+    return row
+
+
+def _said(desk: Desk, place: Scope, name: str, there: versions.Leaf) -> Row:
+    note = versions.note_of(place, name[:-3], there, desk.config.quarantine)
+    rules: dict[str, None] = {}
+    row = {
+        "key": _cleaned(note.key, rules), "text": _cleaned(note.text, rules), "type": note.type,
+        "tags": [_cleaned(tag, rules) for tag in note.tags], "valid_from": note.valid_from, "valid_to": note.valid_to,
+        "pinned": note.pinned, "scope": str(place), "id": note.id, "created": note.created, "updated": note.updated,
+        "source": _source(note.source, rules), "quarantined": note.quarantined,
+        "versions": [_version(one, rules) for one in versions.versions_of(there)],
+    }  # fmt: skip
+    return {**row, "redacted": list(rules)}
+
+
+def _must_pass(row: Row, most_bytes: int) -> None:
+    """Raise what the gate of an import would say of a file that somebody made by hand: one such line, and it takes none."""
+    validate.text(row["text"], most_bytes, allowed=True)  # secrets are out of it
+    validate.tags(tuple(row["tags"]))
+    if row["valid_to"] and row["valid_to"] <= row["valid_from"]:
+        what = Template(field("valid_to"), f" {row['valid_to']} is not after ", field("valid_from"), f" {row['valid_from']}")
+        raise UsageError(what, Template("A text is true from one day to a later one: say ", field("valid_from"), " too"))
+
+
+def _version(version: Version, rules: dict[str, None]) -> Row:
+    tags = [_cleaned(tag, rules) for tag in version.tags]
+    said = {**version.as_dict(), "text": _cleaned(version.text, rules), "tags": tags}
+    said["source"] = _source(version.source, rules)
+    return {name: value for name, value in said.items() if name != "hidden"}
+
+
+def _source(source: Source, rules: dict[str, None]) -> Row:
+    """Who said it and from what: names and addresses, which may hold a secret as well."""
+    said = {name: value for name, value in source.as_dict().items() if value}
+    made = [_cleaned(one, rules) for one in said.pop("made_from", ())]
+    return {name: _cleaned(one, rules) for name, one in said.items()} | ({"made_from": made} if made else {})
+
+
+def _cleaned(text: str, rules: dict[str, None]) -> str:
+    clean, found = validate.withheld(text)
+    rules.update(dict.fromkeys(found))
+    return clean

@@ -1,0 +1,291 @@
+"""The commands agent, role and audit: what people and programs are told, and that no token is told twice."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+import apsw
+import pytest
+from cli_result import Said
+
+from holdfast import config
+from holdfast.access import Porter
+from holdfast.cli import main
+
+GOOD = "name: librarian\nskills: []\nallowed_actions: [agent.memory.read]\nscopes: [project]\n"
+
+
+@pytest.fixture
+def holdfast(home, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        capsys.readouterr()
+        code = main(["--home", str(home), *words])
+        return Said(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def porter(home):
+    porter = Porter(config.load(home))
+    yield porter
+    porter.close()
+
+
+# --- agent ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("A1")
+def test_agent_add_gives_programs_the_token_and_people_nothing_else_on_stdout(holdfast, porter):
+    told = holdfast("agent", "add", "reviewer", "--role", "code-review-engineer", "--days", "30", "--json").json
+    assert set(told) == {"token", "agent", "role", "token_id", "expires"}
+    assert (told["agent"], told["role"]) == ("reviewer", "code-review-engineer")
+    assert told["expires"].endswith("Z")
+    assert porter.identify(told["token"]).agent == "reviewer"
+    said = holdfast("agent", "add", "other", "--role", "secretary")
+    assert porter.identify(said.out.strip()).agent == "other"  # TOKEN=$(holdfast agent add ...)
+    assert "shown only now" in said.err and said.out.strip() not in said.err
+
+
+@pytest.mark.promise("A1")
+def test_no_command_tells_a_token_again(holdfast, home):
+    tokens = [
+        holdfast("agent", "add", "reviewer", "--role", "operator", "--json").json["token"],
+        holdfast("agent", "rotate", "reviewer", "--grace", "1", "--json").json["token"],
+    ]
+    for words in (["agent", "list"], ["audit", "list"], ["audit", "export"], ["doctor"], ["status"], ["role", "list"]):
+        for more in ([], ["--json"]):
+            said = holdfast(*words, *more)
+            assert not any(token[12:] in said.out + said.err for token in tokens), words
+    assert not any(token[12:].encode() in path.read_bytes() for path in home.rglob("*") if path.is_file() for token in tokens)
+
+
+def test_agent_list_shows_state_and_end(holdfast):
+    assert "there is no agent" in holdfast("agent", "list").err
+    holdfast("agent", "add", "reviewer", "--role", "code-review-engineer")
+    holdfast("agent", "add", "old", "--role", "secretary", "--days", "1")
+    holdfast("agent", "revoke", "old")
+    head, *lines = holdfast("agent", "list").out.splitlines()
+    assert head.split() == ["AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"]
+    assert [line.split()[:3] for line in lines] == [
+        ["old", "secretary", "revoked"], ["reviewer", "code-review-engineer", "active"],
+    ]  # fmt: skip
+    assert [(one["agent"], one["state"]) for one in holdfast("agent", "list", "--json").json] == [
+        ("old", "revoked"), ("reviewer", "active"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["agent", "add", "x"], 2, "--role"),
+        (["agent", "add", "x", "--role", "nobody"], 2, "code-review-engineer"),
+        (["agent", "add", "../x", "--role", "operator"], 3, "agent"),
+        (["agent", "add", "x", "--role", "operator", "--days", "0"], 2, "days"),
+        (["agent", "revoke", "nobody"], 1, "agent list"),
+        (["agent", "rotate", "nobody"], 1, "agent list"),
+        (["agent"], 2, "add, list, rotate, revoke"),
+        (["agent", "lst"], 2, "holdfast agent list"),
+        (["audit", "list", "--limit", "0"], 2, "1 to 1000"),
+        (["audit", "list", "--outcome", "perhaps"], 2, "allowed, denied"),
+        (["audit", "list", "--since", "whenever"], 2, "since"),
+        (["audit", "verify", "--known", "nonsense"], 2, "head"),
+        (["role", "check", "nowhere.yaml"], 1, "nowhere.yaml"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else None,
+)  # fmt: skip
+def test_what_makes_no_sense_is_told_with_what_to_do(holdfast, home, words, code, says):
+    said = holdfast(*words)
+    assert (said.code, says in said.out + said.err) == (code, True), said.out + said.err
+    assert not (home / "ledger.db").exists()
+    assert holdfast(*words, "--json").code == code
+
+
+def test_switched_off_no_agent_is_let_in_but_one_can_be_shut_out(holdfast, monkeypatch):
+    holdfast("agent", "add", "reviewer", "--role", "operator")
+    monkeypatch.setenv("HOLDFAST_ENABLED", "0")
+    assert holdfast("agent", "add", "other", "--role", "operator", "--json").json["error"] == "disabled"
+    assert holdfast("agent", "rotate", "reviewer").code == 3
+    assert holdfast("agent", "revoke", "reviewer").code == 0
+    assert holdfast("agent", "list", "--json").json[0]["state"] == "revoked"
+
+
+@pytest.fixture
+def terminal(home, tmp_path):
+    """The program at a terminal of its own; its exit code and what it showed."""
+
+    def run(*words, typed=""):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        command = [sys.executable, "-m", "holdfast", "--home", str(home), *words]
+        running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path)
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:  # how a terminal ends
+            pass
+        os.close(ours)
+        return running.wait(60), shown.decode()
+
+    return run
+
+
+def test_at_a_terminal_a_revocation_is_asked_about_and_in_a_script_it_is_not(holdfast, terminal, porter):
+    token = holdfast("agent", "add", "reviewer", "--role", "operator", "--json").json["token"]
+    code, shown = terminal("agent", "revoke", "reviewer", typed="n\n")
+    assert code == 3 and "End every token of 'reviewer'?" in shown
+    assert porter.identify(token)
+    assert terminal("agent", "revoke", "nobody")[0] == 1  # not asked about what is not there
+    code, shown = terminal("agent", "revoke", "reviewer", typed="y\n")
+    assert code == 0 and "revoked" in shown
+    holdfast("agent", "add", "reviewer", "--role", "operator")
+    assert terminal("agent", "revoke", "reviewer", "--yes")[0] == 0
+    holdfast("agent", "add", "reviewer", "--role", "operator")
+    assert holdfast("agent", "revoke", "reviewer").code == 0
+
+
+def test_completion_offers_the_commands_of_a_family_and_the_agents(holdfast):
+    holdfast("agent", "add", "reviewer", "--role", "operator")
+    assert "agent\twho may come in by the gateway" in holdfast("_complete", "").out
+    assert [line.split("\t")[0] for line in holdfast("_complete", "agent", "r").out.splitlines()] == ["rotate", "revoke"]
+    assert holdfast("_complete", "agent", "revoke", "").out == "reviewer\toperator\n"
+    assert "denied" in holdfast("_complete", "audit", "list", "--outcome", "").out
+
+
+# --- role -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("A2")
+def test_role_list_shows_what_each_may_and_warns_of_those_that_mean_nothing(holdfast, home):
+    told = {one["name"]: one for one in holdfast("role", "list", "--json").json}
+    assert set(told) == {"code-review-engineer", "secretary", "operator"}
+    assert told["code-review-engineer"]["skills"] == ["update-memory"]
+    assert not any(one["own"] for one in told.values())
+    (home / "roles").mkdir(parents=True)
+    (home / "roles" / "librarian.yaml").write_text(GOOD)
+    (home / "roles" / "broken.yaml").write_text("name: broken\nrole: all\n")
+    said = holdfast("role", "list")
+    assert "librarian" in said.out and "agent.memory.read" in said.out and "broken" not in said.out
+    assert "broken.yaml:2: unknown field 'role'" in said.err
+    assert {one["name"]: one["own"] for one in holdfast("role", "list", "--json").json}["librarian"] is True
+
+
+@pytest.mark.promise("A2")
+def test_role_check_names_file_and_line_and_leaves_by_1(holdfast, home, tmp_path):
+    assert holdfast("role", "check").code == 0
+    file = tmp_path / "librarian.yaml"
+    file.write_text(GOOD)
+    assert holdfast("role", "check", str(file)).out == "1 role: librarian; nothing is wrong\n"
+    file.write_text(GOOD.replace("agent.memory.read", "agent.memory.rede"))
+    said = holdfast("role", "check", str(file), "--json")
+    assert (said.code, said.json["ok"]) == (1, False)
+    (problem,) = said.json["problems"]
+    assert f"{file}:3: " in problem["message"] and problem["fix"] == "Did you mean agent.memory.read?"
+    (home / "roles").mkdir(parents=True)
+    (home / "roles" / "librarian.yaml").write_text("name: [\n")
+    assert holdfast("role", "check").code == 1
+    assert holdfast("doctor").code == 1
+    assert "means nothing" in holdfast("doctor").out
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("A3")
+def test_audit_list_pages_and_filters(holdfast):
+    for name in ("one", "two", "three"):
+        holdfast("agent", "add", name, "--role", "secretary")
+    told = holdfast("audit", "list", "--limit", "2", "--json").json
+    assert [one["metadata"]["name"] for one in told["entries"]] == ["three", "two"]
+    rest = holdfast("audit", "list", "--before", str(told["next"]), "--json").json
+    assert ([one["number"] for one in rest["entries"]], rest["next"]) == ([1], None)
+    assert holdfast("audit", "list", "--outcome", "denied", "--json").json == {"entries": [], "next": None}
+    said = holdfast("audit", "list", "--limit", "1")
+    assert "agents.manage" in said.out and "--before 3" in said.err
+    assert len(holdfast("audit", "list", "--agent", "(local)", "--action", "agents.manage", "--json").json["entries"]) == 3
+
+
+@pytest.mark.promise("A3")
+def test_audit_verify_says_sound_or_broken_and_takes_a_head_that_was_kept(holdfast, home):
+    for name in ("one", "two", "three"):
+        holdfast("agent", "add", name, "--role", "secretary")
+    said = holdfast("audit", "verify")
+    assert said.code == 0 and said.out.startswith("sound: 3 rows")
+    head = holdfast("audit", "verify", "--json").json["head"]
+    assert f"head {head}" in said.out
+    assert holdfast("audit", "verify", "--known", head).code == 0
+    other = f"2:{'0' * 64}"
+    assert "row 2 is not the one that the head you gave names" in holdfast("audit", "verify", "--known", other).out
+    db = apsw.Connection(f"{home}/ledger.db")
+    db.execute("UPDATE audit SET metadata = '{}' WHERE number = 2").fetchall()
+    db.close()
+    said = holdfast("audit", "verify", "--json")
+    assert (said.code, said.json["ok"], said.json["broken"]) == (1, False, 1)
+    assert holdfast("audit", "verify").out.startswith("broken in 1 place of 3 rows\n  row 2 ")
+
+
+@pytest.mark.promise("A3")
+def test_audit_export_is_a_line_of_json_for_each_row(holdfast):
+    for name in ("one", "two"):
+        holdfast("agent", "add", name, "--role", "secretary")
+    lines = [json.loads(line) for line in holdfast("audit", "export").out.splitlines()]
+    assert [(row["number"], row["metadata"]["name"], len(row["hash"])) for row in lines] == [(1, "one", 64), (2, "two", 64)]
+    assert holdfast("audit", "export", "--json").json == lines
+
+
+# --- what a stranger ran into -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("A3")
+def test_the_line_that_verify_prints_is_taken_back_and_only_a_sound_audit_is_worth_keeping(holdfast, home):
+    holdfast("agent", "add", "reviewer", "--role", "operator")
+    said = holdfast("audit", "verify")
+    line = next(line for line in said.out.splitlines() if line.startswith("head "))
+    assert "keep this line" in said.err
+    assert holdfast("audit", "verify", "--known", line).code == 0
+    db = apsw.Connection(str(home / "ledger.db"))
+    db.execute("UPDATE audit SET agent = 'x'").fetchall()
+    db.close()
+    broken = holdfast("audit", "verify", "--known", line)
+    assert broken.code == 1 and "keep this line" not in broken.err
+
+
+@pytest.mark.promise("A1")
+def test_two_agents_are_told_apart_by_more_than_case_and_none_is_named_by_a_secret(holdfast):
+    assert holdfast("agent", "add", "ada", "--role", "secretary").code == 0
+    assert "'ada'" in holdfast("agent", "add", "Ada", "--role", "secretary").err
+    secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    said = holdfast("agent", "add", secret, "--role", "secretary")
+    assert said.code != 0 and secret not in said.err + said.out
+
+
+@pytest.mark.promise("A1")
+def test_while_an_old_token_is_still_good_the_list_shows_it_too(holdfast, clock):
+    old = holdfast("agent", "add", "reviewer", "--role", "secretary", "--json").json["token_id"]
+    new = holdfast("agent", "rotate", "reviewer", "--grace", "24", "--json").json["token_id"]
+    rows = [line for line in holdfast("agent", "list").out.splitlines() if "reviewer" in line]
+    assert [next(id for id in (old, new) if id in row) for row in rows] == [old, new]
+    assert "2026-05-02" in rows[0] and "never" in rows[1]
+    clock.forward(days=2)
+    said = holdfast("agent", "list").out
+    assert new in said and old not in said
+    holdfast("agent", "revoke", "reviewer")
+    assert [word in holdfast("agent", "list").out for word in (new, "revoked", old)] == [True, True, False]
+
+
+def test_a_command_about_this_home_says_so_where_the_settings_name_a_gateway(holdfast, monkeypatch, home):
+    monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
+    for words in (["agent", "list"], ["role", "list"], ["audit", "list"]):
+        assert f"on the home {home} of this machine" in holdfast(*words).err

@@ -1,0 +1,694 @@
+"""Install, use, uninstall: every file of the user's is byte for byte what it was, whatever it looked like."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import clients
+from holdfast.clients import edits, health, install
+from holdfast.clients.base import Place
+from holdfast.errors import Conflict, DiskTrouble, HoldfastError, Refused
+from holdfast.file_edit import file, jsonc
+
+NAMES = clients.names()
+
+
+@pytest.fixture
+def place(tmp_path):
+    user, project = tmp_path / "user", tmp_path / "project"
+    user.mkdir()
+    project.mkdir()
+    return Place(str(user), {"PATH": "/nowhere"}, ("/bin/holdfast",), str(tmp_path / "memory"), str(project))
+
+
+def tree(place):
+    """Every file, folder and link of the user's, with bytes and rights."""
+    found = {}
+    for root in (place.home, place.project):
+        for path in sorted(Path(root).rglob("*")):
+            info = path.lstat()
+            what = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+            found[str(path)] = (info.st_mode, what)
+    return found
+
+
+def paths(client, place):
+    """The files of the user's that an install touches, and how."""
+    touched = {}
+    for change in client.changes(place):
+        if not edits.within(change.path, place.memory) and change.how != "trace":
+            touched.setdefault(change.path, change.how)
+    return touched
+
+
+# What people have in such files, as good as never the way we would write it.
+JSONS = {
+    "absent": None,
+    "empty": b"",
+    "bare": b"{}",
+    "comments": b'{\n  // mine\n  "model": "x", /* why */\n  "mcpServers": {\n    "other": {"command": "o"} // keep\n  }\n}\n',
+    "trailing commas": b'{\n\t"a": [1, 2,],\n\t"hooks": {"SessionStart": [{"hooks": [{"command": "theirs"}]},],},\n}\n',
+    "crlf": b'{\r\n    "a": 1,\r\n    "hooks": {\r\n    }\r\n}\r\n',
+    "bom": b'\xef\xbb\xbf{\n  "a": "\xc3\xa4"\n}',
+    "one line": b'{"a":1,"mcpServers":{"other":{"command":"o"}},"enabledPlugins":{"x@y":true}}',
+    "duplicate keys": b'{"a": 1, "mcpServers": {"lost": {}}, "mcpServers": {"other": {}}, "a": 2}\n',
+    "other hooks": b'{"version": 1, "hooks": {"stop": [{"command": "t"}], "Stop": [{"hooks": [{"command": "t"}]}]}}\n',
+    "markers": b'{"a": "<!-- holdfast:begin -->", "b": "# holdfast:end"}\n',
+    "a comment without an end": b"// mine",
+}
+COMMENTED = ("comments", "trailing commas", "a comment without an end")  # which some clients refuse
+TOMLS = {
+    "absent": None,
+    "empty": b"",
+    "comments": b'# mine\nmodel = "x"  # why\n\n[tui]\na = 1\n',
+    "crlf": b'model = "x"\r\n\r\n[tui]\r\na = 1',
+    "other": b'[[hooks]]\nevent = "Stop"\ncommand = "theirs"\n\n[mcp_servers.other]\ncommand = "o"\n',
+    "markers": b'a = """\n# holdfast:begin\n"""\n# holdfast:end\n',
+}
+TEXTS = {
+    "absent": None,
+    "empty": b"",
+    "text": "# Mine\n\nUse tabs. Ä\n".encode(),
+    "crlf without an end": b"# Mine\r\n\r\nUse tabs.",
+    "markers": b"see <!-- holdfast:begin -->\n<!-- holdfast:begin -->\nmine\n",
+    "a briefing": b"# Mine\n\n<!-- holdfast:begin -->\nknown\n<!-- holdfast:end -->\n",
+}
+
+
+def looks(how):
+    kinds = {"entry": JSONS, "item": JSONS, "default": JSONS, "toml": TOMLS, "block": TEXTS}
+    return kinds.get(how, {"absent": None})
+
+
+def cases():
+    """Every client with every look of each of its files."""
+    sample = Place("/u", {}, ("/bin/holdfast",), "/m", "/p")
+    for name in NAMES:
+        kinds = set(paths(clients.load(name), sample).values())
+        for look in sorted({look for how in kinds for look in looks(how)}):
+            if not (clients.load(name).strict and look in COMMENTED):
+                yield name, look
+
+
+def furnish(client, place, look):
+    """Put that look into each file of the client's that can have it."""
+    for path, how in paths(client, place).items():
+        content = looks(how).get(look)
+        if content is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(content)
+            Path(path).chmod(0o640)
+
+
+@pytest.mark.parametrize(("name", "look"), [*cases()])
+def test_an_install_and_an_uninstall_leave_every_file_as_it_was(name, look, place):
+    client = clients.load(name)
+    furnish(client, place, look)
+    before = tree(place)
+    steps = install.install(client, place)
+    assert [step.path for step in steps if not edits.within(step.path, place.memory)] == list(paths(client, place))
+    installed = tree(place)
+    assert installed != before
+    assert install.install(client, place) == []  # once is enough
+    assert tree(place) == installed
+    assert install.installed(place) == [name]
+    install.uninstall(client, place)
+    assert tree(place) == before
+    assert install.installed(place) == []
+    assert sorted(os.listdir(place.memory)) == ["run"]
+
+
+@pytest.mark.parametrize(("name", "look"), [*cases()])
+def test_what_the_user_changed_meanwhile_stays_and_only_ours_goes(name, look, place):
+    client = clients.load(name)
+    furnish(client, place, look)
+    before = tree(place)
+    install.install(client, place)
+    edited = {}
+    for path, how in paths(client, place).items():
+        if how == "file":
+            continue
+        content = Path(path).read_bytes()
+        added = b"\n# more of mine\n" if how in ("toml", "block") else b"\n// more of mine\n"
+        Path(path).write_bytes(content + added)
+        edited[path] = added
+    install.uninstall(client, place)
+    for path, added in edited.items():
+        content = Path(path).read_bytes()
+        assert content.endswith(added)
+        assert b"bin/holdfast" not in content
+        was = (before.get(path, (0, b""))[1] or b"").strip()
+        rest = content.removesuffix(added).strip()
+        nothing_there = not was or was.startswith(b"//")
+        assert rest == was or (nothing_there and rest in (b"{}", was + b"\n{}"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_linked_config_is_edited_at_its_target_and_stays_a_link(name, place, tmp_path):
+    client = clients.load(name)
+    targets = {}
+    for number, (path, how) in enumerate(paths(client, place).items()):
+        if how == "file":
+            continue
+        target = tmp_path / "dotfiles" / f"{number}-{Path(path).name}"
+        target.parent.mkdir(exist_ok=True)
+        content = list(looks(how).values())[2]
+        target.write_bytes(content)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).symlink_to(target)
+        targets[target] = content
+    before = tree(place)
+    install.install(client, place)
+    assert all(target.read_bytes() != content for target, content in targets.items())
+    install.uninstall(client, place)
+    assert tree(place) == before
+    assert all(target.read_bytes() == content for target, content in targets.items())
+
+
+@pytest.mark.parametrize("look", COMMENTED)
+def test_settings_that_the_client_would_refuse_are_not_called_installed(look, place):
+    client = clients.load("claude-code")
+    settings = Path(place.home) / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_bytes(JSONS[look])
+    before = tree(place)
+    with pytest.raises(Refused, match=r"Claude Code refuses all of such a file: .*line \d"):
+        install.install(client, place)
+    assert tree(place) == before
+    settings.unlink()
+    install.install(client, place)
+    settings.write_bytes(settings.read_bytes().replace(b"{", b"{ // mine", 1))
+    (problem,) = health.problems(place)
+    assert "comments" in problem.message
+    assert "plain JSON" in problem.fix
+    install.uninstall(client, place)
+    assert b"holdfast" not in settings.read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("look", JSONS)
+def test_what_is_written_can_be_read(name, look, place):
+    client = clients.load(name)
+    if client.strict and look in COMMENTED:
+        return
+    furnish(client, place, look)
+    install.install(client, place)
+    for path, how in paths(client, place).items():
+        if how in ("entry", "item", "default"):
+            assert isinstance(jsonc.parse(Path(path).read_bytes().decode()).value, dict)
+
+
+BROKEN = {"json": b'{"a": 1,, }', "toml": b"a = = 1\n", "md": b"caf\xe9\n"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_config_that_cannot_be_read_is_refused_and_nothing_is_touched(name, place):
+    client = clients.load(name)
+    for path, how in paths(client, place).items():
+        kind = "toml" if how == "toml" else "md" if how == "block" else "json"
+        content = BROKEN[kind] if how != "file" else b"somebody else's\n"
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(content)
+        before = tree(place)
+        with pytest.raises(Refused) as caught:
+            install.install(client, place)
+        assert path in caught.value.message
+        assert caught.value.fix
+        assert tree(place) == before
+        assert install.installed(place) == []
+        Path(path).unlink()
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_where_one_file_cannot_be_written_none_is(what, place):
+    client = clients.load("codex")
+    hooks = Path(place.home) / ".codex" / "hooks.json"
+    hooks.parent.mkdir()
+    hooks.write_text("{}")
+    (hooks if what == "file" else hooks.parent).chmod(0o444 if what == "file" else 0o555)
+    before = tree(place)
+    with pytest.raises(DiskTrouble, match="read-only"):
+        install.install(client, place)
+    assert tree(place) == before
+    hooks.parent.chmod(0o755)
+
+
+def test_a_failure_midway_is_rolled_back(place):
+    """The last file turns into a folder after everything was checked: as if a disk failed there."""
+    client = clients.load("copilot")
+    config = Path(place.home) / ".copilot" / "mcp-config.json"
+    config.parent.mkdir()
+    config.write_text('{"mine": true}')
+    before = tree(place)
+    steps = install.planned(client, place, client.changes(place))
+    broken = file.Found(steps[-1].path, str(Path(place.home) / "missing" / "\0"), None)
+    with pytest.raises((HoldfastError, ValueError)):
+        install.apply(client, place, [*steps[:-1], steps[-1].replace(found=broken)], 5)
+    assert tree(place) == before
+    assert install.installed(place) == [] or install.load(place, "copilot") == {}
+
+
+def test_an_edit_between_showing_and_writing_is_a_conflict(place):
+    client = clients.load("qwen")
+    settings = Path(place.home) / ".qwen" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"a": 1}')
+    steps = install.planned(client, place, client.changes(place))
+    settings.write_text('{"a": 2}')
+    before = tree(place)
+    with pytest.raises(Conflict):
+        install.apply(client, place, steps, 5)
+    assert tree(place) == before
+
+
+def test_an_entry_that_moved_is_renewed_in_its_place(place):
+    client = clients.load("claude-code")
+    settings = Path(place.home) / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{\n  "a": 1\n}\n')
+    install.install(client, place)
+    moved = place.replace(command=("/new/holdfast",))
+    assert [Path(step.path).name for step in install.install(client, moved)] == ["hooks.json", ".mcp.json"]
+    qwen = clients.load("qwen")
+    install.install(qwen, place)
+    (step,) = install.install(qwen, moved)
+    text = Path(step.path).read_text()
+    assert "/bin/holdfast" not in text
+    assert text.count("/new/holdfast hook qwen SessionStart") == 1
+    install.uninstall(qwen, moved)
+    install.uninstall(client, moved)
+    assert settings.read_text() == '{\n  "a": 1\n}\n'
+
+
+def test_what_was_installed_can_be_taken_out_without_the_record(place):
+    """The home was removed since: what is ours is told apart by what it says."""
+    client = clients.load("codex")
+    folder = Path(place.home) / ".codex"
+    folder.mkdir()
+    (folder / "config.toml").write_text('model = "x"\n')
+    (folder / "hooks.json").write_text('{"hooks": {"Stop": [{"hooks": [{"command": "theirs"}]}]}}')
+    install.install(client, place)
+    (Path(place.memory) / "installed" / "codex.json").unlink()
+    install.uninstall(client, place)
+    assert (folder / "config.toml").read_text() == 'model = "x"\n'
+    hooks = json.loads((folder / "hooks.json").read_text())["hooks"]
+    assert {name: groups for name, groups in hooks.items() if groups} == {"Stop": [{"hooks": [{"command": "theirs"}]}]}
+
+
+def test_a_file_of_ours_that_the_user_made_theirs_is_kept_aside(place):
+    client = clients.load("copilot")
+    install.install(client, place)
+    hooks = Path(place.home) / ".copilot" / "hooks" / "holdfast.json"
+    hooks.write_text('{"version": 1, "hooks": {"mine": []}}')
+    install.uninstall(client, place)
+    assert not hooks.exists()
+    assert hooks.with_name("holdfast.json.kept").read_text() == '{"version": 1, "hooks": {"mine": []}}'
+
+
+def test_what_the_user_made_of_a_file_of_ours_survives_every_install(place):
+    client = clients.load("copilot")
+    install.install(client, place)
+    hooks = Path(place.home) / ".copilot" / "hooks" / "holdfast.json"
+    ours = hooks.read_bytes()
+    for number in (1, 2):
+        hooks.write_text(f"mine {number}")
+        (step,) = install.planned(client, place, client.changes(place))
+        assert step.as_dict()["kept"] == step.kept
+        install.install(client, place)
+        assert hooks.read_bytes() == ours
+    hooks.write_text("mine 3")
+    install.uninstall(client, place)
+    kept = [hooks.with_name(f"holdfast.json.{end}").read_text() for end in ("kept", "kept-2", "kept-3")]
+    assert kept == ["mine 1", "mine 2", "mine 3"]
+    assert not hooks.exists()
+
+
+def test_a_copy_goes_again_when_what_it_was_made_for_fails(place):
+    client = clients.load("copilot")
+    install.install(client, place)
+    (Path(place.home) / ".copilot" / "hooks" / "holdfast.json").write_text("mine")
+    before = tree(place)
+    steps = install.planned(client, place.replace(command=("/new/holdfast",)), client.changes(place))
+    broken = steps[0].replace(found=file.Found("/x", str(Path(place.home) / "missing" / "\0"), None), kept="")
+    with pytest.raises((HoldfastError, ValueError)):
+        install.apply(client, place, [*steps, broken], 5)
+    assert tree(place) == before
+
+
+def test_an_install_and_a_briefing_in_one_file_leave_each_other_alone(place, memory):
+    client, page = clients.load("generic"), Path(place.project) / "AGENTS.md"
+    page.write_text("# Mine\n")
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    install.install(client, place)
+    memory.render(page)
+    assert clients.rubric().strip() in page.read_text()
+    assert "Tuesdays" in page.read_text()
+    assert health.problems(place) == []
+    install.uninstall(client, place)
+    assert "Tuesdays" in page.read_text()
+    assert clients.rubric().strip() not in page.read_text()
+    memory.render(page, remove=True)
+    assert page.read_text() == "# Mine\n"
+
+
+@pytest.mark.promise("D1")
+def test_what_is_installed_in_one_project_is_no_matter_of_another(place, tmp_path):
+    client = clients.load("generic")
+    others = [place.replace(project=str(tmp_path / name)) for name in ("one", "two", "three")]
+    for other in others:
+        Path(other.project).mkdir()
+    for other in others[:2]:
+        install.install(client, other)
+    (Path(others[2].project) / "AGENTS.md").write_bytes(b"caf\xe9\n")
+    assert [health.problems(other) for other in others] == [[], [], []]
+    pages = [Path(other.project) / "AGENTS.md" for other in others[:2]]
+    install.uninstall(client, others[0])
+    assert [page.exists() for page in pages] == [False, True]
+    assert install.installed(place) == ["generic"]
+    (Path(others[2].project) / "AGENTS.md").unlink()
+    install.uninstall(client, others[2], everywhere=True)
+    assert [page.exists() for page in pages] == [False, False]
+    assert install.installed(place) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("installs", [True, False])
+def test_a_plugin_that_was_made_goes_with_an_uninstall(name, installs, place):
+    client = clients.load(name)
+    if not client.plugin(place):
+        return
+    folder = Path(install.write_plugin(client, place))
+    if installs:
+        install.install(client, place)
+    (folder / "own.txt").write_text("somebody's")
+    install.uninstall(client, place)
+    assert [path.name for path in folder.rglob("*")] == ["own.txt"]
+    (folder / "own.txt").unlink()
+    install.write_plugin(client, place)
+    install.uninstall(client, place)
+    assert not folder.parent.exists()
+
+
+def test_what_was_never_installed_is_not_uninstalled(place):
+    for name in NAMES:
+        client = clients.load(name)
+        for path, how in paths(client, place).items():
+            if how == "file":
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text('{"somebody": "else"}')
+        before = tree(place)
+        install.uninstall(client, place)
+        assert tree(place) == before
+    assert not os.path.exists(place.memory)
+
+
+def test_what_a_client_wrote_down_because_of_us_goes_too(place):
+    client = clients.load("claude-code")
+    install.install(client, place)
+    known = Path(place.home) / ".claude" / "plugins" / "known_marketplaces.json"
+    known.parent.mkdir()
+    ours = {"source": {"source": "directory", "path": f"{place.memory}/plugins/claude-code"}}
+    known.write_text(json.dumps({"holdfast": ours, "other": {"source": {}}}, indent=2))
+    install.uninstall(client, place)
+    assert json.loads(known.read_text()) == {"other": {"source": {}}}
+    known.write_text(json.dumps({"holdfast": {"source": {"path": "/somebody/elses"}}}))
+    install.uninstall(client, place)
+    assert "/somebody/elses" in known.read_text()
+
+
+def test_two_clients_in_one_home_do_not_disturb_each_other(place):
+    install.install(clients.load("claude-code"), place)
+    before = tree(place)
+    install.install(clients.load("gemini"), place)
+    install.uninstall(clients.load("gemini"), place)
+    assert tree(place) == before
+    assert install.installed(place) == ["claude-code"]
+
+
+def test_what_is_kept_for_the_way_back_is_for_the_owner_only(place):
+    settings = Path(place.home) / ".qwen" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"key": "very secret"}')
+    install.install(clients.load("qwen"), place)
+    record = Path(place.memory) / "installed" / "qwen.json"
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert record.parent.stat().st_mode & 0o777 == 0o700
+
+
+# --- doctor ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("D1")
+def test_doctor_says_which_clients_do_not_hear_us(place):
+    assert health.problems(place) == []
+    install.install(clients.load("claude-code"), place)
+    assert health.problems(place) == []
+    (Path(place.home) / ".claude" / "settings.json").write_text("{}")
+    (problem,) = health.problems(place)
+    assert "settings.json" in problem.message
+    assert problem.fix == "holdfast install claude-code"
+
+
+@pytest.mark.promise("D1")
+def test_doctor_says_that_codex_skips_hooks_nobody_trusts(place):
+    client = clients.load("codex")
+    install.install(client, place)
+    (problem,) = health.problems(place)
+    assert "trust" in problem.message
+    config = Path(place.home) / ".codex" / "config.toml"
+    key = f"{place.home}/.codex/hooks.json:session_start:0:0"
+    config.write_text(config.read_text() + f'\n[hooks.state."{key}"]\ntrusted_hash = "sha256:x"\n')
+    assert health.problems(place) == []
+
+
+# --- the command line -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the program with a home directory of its own."""
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / ".qwen").mkdir()
+    (user / ".qwen" / "settings.json").write_text('{\n  // mine\n  "a": 1\n}\n')
+    monkeypatch.setenv("HOME", str(user))
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    def run_(*words, code=0, typed=None):
+        command = [sys.executable, "-m", "holdfast", *words]
+        if typed is not None:
+            return _at_a_terminal(command, typed, tmp_path, code)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, stdin=subprocess.DEVNULL)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    run_.settings = user / ".qwen" / "settings.json"
+    return run_
+
+
+def _at_a_terminal(command, typed, folder, code=0):
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder)
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:
+        pass  # how a terminal ends
+    os.close(ours)
+    assert running.wait(60) == code, shown
+    return shown.decode()
+
+
+def test_where_nobody_can_be_asked_it_is_refused_with_what_to_type(run):
+    before = run.settings.read_bytes()
+    said = run("install", "qwen", code=3)
+    assert "+++" in said  # what it would have done
+    assert "holdfast install qwen --yes" in said
+    assert run.settings.read_bytes() == before
+
+
+def test_a_dry_run_and_a_print_change_nothing(run):
+    before = run.settings.read_bytes()
+    assert "+++" in run("install", "qwen", "--dry-run")
+    pasted = run("install", "qwen", "--print")
+    assert "mcpServers" in pasted
+    assert "// mine" not in pasted
+    parts = json.loads(run("install", "qwen", "--print", "--json"))["parts"]
+    assert json.loads(parts[0]["text"])["mcpServers"]["holdfast"]
+    shown = json.loads(run("install", "qwen", "--dry-run", "--json"))
+    assert [one["action"] for one in shown["changes"]] == ["change", "create"]
+    assert run.settings.read_bytes() == before
+
+
+def test_installed_with_yes_and_taken_out_again(run):
+    before = run.settings.read_bytes()
+    assert "installed" in run("install", "qwen", "--yes")
+    assert "nothing to change" in run("install", "qwen", "--yes")
+    assert "// mine" in run.settings.read_text()
+    assert "uninstalled" in run("uninstall", "qwen", "--yes")
+    assert run.settings.read_bytes() == before
+    assert "nothing to change" in run("uninstall", "qwen", "--yes")
+
+
+def test_a_person_is_asked_and_may_say_no(run):
+    before = run.settings.read_bytes()
+    said = run("install", "qwen", typed="n\n", code=3)
+    assert "[y/N]" in said
+    assert "Nothing was changed." in said and "holdfast:" not in said
+    assert run.settings.read_bytes() == before
+    assert "installed" in run("install", "qwen", typed="y\n")
+    assert run.settings.read_bytes() != before
+
+
+def test_alone_it_says_what_is_there_and_asks_for_each(run):
+    assert [(one["client"], one["installed"]) for one in json.loads(run("install", "--json"))] == [("qwen", False)]
+    assert "qwen" in run("install")
+    assert "Qwen Code" in run("install", typed="y\n")
+    assert json.loads(run("install", "--json"))[0]["installed"] is True
+
+
+def test_to_decline_is_not_a_failure(run, tmp_path):
+    (tmp_path / "user" / ".codex").mkdir()
+    said = run("install", typed="n\nn\n", code=3)
+    assert said.count("[y/N]") == 2
+    assert said.count("Nothing was changed.") == 1
+    assert "failed" not in said
+    some = run("install", typed="n\ny\n")
+    assert "1 installed, 1 declined" in some
+    assert "failed" not in some
+    assert [one["installed"] for one in json.loads(run("install", "--json"))] == [False, True]
+    assert "Nothing was changed." in run("uninstall", "qwen", typed="n\n", code=3)
+
+
+def test_changes_to_files_that_are_there_come_first_and_new_files_are_a_line_each(run, tmp_path):
+    skill = tmp_path / "user" / ".qwen" / "skills" / "holdfast-memory" / "SKILL.md"
+    shown = run("install", "qwen", "--dry-run")
+    assert shown.index('+    "holdfast"') < shown.index(f"create  {skill} (")
+    assert shown.count("+++") == 1
+    assert "--diff" in shown
+    full = run("install", "qwen", "--dry-run", "--diff")
+    assert full.count("+++") == 2
+    assert "+name: holdfast-memory" in full
+    run("install", "qwen", "--yes")
+    gone = run("uninstall", "qwen", "--dry-run")
+    assert f"remove  {skill}\n" in gone
+    assert '-    "holdfast"' in gone
+    assert "-name: holdfast-memory" in run("uninstall", "qwen", "--dry-run", "--diff")
+    skill.write_text("mine\n")
+    assert "-mine" in run("install", "qwen", "--dry-run")  # what the user made of a file of ours is theirs
+
+
+def test_the_skill_of_the_gateway_is_installed_only_where_there_is_one(run, tmp_path, monkeypatch):
+    skill = tmp_path / "user" / ".qwen" / "skills" / "update-memory" / "SKILL.md"
+    run("install", "qwen", "--yes")
+    assert not skill.exists()
+    run("install", "qwen", "--yes", "--gateway")
+    assert skill.exists()
+    run("uninstall", "qwen", "--yes")
+    assert not skill.parent.exists()
+    monkeypatch.setenv("HOLDFAST_URL", "https://memory.example")
+    run("install", "qwen", "--yes")
+    assert skill.exists()
+    monkeypatch.delenv("HOLDFAST_URL")
+    run("install", "qwen", "--yes")
+    assert "all is well" in run("doctor")
+    run("uninstall", "qwen", "--yes")
+    assert not skill.parent.exists()
+
+
+def test_an_uninstall_takes_the_skill_of_the_gateway_out_without_the_record(place):
+    client = clients.load("qwen")
+    install.install(client, place.replace(gateway=True))
+    (Path(place.memory) / "installed" / "qwen.json").unlink()
+    install.uninstall(client, place)
+    assert not (Path(place.home) / ".qwen" / "skills" / "update-memory" / "SKILL.md").exists()
+
+
+def test_alone_with_yes_it_does_all_it_can_and_says_what_failed(run, tmp_path):
+    """Settings that cannot be edited, of one of three clients."""
+    codex, copilot = tmp_path / "user" / ".codex", tmp_path / "user" / ".copilot"
+    codex.mkdir()
+    copilot.mkdir()
+    (codex / "config.toml").write_text("a = 1\n")
+    (codex / "config.toml").chmod(0o444)
+    shown = json.loads(run("install", "--dry-run", "--json"))
+    assert [(one["client"], one["action"]) for one in shown] == [(name, "dry_run") for name in ("codex", "copilot", "qwen")]
+    assert "+++" in run("install", "--dry-run")
+    assert "mcpServers" in run("install", "--print")
+    said = run("install", "--yes", code=5)
+    assert "2 installed, 1 failed: codex" in said
+    assert "read-only" in said
+    again = json.loads(run("install", "--yes", "--json", code=5))
+    assert [one["action"] for one in again] == ["failed", "nothing", "nothing"]
+    assert again[0]["exit_code"] == 5
+    (codex / "config.toml").chmod(0o644)
+    done = json.loads(run("install", "--yes", "--json", "--auto-memory"))
+    assert [one["action"] for one in done] == ["install", "nothing", "nothing"]
+
+
+def test_alone_an_uninstall_takes_everything_out(run, tmp_path):
+    before = run.settings.read_bytes()
+    (tmp_path / "AGENTS.md").write_text("# Mine\n")
+    assert "nothing is installed" in run("uninstall")
+    run("install", "qwen", "--yes")
+    run("install", "generic", "--yes")
+    assert "--yes" in run("uninstall", code=3)
+    assert run.settings.read_bytes() != before
+    assert "2 uninstalled" in run("uninstall", "--yes")
+    assert run.settings.read_bytes() == before
+    assert (tmp_path / "AGENTS.md").read_text() == "# Mine\n"
+
+
+def test_an_uninstall_of_a_file_that_cannot_be_read_offers_what_there_is(run):
+    run("install", "qwen", "--yes")
+    run.settings.write_text("{ broken")
+    said = run("uninstall", "qwen", "--yes", code=3)
+    assert "Correct it" in said
+    assert "--print" not in said
+
+
+def test_a_place_that_is_none_is_told_with_those_there_are(run):
+    assert "notes, files, plugin CLIENT" in run("path", "nope", code=1)
+
+
+def test_the_path_of_no_clients_plugin_says_which_there_are(run):
+    said = run("path", "plugin", code=2)
+    assert "`holdfast path plugin CLIENT`, with one of: claude-code, codex," in said
+    assert "besides notes" not in said
+    run("store", "How we package it.", "--key", "plugin", "--project", "demo")
+    assert run("path", "plugin", "--project", "demo").endswith("/notes/plugin.md\n")
+
+
+def test_an_unknown_client_is_told_with_the_nearest(run):
+    assert "claude-code" in run("install", "claude-cod", code=2)
+
+
+def test_the_path_of_a_plugin_is_printed_and_the_plugin_is_there(run):
+    path = Path(run("path", "plugin", "claude-code").strip())
+    assert (path / ".claude-plugin" / "plugin.json").is_file()
+    command = json.loads((path / ".mcp.json").read_text())["mcpServers"]["holdfast"]["command"]
+    assert os.path.isabs(command)
+
+
+def test_the_memory_that_claude_keeps_itself_can_live_on_our_shelf(run, tmp_path):
+    run("install", "claude-code", "--auto-memory", "--yes", "--project", "demo")
+    local = tmp_path / ".claude" / "settings.local.json"
+    folder = json.loads(local.read_text())["autoMemoryDirectory"]
+    assert folder.endswith("/shelf/projects/demo/files/auto-memory")
+    Path(folder).mkdir(parents=True)
+    Path(folder, "MEMORY.md").write_text("- [Lighthouse](light.md): the keeper's cat is Mia\n")
+    assert "Mia" in run("recall", "lighthouse", "--project", "demo")
+    run("uninstall", "claude-code", "--yes")
+    assert not local.exists()
+    assert Path(folder, "MEMORY.md").exists()
+    assert "no memory of its own" in run("install", "qwen", "--auto-memory", "--yes", code=2)

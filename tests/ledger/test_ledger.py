@@ -1,0 +1,879 @@
+"""The ledger: aliases, places and usage in one file that any number of processes open at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast import sqlite
+from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
+from holdfast.home import Lock
+from holdfast.ledger import Ledger
+from holdfast.ledger import sqlite as room
+from holdfast.ledger.done import NEW, TAKEN
+
+NOW = 1_800_000_000
+
+
+@pytest.fixture
+def home(tmp_path):
+    return str(tmp_path / "home")
+
+
+@pytest.fixture
+def ledger(home):
+    ledger = Ledger(home, lock_seconds=5)
+    yield ledger
+    ledger.close()
+
+
+def files_of(home):
+    return sorted(name for name in os.listdir(home) if name.startswith("ledger.db"))
+
+
+def set_aside(home):
+    return [name for name in files_of(home) if "damaged" in name and not name.endswith(("-wal", "-shm"))]
+
+
+def run_python(code, *args, stdin=None):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+# ── SQL by name ──
+
+
+def test_statements_are_found_by_name_in_the_file_beside_the_module(tmp_path):
+    text = "-- about it all\n\n-- name: one\nSELECT 1; -- why\n\n-- name: two\nSELECT\n  2;\n"
+    (tmp_path / "room.sql").write_text(text)
+    assert sqlite.statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
+
+
+def test_every_statement_of_the_ledger_is_used_and_every_used_one_is_there():
+    source = "".join([path.read_text(encoding="utf-8") for path in sorted(Path(room.__file__).parent.glob("*.py"))])
+    assert [name for name in room.SQL if f'"{name}"' not in source] == []
+
+
+# ── opening ──
+
+
+def test_making_a_ledger_object_touches_nothing(tmp_path):
+    Ledger(str(tmp_path / "home"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reads_on_an_absent_home_answer_empty_and_make_nothing(ledger, tmp_path):
+    assert ledger.canonical("a") is None
+    assert ledger.place("a") is None
+    assert ledger.usage(["a"]) == {}
+    assert ledger.forget(["a"]) == 0
+    ledger.scrub()
+    assert ledger.problem is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_everything_it_makes_is_private(ledger, home):
+    ledger.link("a", "b")
+    assert stat.S_IMODE(os.stat(home).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(f"{home}/run").st_mode) == 0o700
+    for name in [*files_of(home), "run/locks/ledger.db.lock"]:
+        assert stat.S_IMODE(os.stat(f"{home}/{name}").st_mode) == 0o600, name
+
+
+def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
+    ledger.link("a", "b")
+    db = apsw.Connection(f"{home}/ledger.db")
+    assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
+    assert db.pragma("user_version") == 4
+    assert db.pragma("journal_mode") == "wal"
+    db.close()
+
+
+def test_what_was_written_is_there_after_reopening(ledger, home):
+    ledger.link("a", "b")
+    ledger.put_place("m", "n", "/somewhere")
+    ledger.close()
+    again = Ledger(home)
+    assert again.canonical("a") == "b"
+    assert again.place("m") == ("n", "/somewhere")
+    again.close()
+
+
+def test_a_closed_ledger_opens_again_when_asked(ledger):
+    ledger.link("a", "b")
+    ledger.close()
+    assert ledger.canonical("a") == "b"
+
+
+RACE = """
+import sys
+from holdfast.ledger import Ledger
+home, me = sys.argv[1:]
+sys.stdin.readline()
+ledger = Ledger(home)
+ledger.link("shared", "project-" + me)
+ledger.link("alias-" + me, "project-x")
+ledger.count(["note", "note-" + me], 1_800_000_000)
+print(ledger.canonical("shared"), ledger.problem)
+ledger.close()
+"""
+
+
+@pytest.mark.battery
+def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
+    for round in range(2):
+        home = str(tmp_path / f"home{round}")
+        crowd = [run_python(RACE, home, str(number), stdin=subprocess.PIPE) for number in range(32)]
+        for process in crowd:  # all are started before any may go
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        results = [process.communicate(timeout=120) for process in crowd]
+        assert [err for _, err in results if err] == []
+        assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
+        ledger = Ledger(home)
+        assert [ledger.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
+        assert ledger.usage(["note", *(f"note-{number}" for number in range(32))]) == {
+            "note": 1,
+            **{f"note-{number}": 1 for number in range(32)},
+        }
+        assert set_aside(home) == []
+        ledger.close()
+
+
+@pytest.mark.disk
+def test_a_process_killed_while_making_the_ledger_leaves_nothing_in_the_way(home):
+    code = """
+import os, signal, sys
+from holdfast.ledger import Ledger
+from holdfast.ledger import sqlite as room
+room.SQL["schema"] = "SELECT die()"
+tune = room._File._tune
+def deadly(self, db):
+    tune(self, db)
+    db.create_scalar_function("die", lambda: os.kill(os.getpid(), signal.SIGKILL))
+room._File._tune = deadly
+Ledger(sys.argv[1]).link("a", "b")
+"""
+    process = run_python(code, home)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    ledger = Ledger(home, lock_seconds=5)
+    assert ledger.canonical("a") is None
+    ledger.link("a", "b")
+    assert ledger.canonical("a") == "b"
+    assert set_aside(home) == []
+    ledger.close()
+
+
+def test_a_maker_that_never_finishes_is_named_busy(home):
+    import fcntl
+
+    os.makedirs(f"{home}/run/locks")
+    holder = os.open(f"{home}/run/locks/ledger.db.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    with pytest.raises(Busy):
+        Ledger(home, lock_seconds=0.05).link("a", "b")
+    os.close(holder)
+    assert not os.path.exists(f"{home}/ledger.db")
+
+
+def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
+    ledger.link("a", "b")
+    other = apsw.Connection(f"{home}/ledger.db")
+    other.execute("BEGIN IMMEDIATE")
+    hurried = Ledger(home, lock_seconds=0.05)
+    with pytest.raises(Busy):
+        hurried.link("c", "d")
+    assert hurried.canonical("a") == "b"  # readers wait for nobody
+    other.execute("ROLLBACK")
+    other.close()
+    hurried.link("c", "d")
+    assert hurried.canonical("c") == "d"
+    hurried.close()
+
+
+# ── damage ──
+
+
+def spoil(path, how):
+    if how == "garbage":
+        path.write_bytes(os.urandom(9000))
+    elif how == "text":
+        path.write_text("these are not the rows you are looking for\n" * 300)
+    elif how == "truncated":
+        os.truncate(path, 5000)
+    elif how == "overwritten":
+        with open(path, "r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * (path.stat().st_size - 4096))
+    elif how == "foreign":
+        path.unlink()
+        db = apsw.Connection(str(path))
+        db.execute("CREATE TABLE theirs (x); INSERT INTO theirs VALUES ('treasure')").fetchall()
+        db.close()
+    elif how == "tables gone":
+        db = apsw.Connection(str(path))
+        db.execute("DROP TABLE links").fetchall()
+        db.close()
+    elif how == "symlink":
+        path.rename(path.parent.parent / "elsewhere.db")
+        path.symlink_to(path.parent.parent / "elsewhere.db")
+    elif how == "pipe":
+        path.unlink()
+        os.mkfifo(path)
+    elif how == "folder":
+        path.unlink()
+        path.mkdir()
+
+
+WAYS = ["garbage", "text", "truncated", "overwritten", "foreign", "tables gone", "symlink", "pipe", "folder"]
+
+
+def damaged_home(home, how):
+    ledger = Ledger(home)
+    for number in range(60):
+        ledger.put_place(f"place-{number}", "nonce", "/some/where/" * 20)
+    ledger.scrub()
+    ledger.close()
+    for suffix in ("-wal", "-shm"):
+        Path(f"{home}/ledger.db{suffix}").unlink(missing_ok=True)
+    spoil(Path(home, "ledger.db"), how)
+    return os.lstat(f"{home}/ledger.db").st_ino
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, how):
+    inode = damaged_home(home, how)
+    ledger = Ledger(home, lock_seconds=5)
+    ledger.link("a", "b")
+    for number in range(60):
+        ledger.put_place(f"place-{number}", "new", "/new")
+    assert ledger.canonical("a") == "b"
+    (aside,) = set_aside(home)
+    assert os.lstat(f"{home}/{aside}").st_ino == inode  # the very file: moved, neither copied nor deleted
+    assert aside in ledger.problem
+    assert aside in Ledger(home).problem  # and whoever looks later is told as well
+    ledger.close()
+
+
+@pytest.mark.parametrize("how", [how for how in WAYS if how != "tables gone"])
+def test_reading_a_damaged_ledger_answers_empty(home, how):
+    damaged_home(home, how)
+    ledger = Ledger(home, lock_seconds=5)
+    answers = [ledger.place(f"place-{number}") for number in range(60)]
+    assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
+    assert answers[-1] is None
+    assert len(set_aside(home)) == 1
+    ledger.close()
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize("how", [how for how in WAYS if how != "tables gone"])
+def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how):
+    ledger = Ledger(home)
+    for number in range(60):
+        ledger.done.record("a", "kind", f"subject-{number}", NOW)
+    ledger.close()
+    damaged_home(home, how)
+    asked = [Ledger(home, lock_seconds=5), Ledger(home, lock_seconds=5)]  # who finds the damage, and who comes later
+    for one in asked:
+        for number in range(60):
+            try:
+                assert one.done.exists("a", "kind", f"subject-{number}") is True
+            except (Damaged, DiskTrouble):
+                pass
+    for one in asked:
+        with pytest.raises(Damaged, match="set aside"):
+            one.done.record("a", "kind", "another", NOW)
+        with pytest.raises(Damaged, match="set aside"):
+            one.done.exists("a", "kind", "another")
+    for name in files_of(home):  # as `holdfast doctor` says
+        if "damaged" in name:
+            os.rename(f"{home}/{name}", f"{home}/taken-away-{name}")
+    for one in asked:
+        assert one.done.exists("a", "kind", "another") is False
+        one.close()
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ledger: ledger.done.exists("a", "kind", "subject"),
+        lambda ledger: ledger.done.record("a", "kind", "subject", NOW),
+        lambda ledger: ledger.reviews.exists("a", "o", "r", 7),
+        lambda ledger: ledger.reviews.claim("a", "o", "r", 7, "holder", NOW),
+        lambda ledger: ledger.repeats.begin("a", "key", "digest", NOW),
+        lambda ledger: ledger.agents.presented(["id"]),
+    ],
+    ids=["done", "record", "review", "claim", "key", "token"],
+)
+def test_a_question_that_meets_the_damage_is_not_asked_of_the_new_ledger(home, ask):
+    ledger = Ledger(home, lock_seconds=5)
+    ledger.link("a", "b")
+    stranger = apsw.Connection(f"{home}/ledger.db")
+    for table in ("done", "reviewed_prs", "claims", "idempotency", "tokens"):
+        stranger.execute(f"DROP TABLE {table}").fetchall()
+    stranger.close()
+    with pytest.raises(Damaged, match="set aside"):
+        ask(ledger)
+    assert len(set_aside(home)) == 1
+    ledger.close()
+
+
+def test_a_claim_is_not_given_away_right_after_the_ledger_was_lost(home):
+    damaged_home(home, "garbage")
+    ledger = Ledger(home, lock_seconds=5)
+    now = int(time.time())
+    assert ledger.reviews.claim("a", "o", "r", 7, "holder", now) == TAKEN
+    assert ledger.reviews.claim("a", "o", "r", 7, "holder", now + 200) == NEW
+    ledger.close()
+
+
+def test_two_damaged_ledgers_in_one_second_are_both_kept(home):
+    for _ in range(3):
+        damaged_home(home, "garbage")
+        ledger = Ledger(home)
+        ledger.link("a", "b")
+        ledger.close()
+    assert len(set_aside(home)) == 3
+
+
+def test_the_log_of_a_damaged_ledger_goes_with_it(home):
+    ledger = Ledger(home)
+    ledger.count(["a"], NOW)
+    ledger.scrub()
+    ledger.count(["b"], NOW)
+    ledger.close()
+    Path(home, "ledger.db").write_bytes(b"x" * 8192)
+    log = Path(home, "ledger.db-wal").read_bytes()
+    assert log
+    ledger = Ledger(home)
+    ledger.link("a", "b")
+    (aside,) = set_aside(home)
+    assert Path(home, aside + "-wal").read_bytes() == log
+    assert ledger.usage(["a"]) == {}
+    ledger.close()
+
+
+def test_an_open_ledger_notices_that_its_file_was_replaced(ledger, home):
+    ledger.link("a", "b")
+    for name in files_of(home):
+        os.rename(f"{home}/{name}", f"{home}/old-{name}")
+    assert ledger.canonical("a") is None
+    ledger.link("a", "c")
+    other = Ledger(home)
+    assert other.canonical("a") == "c"
+    other.close()
+
+
+def test_a_ledger_from_a_newer_holdfast_is_left_alone(ledger, home):
+    ledger.link("a", "b")
+    ledger.close()
+    db = apsw.Connection(f"{home}/ledger.db")
+    db.execute("PRAGMA user_version = 99").fetchall()
+    db.close()
+    with pytest.raises(Trouble, match="newer"):
+        ledger.canonical("a")
+    with pytest.raises(Trouble, match="newer"):
+        ledger.link("c", "d")
+    assert set_aside(home) == []
+
+
+def test_each_error_of_sqlite_becomes_one_of_ours():
+    kinds = {
+        apsw.BusyError: Busy,
+        apsw.LockedError: Busy,
+        apsw.FullError: DiskTrouble,
+        apsw.IOError: DiskTrouble,
+        apsw.ReadOnlyError: DiskTrouble,
+        apsw.CantOpenError: DiskTrouble,
+        apsw.CorruptError: Damaged,
+        apsw.NotADBError: Damaged,
+        apsw.SQLError: Damaged,
+    }
+    for theirs, ours in kinds.items():
+        made = sqlite.ours(theirs("what it said"), "ledger.db")
+        assert type(made) is ours
+        assert "what it said" in made.message
+        assert made.fix
+
+
+# ── a home that cannot be written to ──
+
+
+@pytest.fixture
+def open_place():
+    """A folder that another user can reach, which pytest's own are not."""
+    place = Path(tempfile.mkdtemp(prefix="holdfast-test-"))
+    place.chmod(0o755)
+    yield place
+    for folder in [place, *place.rglob("*")]:
+        if folder.is_dir():
+            folder.chmod(0o755)
+    shutil.rmtree(place)
+
+
+READ_ONLY = """
+import apsw, fcntl, os, sys
+from holdfast.errors import DiskTrouble
+from holdfast.ledger import Ledger
+if os.getuid() == 0:  # for whom nothing is read-only
+    os.setgid(65534)
+    os.setuid(65534)
+ledger = Ledger(sys.argv[1])
+print(ledger.canonical("a"), ledger.place("m"), ledger.usage(["x"]))
+for write in (lambda: ledger.link("c", "d"), lambda: ledger.put_place("p", "n", "/"), lambda: ledger.count(["x"], 0)):
+    try:
+        write()
+    except DiskTrouble as error:
+        print(type(error).__name__, bool(error.fix))
+print(ledger.canonical("a"), ledger.canonical("c"))
+"""
+
+
+def read_only(home):
+    for path in [*Path(home).rglob("*"), Path(home)]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+def test_a_read_only_home_without_a_ledger_reads_empty_and_refuses_writes(open_place):
+    home = open_place / "home"
+    home.mkdir()
+    read_only(home)
+    out, err = run_python(READ_ONLY, str(home)).communicate(timeout=60)
+    assert err == ""
+    assert out.splitlines() == ["None None {}", *["DiskTrouble True"] * 3, "None None"]
+
+
+@pytest.mark.parametrize("log_is_there", [True, False])
+def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, log_is_there):
+    home = open_place / "a home? 100%#"
+    ledger = Ledger(str(home))
+    ledger.link("a", "b")
+    ledger.put_place("m", "n", "/p")
+    ledger.close()
+    if not log_is_there:
+        (home / "ledger.db-wal").unlink()
+        (home / "ledger.db-shm").unlink()
+    read_only(home)
+    out, err = run_python(READ_ONLY, str(home)).communicate(timeout=60)
+    assert err == ""
+    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("log_is_there", [True, False])
+def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
+    home = open_place / "home"
+    ledger = Ledger(str(home))
+    ledger.link("a", "b")
+    ledger.put_place("m", "n", "/p")
+    ledger.close()
+    as_version(home, version)
+    if not log_is_there:
+        for suffix in ("-wal", "-shm"):
+            (home / f"ledger.db{suffix}").unlink(missing_ok=True)
+    read_only(home)
+    out, err = run_python(READ_ONLY + 'print(ledger.told("s"), ledger.problem)', str(home)).communicate(timeout=60)
+    assert err == ""
+    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
+
+
+def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_makes_one(ledger, home):
+    ledger.link("a", "b")
+    ledger.close()
+    as_version(home, 1)
+    with Lock(str(home), "ledger.db", 1), pytest.raises(Busy):
+        Ledger(str(home), lock_seconds=0.1).link("c", "d")
+    ledger.link("c", "d")
+    assert (ledger.canonical("a"), ledger.canonical("c")) == ("b", "d")
+    ledger.close()
+    as_version(home, 1)
+    db = apsw.Connection(os.path.join(home, "ledger.db"))
+    db.execute("CREATE TABLE prompts (in_the_way)").fetchall()  # so that it fails in the middle
+    db.close()
+    ledger.link("e", "f")
+    assert ledger.canonical("e") == "f"
+    (aside,) = [name for name in os.listdir(home) if ".damaged-" in name and name[-4:] not in ("-wal", "-shm")]
+    db = apsw.Connection(os.path.join(home, aside))
+    assert db.execute("SELECT name FROM sqlite_schema WHERE name = 'told'").fetchall() == []
+    assert db.execute("SELECT count(*) FROM links").fetchall() == [(2,)]
+    db.close()
+
+
+NEW_IN = {
+    2: ("told", "prompts"),
+    3: ("briefed", "decisions", "receipts", "purged", "keys"),
+    4: ("tokens", "agents", "audit", "audit_head", "done", "reviewed_prs", "claims", "idempotency"),
+}
+
+
+def as_version(home, version):
+    db = apsw.Connection(os.path.join(home, "ledger.db"))
+    newer = [table for since, tables in NEW_IN.items() if since > version for table in tables]
+    db.execute("".join(f"DROP TABLE {table};" for table in newer)).fetchall()
+    db.execute(f"PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    db.close()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home, version):
+    from holdfast.ledger.audit import Decision
+    from holdfast.ledger.audit_verify import verify
+
+    ledger.link("a", "b")
+    ledger.close()
+    as_version(home, version)
+    ledger.audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
+    assert ledger.done.record("agent", "kind", "subject", NOW)
+    assert (ledger.canonical("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
+    assert set_aside(home) == []
+
+
+def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
+    (tmp_path / "home").write_text("not a folder")
+    ledger = Ledger(str(tmp_path / "home"))
+    assert ledger.canonical("a") is None
+    with pytest.raises(Trouble):
+        ledger.link("a", "b")
+
+
+# ── links and places ──
+
+
+@pytest.mark.promise("P2")
+def test_a_link_leads_from_an_alias_to_its_project(ledger):
+    ledger.link("old", "new")
+    assert ledger.canonical("old") == "new"
+    assert ledger.canonical("new") is None
+
+
+@pytest.mark.promise("P2")
+def test_the_first_writer_of_a_link_wins(ledger):
+    ledger.link("old", "first")
+    ledger.link("old", "second")
+    ledger.link("old", "first")
+    assert ledger.canonical("old") == "first"
+
+
+def test_a_link_can_be_changed_by_who_names_what_it_says(ledger):
+    ledger.link("old", "first")
+    ledger.link("old", "second", instead="something else")
+    assert ledger.canonical("old") == "first"
+    ledger.link("old", "second", instead="first")
+    assert ledger.canonical("old") == "second"
+
+
+def test_a_chain_of_links_is_always_one_step_long(ledger):
+    ledger.link("a", "b")
+    ledger.link("b", "c")
+    assert ledger.canonical("a") == "c"
+    ledger.link("z", "a")
+    assert ledger.canonical("z") == "c"
+
+
+def test_links_never_make_a_circle(ledger):
+    ledger.link("a", "a")
+    assert ledger.canonical("a") is None
+    ledger.link("a", "b")
+    ledger.link("b", "a")
+    assert ledger.canonical("a") == "b"
+    assert ledger.canonical("b") is None
+
+
+@pytest.mark.promise("P3")
+def test_a_place_is_what_was_last_put_even_if_it_is_not_text(ledger):
+    ledger.put_place("m", "n", "/one")
+    assert ledger.place("m") == ("n", "/one")
+    odd = os.fsdecode(b"/two/\xff\xfe")
+    ledger.put_place("m", "n2", odd)
+    assert ledger.place("m") == ("n2", odd)
+
+
+def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, home, tmp_path):
+    ledger.link("a", "b")
+    ledger.put_place("m", "n", "/p")
+    shutil.copy(f"{home}/ledger.db", tmp_path / "copy.db")
+    db = apsw.Connection(str(tmp_path / "copy.db"))
+    assert db.execute("SELECT project FROM links").fetchall() == [("b",)]
+    assert db.execute("SELECT nonce, path FROM places").fetchall() == [("n", b"/p")]
+    db.close()
+
+
+# ── usage ──
+
+
+@pytest.mark.promise("N9")
+def test_a_note_counts_at_most_once_a_minute(ledger, home):
+    ledger.count(["a", "b", "a"], NOW)
+    ledger.count(["a"], NOW + 59)
+    assert ledger.usage(["a", "b", "c"]) == {"a": 1, "b": 1}
+    ledger.count(["a"], NOW + 60)
+    assert ledger.usage(["a", "b"]) == {"a": 2, "b": 1}
+
+
+@pytest.mark.promise("N9")
+def test_the_minute_holds_between_processes(ledger, home):
+    ledger.count(["a"], NOW)
+    other = Ledger(home)
+    other.count(["a", "b"], NOW + 30)
+    other.count(["a"], NOW + 61)
+    assert ledger.usage(["a", "b"]) == {"a": 2, "b": 1}
+    other.close()
+
+
+@pytest.mark.promise("N9")
+def test_within_the_minute_the_file_is_not_touched_again(ledger, home):
+    ledger.count(["a"], NOW)
+    ledger.close()
+    for name in files_of(home):
+        os.unlink(f"{home}/{name}")
+    ledger.count(["a"], NOW + 30)
+    assert files_of(home) == []
+
+
+@pytest.mark.promise("N9")
+def test_a_count_that_fails_can_be_made_up_for(ledger, home):
+    ledger.link("x", "y")
+    other = apsw.Connection(f"{home}/ledger.db")
+    other.execute("BEGIN IMMEDIATE")
+    hurried = Ledger(home, lock_seconds=0.05)
+    with pytest.raises(Busy):
+        hurried.count(["a"], NOW)
+    other.execute("ROLLBACK")
+    other.close()
+    hurried.count(["a"], NOW)
+    assert hurried.usage(["a"]) == {"a": 1}
+    hurried.close()
+
+
+def test_a_clock_that_went_back_does_not_stop_the_count(ledger):
+    ledger.count(["a"], NOW)
+    ledger.count(["a"], NOW - 3600)
+    assert ledger.usage(["a"]) == {"a": 2}
+
+
+def test_counting_very_many_notes_keeps_its_own_memory_small(ledger):
+    ids = [f"note-{number}" for number in range(room._MEMO_MOST + 5)]
+    ledger.count(ids[:-5], NOW)
+    ledger.count(ids[-5:], NOW)
+    assert len(ledger._counted) == 5
+    ledger.count(ids, NOW + 1)
+    assert set(ledger.usage(ids).values()) == {1}
+
+
+@pytest.mark.promise("N10")
+def test_forgetting_removes_the_rows_and_says_how_many(ledger):
+    ledger.count(["a", "b", "c"], NOW)
+    assert ledger.forget(["a", "b", "nobody"]) == 2
+    assert ledger.usage(["a", "b", "c"]) == {"c": 1}
+    assert ledger.forget(["a"]) == 0
+    ledger.count(["a"], NOW + 1)  # a new life, not within the old one's minute
+    assert ledger.usage(["a"]) == {"a": 1}
+
+
+@pytest.mark.promise("N10")
+def test_after_a_scrub_no_byte_of_a_forgotten_id_is_left(ledger, home):
+    ids = [f"conspicuous-{number:04}" for number in range(500)]
+    ledger.count(ids, NOW)
+    ledger.count(["keep"], NOW)
+    ledger.scrub()
+    assert b"conspicuous-" in b"".join(Path(home, name).read_bytes() for name in files_of(home))
+    assert ledger.forget(ids) == 500
+    ledger.scrub()
+    assert b"conspicuous-" not in b"".join(Path(home, name).read_bytes() for name in files_of(home))
+    assert os.path.getsize(f"{home}/ledger.db-wal") == 0
+    assert ledger.usage(["keep"]) == {"keep": 1}
+
+
+@pytest.mark.promise("N10")
+def test_a_scrub_that_a_reader_holds_up_says_so(ledger, home):
+    ledger.count(["a"], NOW)
+    reader = apsw.Connection(f"{home}/ledger.db")
+    reader.execute("BEGIN; SELECT * FROM usage").fetchall()
+    hurried = Ledger(home, lock_seconds=0.05)
+    hurried.forget(["a"])
+    with pytest.raises(Busy):
+        hurried.scrub()
+    reader.close()
+    hurried.scrub()
+    hurried.close()
+
+
+# ── threads and forks ──
+
+
+def test_many_threads_share_one_ledger(ledger):
+    def work(me):
+        for number in range(20):
+            ledger.link(f"alias-{me}-{number}", "p")
+            ledger.count([f"note-{me}-{number}", "shared"], NOW)
+            assert ledger.canonical(f"alias-{me}-{number}") == "p"
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ids = [f"note-{me}-{number}" for me in range(8) for number in range(20)]
+    assert ledger.usage([*ids, "shared"]) == dict.fromkeys([*ids, "shared"], 1)
+
+
+FORK = """
+import os, sys, threading
+from holdfast.ledger import Ledger
+from holdfast.ledger import sqlite as room
+ledger = Ledger(sys.argv[1])
+ledger.link("before", "p")
+assert ledger._file._db is not None
+stop = threading.Event()
+def busy():
+    number = 0
+    while not stop.is_set():
+        ledger.link(f"thread-{number}", "p")
+        number += 1
+worker = threading.Thread(target=busy)
+worker.start()
+for child in range(10):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            assert ledger._file._db is None
+            assert ledger.canonical("before") == "p"
+            ledger.link(f"child-{child}", "p")
+            ledger.close()
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    ledger.link(f"parent-{child}", "p")
+    assert os.waitpid(pid, 0)[1] == 0
+stop.set()
+worker.join()
+assert all(ledger.canonical(f"{who}-{n}") == "p" for who in ("child", "parent") for n in range(10))
+ledger.close()
+print("fine", ledger.problem)
+"""
+
+
+def test_a_fork_carries_no_connection_and_both_sides_go_on(home):
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", FORK, home], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    out, err = process.communicate(timeout=120)
+    assert (out.strip(), err) == ("fine None", "")
+
+
+def test_a_ledger_that_is_gone_is_not_remembered(home):
+    ledger = Ledger(home)
+    ledger.link("a", "b")
+    before = len(sqlite.databases)
+    del ledger
+    assert len(sqlite.databases) == before - 1
+
+
+# --- requests that are done once --------------------------------------------------------------------------------------------
+
+BEGINS = """
+import sys, time
+from holdfast.ledger import Ledger
+ledger = Ledger(sys.argv[1], lock_seconds=5)
+for key in sys.argv[3:]:
+    assert ledger.repeats.begin("a", key, "digest", int(sys.argv[2])) is None
+print("begun", flush=True)
+sys.stdin.read()
+"""
+
+
+def doing(home, *keys):
+    """A process that began requests with these keys."""
+    words = [sys.executable, "-c", BEGINS, home, str(NOW), *keys]
+    doer = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert doer.stdout.readline() == "begun\n"
+    return doer
+
+
+@pytest.mark.promise("A6")
+def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
+    with doing(home, "one", "two") as doer:
+        with pytest.raises(Busy, match="under way"):
+            ledger.repeats.begin("a", "one", "digest", NOW + 1)
+        doer.kill()
+    for key in ("one", "two"):
+        assert ledger.repeats.begin("a", key, "digest", NOW + 2) is None
+        with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
+            ledger.repeats.begin("a", key, "digest", NOW + 3)
+    ledger.repeats.finish("a", "one", "digest", 201, "{}")
+    assert ledger.repeats.begin("a", "one", "digest", NOW + 4).status == 201
+
+
+@pytest.mark.promise("A6")
+def test_a_process_that_starts_after_another_was_killed_may_do_its_requests(home):
+    with doing(home, "one") as doer:
+        doer.kill()
+    with doing(home, "one") as next_one:  # which would end with Busy
+        next_one.kill()
+
+
+def test_signs_of_the_long_dead_are_swept(home, ledger):
+    with doing(home, "one") as doer:
+        doer.kill()
+    (left,) = [name for name in os.listdir(f"{home}/run/locks") if name.startswith("alive+")]
+    os.utime(f"{home}/run/locks/{left}", (NOW, NOW - 10**9))
+    with doing(home, "two") as other:
+        assert left not in os.listdir(f"{home}/run/locks")
+        other.kill()
+
+
+def test_a_child_does_not_keep_its_parents_sign(home):
+    program = """
+import os, sys
+from holdfast.ledger import living
+living.sign(sys.argv[1])
+if os.fork() == 0:
+    living.sign(sys.argv[1])
+    print("there", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+os._exit(0)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", program, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    from holdfast.ledger import liveness
+
+    with parent:
+        assert parent.stdout.readline() == "there\n"
+        parent.wait(30)
+        signs = [name.removesuffix(".lock") for name in os.listdir(f"{home}/run/locks")]
+        assert sorted(liveness.is_gone(home, name) for name in signs) == [False, True]
+
+
+def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger):
+    ledger.repeats.begin("a", "key", "digest", NOW)
+    for name in os.listdir(f"{home}/run/locks"):
+        os.unlink(f"{home}/run/locks/{name}")
+    with pytest.raises(Busy, match="under way"):
+        ledger.repeats.begin("a", "key", "digest", NOW + 119)
+    assert ledger.repeats.begin("a", "key", "digest", NOW + 121) is None
+
+
+@pytest.mark.parametrize("name", ["", "alive", "../../alive+1-000000000000", "alive+1-00000000000g", "projects+bench"])
+def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
+    from holdfast.ledger import liveness
+
+    ledger.repeats.begin("a", "key", "digest", NOW)
+    before = sorted(os.listdir(f"{home}/run/locks"))
+    assert liveness.is_gone(home, name) is False
+    assert sorted(os.listdir(f"{home}/run/locks")) == before

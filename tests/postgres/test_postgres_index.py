@@ -1,0 +1,467 @@
+"""The catalogue in PostgreSQL answers as the embedded one does: every question, every order, whatever comes and goes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import random_index
+from random_index import HELD, SCOPES, WORDS, Toy, fill, made
+
+from holdfast import config
+from holdfast.api.memory import Memory
+from holdfast.context.sync import PARTS
+from holdfast.formats.versions import file_doc
+from holdfast.index import purge_check, tokenizer
+from holdfast.index.sqlite import Asked, note_of_row
+from holdfast.index.sqlite import Index as Embedded
+from holdfast.models import Progress
+from holdfast.postgres import vectors
+from holdfast.search.hybrid import Seeker
+
+psycopg = pytest.importorskip("psycopg")
+
+from tiers import tiered  # noqa: E402
+
+from holdfast.postgres import Store  # noqa: E402
+from holdfast.postgres.index import Index  # noqa: E402 (it needs the driver)
+from holdfast.postgres.pipeline import Connection  # noqa: E402
+from holdfast.postgres.pool import hang_up  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("postgres-index")
+EVERYTHING = Asked(SCOPES)
+PARTLY = Asked(SCOPES[:1]), Asked(SCOPES, part="notes"), Asked(SCOPES[-1:], part="transcripts"), Asked(("projects/nobody",))
+FACTS = ((None, None), ("harbour", None), ("Ada", "state"), (None, "OWNER"), ("x" * 3000, None), ("note-3", None))
+QUERIES = (
+    "harbour", "storm captain cargo", "Verbindung", "連 記憶", "camelCase snake_case", "What did Mara say about the tide?",
+    "память", "the and of", "v1.2.3 deploy", "lantern 🧠", "nothingatall", "Crane Seven state", "harb",
+    "Jürgen über die Straße",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory, postgres_databases):
+    """Two indexes with the same catalogue in them: the embedded one, and the one in PostgreSQL."""
+    home, url = tmp_path_factory.mktemp("embedded"), postgres_databases.fresh()
+    pair = Embedded(str(home), 5, HELD), Index(Store(url=url, agent="*"), 5, HELD)
+    for index in pair:
+        fill(index, made(7))
+    yield pair
+    for index in pair:
+        index.close()
+    hang_up(url)
+    postgres_databases.drop(url)
+
+
+@pytest.fixture
+def index(postgres_url):
+    """An empty one in PostgreSQL."""
+    return Index(Store(url=postgres_url, agent="*"), 5, HELD)
+
+
+def where(one):
+    """A passage by what it is, not by the number that its catalogue gave it."""
+    return one.scope, one.part, one.name, one.seq, one.past
+
+
+def named(index):
+    """Every passage by its number."""
+    asked = EVERYTHING.replace(as_of="2026-12-01T00:00:00Z")
+    rows = index._all("recent_at", scopes=json.dumps(SCOPES), part=None, known_at="9")
+    found = index.passages({row[0]: 0.0 for row in rows}, asked.replace(as_of=None))
+    return {one.passage: where(one) for one in found}
+
+
+# --- every question ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("part", [None, "notes", "files transcripts"])
+def test_keyword_search_finds_the_same_in_the_same_order_with_the_same_scores(both, query, part):
+    here, there = [index.search(query, EVERYTHING.replace(part=part), 20) for index in both]
+    assert sorted(map(where, here)) == sorted(map(where, there))
+    assert [one.score for one in there] == pytest.approx([one.score for one in here], rel=1e-9)
+    ties = [one.score for one in here]
+    firm = [place for place in range(len(ties)) if ties.count(ties[place]) == 1]
+    assert [where(here[place]) for place in firm] == [where(there[place]) for place in firm]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_keyword_search_in_the_past_finds_the_same(both, query):
+    for when in ("2026-03-01T00:00:00Z", "2026-06-15T00:00:00Z", "2027-01-01T00:00:00Z"):
+        for known in (None, "2026-07-01T00:00:00Z"):
+            asked = EVERYTHING.replace(as_of=when, known_at=known)
+            here, there = [index.search(query, asked, 20) for index in both]
+            assert sorted(map(where, here)) == sorted(map(where, there))
+            assert sorted([one.score for one in there]) == pytest.approx(sorted([one.score for one in here]), rel=1e-9)
+
+
+def questions(index):
+    """Every other public question of an index, and its answer in a form that can be compared."""
+    ids = named(index)
+    order = sorted(ids, key=ids.__getitem__)
+    recent = [index.recent(EVERYTHING.replace(part=part), 30) for part in (None, "notes", "files")]
+    page = index.notes(SCOPES, most=5)
+    last = note_of_row(page[-1])
+    yield "folder", [(index.folder(scope, "notes") or (0, 0))[1] for scope in (*SCOPES, "nowhere")]
+    yield "known", sorted([(place, row[1]) for place, row in index.known((*SCOPES, "projects/empty")).items()])
+    yield "stamps", [sorted(index.stamps(scope, part).items()) for scope in SCOPES for part in PARTS]
+    yield "mark", [index.mark(scope, "notes", "note-3.md") for scope in SCOPES]
+    yield "stamp", [index.stamp(scope, "transcripts", "talk-1.jsonl") for scope in SCOPES]
+    yield "recent", [[where(one) for one in some] for some in recent]
+    past = index.recent(EVERYTHING.replace(as_of="2026-06-01T00:00:00Z"), 30)
+    yield "recent_at", sorted(map(where, past))
+    yield "rows", sorted([row[1:11] + row[12:] for row in index.rows(ids, EVERYTHING.replace(tags=("CI-CD",)))])
+    yield "typed", sorted([row[1:11] + row[12:] for row in index.rows(ids, EVERYTHING.replace(type="feedback"))])
+    yield "notes", [index.notes(SCOPES), index.notes(SCOPES, "user"), index.notes(SCOPES, tags=("ümlaut",)), page]
+    yield "held", [index.notes(SCOPES, only=1), index.notes(SCOPES, only=0, most=3), index.has_held()]
+    yield "before", index.notes(SCOPES, before="2026-05-01T00:00:00Z", now="2026-05-01T00:00:00Z")
+    yield "after", index.notes_after(last, SCOPES, None, (), 7)
+    yield "by key", index.notes_by_key("projects/demo", "note-2.md", 4)
+    yield "notes_of", sorted([row[:19] + row[20:] for row in index.notes_of(order)])
+    yield "named", [index.note_named("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
+    yield "count", [index.count(SCOPES), index.count(SCOPES, only=1), index.count(("global",), now="2026-05-01")]
+    for about, label in FACTS:
+        yield f"facts {about} {label}", [
+            sorted(index.facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")
+        ]
+    yield "stale_lines", [sorted(index.stale_lines(SCOPES, at)) for at in ("2026-05-01", "2026-10-01")]
+    yield "stating", [index.stating("projects/demo", name) for name in ("harbour", "crane seven", "x" * 3000, "none")]
+    yield "has_facts", index.has_facts()
+    yield "declared", sorted(index.declared(SCOPES, ["alias", "aliases"]))
+    said = index.stating_passages(["harbour", "ada", "open", "state"], EVERYTHING, "2026-10-01", 500)
+    yield "stating_passages", sorted([(ids[id], subject, label) for id, subject, label in said])
+    yield "counts", index.counts()
+    yield "totals", tuple(index.totals())
+    yield "exposed", index.exposed(SCOPES)
+    yield "problems", index.problems(SCOPES)
+    yield "has_note", [index.has_note("projects/demo", name) for name in ("note-3.md", "never.md")]
+    yield "note_of_id", [index.note_of_id(SCOPES, f"01IDglobalnote-{n}") for n in range(1, 15)]
+    yield "made_from", [index.made_from(SCOPES, what) for what in ("https://example.org/", "https://example.org/2", "no")]
+    yield "made_from_any", index.made_from_any(SCOPES, lambda what: what.endswith("1"))
+    texts = [row[18] for row in index.notes(SCOPES)]
+    yield "held_saying", sorted(index.held_saying(SCOPES, texts))
+    yield "said_by", [index.said_by(SCOPES, name) for name in ("web", "ada", "nobody")]
+    yield "folders_of", sorted([row[1:] for row in index.folders_of(EVERYTHING)])
+    yield "lengths", sorted([(ids[id], count) for id, count in index.lengths(order)])
+    yield "texts", sorted([(ids[row[0]], *row[1:]) for row in index.texts(order)])
+    yield "beside", sorted({ids[id] for id in index.beside(order[::3])})
+    speakers = ["Mara", "MARA", "jürgen", "Jürgen", "User", "nobody"]
+    yield "who_of", [sorted(index.who_of(speakers, asked)) for asked in (EVERYTHING, *PARTLY)]
+    terms = list(tokenizer.asked(" ".join(WORDS)))
+    yield "frequencies", [index.frequencies([*terms, "nobodysaysthis"], asked) for asked in (EVERYTHING, *PARTLY)]
+    yield "beginning", [sorted(index.beginning(start)) for start in ("harb", "dep", "_gnu", "記", "zzzz")]
+    counted = index.frequencies(terms, EVERYTHING)
+    every = index.having(sorted(counted), EVERYTHING, 500)
+    yield "having", [sorted([ids[int(id)] for id in some.split(",")]) for some in every]
+    yield "unsaid", index.unsaid(list(counted))
+    yield "kept", sorted(purge_check.texts(index, True))
+    yield "verify", index.verify()
+
+
+@pytest.mark.promise("A7")
+def test_every_question_has_the_same_answer(both):
+    here, there = [{name: _sound(answer) for name, answer in questions(index)} for index in both]
+    assert {name: answer for name, answer in there.items() if answer != here[name]} == {}
+
+
+def _sound(value):
+    """An answer as text; what is no text is told as U+FFFD by PostgreSQL, and yes and no as themselves."""
+    return repr(value).replace("True", "1").replace("False", "0").replace("\\x00", "\ufffd").replace("\\udcff", "\ufffd")
+
+
+# --- meaning ----------------------------------------------------------------------------------------------------------
+
+
+def seekers(pair):
+    return [Seeker(index, (Toy(), Toy("use", 512), Toy("sentence", 384))) for index in pair]
+
+
+def sought(seeker, query, **more):
+    asked = EVERYTHING.replace(**more)
+    return seeker.search(query, asked, 10, "2026-10-01T00:00:00Z", "hybrid", False, Progress())
+
+
+def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
+    here, there = seekers(both)
+    for seeker in (here, there):
+        assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
+    broken = made(7).broken
+    for query in QUERIES:
+        for part in (None, "notes", "transcripts"):
+            answers = [sought(seeker, query, part=part) for seeker in (here, there)]
+            assert {(answer.mode, answer.reason) for answer in answers} == {("hybrid", "")}
+            one, other = [[hit for hit in answer.found if (hit.scope, hit.name) not in broken] for answer in answers]
+            one, other = one[: len(other)], other[: len(one)]
+            assert [hit.score for hit in other] == pytest.approx([hit.score for hit in one], abs=1e-4)
+            ties = [round(hit.score, 3) for hit in one[:6]]
+            firm = [place for place in range(min(5, len(ties))) if ties.count(ties[place]) == 1]
+            assert [where(one[place]) for place in firm] == [where(other[place]) for place in firm], query
+
+
+@pytest.fixture
+def with_toy(index):
+    """An index in PostgreSQL and a toy model that has embedded all of it."""
+    fill(index, made(3, 60))
+    seeker = Seeker(index, (Toy(),))
+    seeker.embedding.catch_up(Progress(), everything=True)
+    return index, seeker
+
+
+def model_of(index):
+    (model,) = index.vectors.models()
+    return model
+
+
+def exactly(index, query, most):
+    """The nearest passages of a folder, by going through all of its vectors."""
+    rows = index._catalogue.query("SELECT passage, folder, numbers::real[] FROM vectors", ())
+    nearest: dict[int, list[tuple[float, int]]] = {}
+    for passage, folder, numbers in rows:
+        vector = np.array(numbers)
+        nearest.setdefault(folder, []).append((-float(vector @ query) / float(np.linalg.norm(vector)), passage))
+    return {folder: list(dict.fromkeys([passage for _, passage in sorted(some)]))[:most] for folder, some in nearest.items()}
+
+
+@pytest.mark.parametrize(("most_exact", "few"), [(16_384, 0), (20, 0), (0, 0), (0, 10_000)])
+def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact, few):
+    monkeypatch.setattr(vectors, "EXACT", most_exact)
+    monkeypatch.setattr(vectors, "_FEW", few)
+    fill(index, made(5, 80))
+    Seeker(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
+        for folder, wanted in exactly(index, query, 10).items():
+            found = index.vectors.nearest(model_of(index), [folder], query, 10)
+            assert set(found[:20]) >= set(wanted) and len(found) <= 20, (folder, found, wanted)
+
+
+def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
+    seeker = with_toy[1]
+    other = Index(Store(url=postgres_url, agent="*"), 5, HELD)
+    asked = Asked(("projects/demo",), "notes")
+    before = {one.key for one in seeker.search("lighthouse keeper", asked, 30, None, "semantic", False, Progress()).found}
+    one = random_index.Made(99)
+    for number in range(40):
+        one.sentence = lambda *_, number=number: f"lighthouse keeper {number}"
+        one.random.choice = lambda some: some[0] if some != SCOPES else "projects/demo"
+        one.random.randint = lambda low, high, number=number: number + 100 if (low, high) == (1, 14) else low
+        one.note()
+    other.put(one.puts, lambda _: True)
+    after = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
+    assert {f"note-{number + 100}" for number in range(40)} <= after - before
+    other.drop("projects/demo", "notes", [f"note-{number + 100}.md" for number in range(39)], lambda _: True)
+    left = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
+    assert "note-139" in left and not left & {f"note-{number + 100}" for number in range(39)}
+
+
+def test_vectors_of_what_was_taken_out_are_gone_and_are_missed_by_nobody(with_toy):
+    index, _ = with_toy
+    name = next(iter(index.stamps("projects/demo", "notes")))
+    held = purge_check.vectors_of(index, "projects/demo", "notes", [name])
+    assert held and all(purge_check.has_vector(index, vector) for vector in held)
+    index.drop("projects/demo", "notes", [name], lambda _: True)
+    assert not any(purge_check.has_vector(index, vector) for vector in held)
+    assert index.verify() == ""
+
+
+def test_what_postgresql_takes_for_no_text_is_kept_as_a_sign_for_it(index):
+    data = b"# odd \xff\x00 title\nharbour \xed\xa0\x80 tide\n- [2026-01-01] st\x00ate: \xfe\n"
+    index.put([(file_doc("global", "odd.md", data, (1, 2, 3), 1_780_000_000), None)], lambda _: True)
+    (found,) = index.search("harbour", Asked(("global",)), 5)
+    ((_, _, text, _),) = index.texts([found.passage])
+    assert "\ufffd" in text and "tide" in text and index.verify() == ""
+    assert index.facts(("global",), "no \0 such \ud800 name", None, None) == []
+    assert index.search("harbour \ud800 \0", Asked(("global",)), 5) and index.note_named("global", "\ud800.md") is None
+
+
+def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
+    one = random_index.Made(1)
+    one.sentence = lambda *_: "xylophonist harbour"
+    one.note()
+    doc = one.puts[0][0]
+    index.put(one.puts, lambda _: True)
+    terms = list(tokenizer.asked("xylophonist"))
+    assert purge_check.lingering(index, terms) == []
+    with index._catalogue.transaction() as db:  # while others change the catalogue, they may be about to say it
+        db.execute(index._sql["lock_folder"], {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}).fetchall()
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(index.drop, doc.scope, doc.part, [doc.name], lambda _: True).result(30)
+    assert purge_check.lingering(index, terms) == terms
+    index.scrub(rewrite=True)
+    assert purge_check.lingering(index, terms) == [] and index.beginning("xylo") == []
+
+
+def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoever_said_them(index):
+    one = random_index.Made(1)
+    one.sentence = lambda *_: "xylophonist harbour"
+    one.note(), one.note()
+    index.put(one.puts, lambda _: True)
+    (first, _), (last, _) = one.puts
+    everyone = Index(index._catalogue.store, 5, HELD)
+
+    def known():
+        return [row[0] for row in everyone._all("every_word")]
+
+    everyone._sql = everyone._catalogue._sql = {**everyone._sql, "every_word": "SELECT term FROM word ORDER BY term"}
+    terms = list(tokenizer.asked("xylophonist"))
+    assert set(terms) <= set(known())
+    index.drop(first.scope, first.part, [first.name], lambda _: True)
+    assert set(terms) <= set(known())
+    index.drop(last.scope, last.part, [last.name], lambda _: True)
+    assert known() == [] and index.verify() == ""
+
+
+def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
+    index, seeker = with_toy
+    index.start_anew()
+    assert tuple(index.totals()) == (0, 0, 0, 0) and index.folders_of(EVERYTHING) == [] and index.beginning("harb") == []
+    fill(index, made(3, 60))
+    assert index.verify() == "" and sought(seeker, "harbour").found
+
+
+def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
+    seeker = seekers(both)[1]
+    assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
+    sought(seeker, "storm captain"), sought(seeker, "storm captain")
+    asked = []
+    ask = Connection.run
+    monkeypatch.setattr(Connection, "run", lambda self, batch: asked.append(batch) or ask(self, batch))
+    sought(seeker, "storm captain", part="notes")
+    assert len(asked) <= 9  # what there is, common words, mentions, facts (2), neighbours, passages, their pieces, the end
+    asked.clear()
+    both[1].search("storm captain", EVERYTHING, 10)
+    assert len(asked) <= 5
+    asked.clear()
+    doc, _ = made(7).puts[0]
+    both[1].put([(doc.replace(stamp=(1, 2, 3)), None)], lambda _: True)
+    assert len(asked) == 2
+
+
+# --- without pgvector -------------------------------------------------------------------------------------------------
+
+
+def test_without_pgvector_words_are_searched_and_the_answer_says_why(postgres_url, tmp_path):
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("DROP EXTENSION vector CASCADE")
+    settings = config.load(tmp_path / "home").replace(store=postgres_url, embedder="static")
+    with Memory(config=settings, project="demo", cwd=tmp_path) as memory:
+        memory.store("the harbour opens at seven", key="opening")
+        memory.store("the harbour opens at eight", key="opening")
+        answer = memory.recall("harbour")
+        assert [hit.key for hit in answer] == ["opening"] and answer.mode == "keyword"
+        assert answer.degraded and "pgvector" in answer.reason
+        memory.forget("opening")
+        assert not list(memory.recall("harbour"))
+
+
+def test_pgvector_that_comes_later_is_used_from_then_on(postgres_url, tmp_path):
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("DROP EXTENSION vector CASCADE")
+    index = Index(Store(url=postgres_url, agent="*"), 5)
+    fill(index, made(3, 20))
+    assert sought(Seeker(index, (Toy(),)), "harbour").mode == "keyword"
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        assert owner.execute("SELECT holdfast.make_vectors()").fetchone() == (True,)
+    found = sought(Seeker(index, (Toy(),)), "harbour")
+    assert (found.mode, found.reason) == ("hybrid", "") and found.found
+
+
+# --- many at once -----------------------------------------------------------------------------------------------------
+
+
+CHILD = textwrap.dedent("""\
+    import sys
+    from holdfast.postgres.index import Index
+    from holdfast.models import Progress
+    from holdfast.postgres import Store
+    from holdfast.search.hybrid import Seeker
+    from random_index import Toy, made
+    url, seed = sys.argv[1], int(sys.argv[2])
+    index = Index(Store(url=url, agent="*"), 30)
+    seeker = Seeker(index, (Toy(),))
+    for number, (doc, replaced) in enumerate(made(7, 60).puts):
+        index.put([(doc.replace(stamp=(doc.stamp[0], doc.stamp[1] + seed, doc.stamp[2])), None)], lambda _: True)
+        if number % 7 == seed:
+            index.drop(doc.scope, doc.part, [doc.name], lambda _: True)
+        if number % 10 == seed:
+            seeker.embedding.catch_up(Progress(), everything=True)
+        if number == 30 and seed == 2:
+            index.scrub()
+""")
+
+
+@pytest.mark.battery
+def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(postgres_url):
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, postgres_url, str(seed)], stderr=subprocess.PIPE, text=True,
+            env={"PYTHONPATH": str(Path(__file__).parents[1]), "HOME": "/nonexistent", "PATH": ""},
+        )
+        for seed in range(4)
+    ]  # fmt: skip
+    failed = [child.communicate(timeout=200)[1] for child in children]
+    assert [child.returncode for child in children] == [0, 0, 0, 0], failed
+    index = Index(Store(url=postgres_url, agent="*"), 5)
+    assert index.verify() == ""
+    there_are = "(SELECT count(*) FROM vectors v WHERE v.model = s.model AND v.folder = s.folder)"
+    counted = index._catalogue.query(f"SELECT s.narrow + s.wide, {there_are} FROM stock s", ())
+    assert counted and all(said == there for said, there in counted)
+    orphans = "SELECT count(*) FROM {} x WHERE NOT EXISTS (SELECT 1 FROM passage p WHERE p.id = x.passage)"
+    for table in ("mention", "made", "piece", "lacking", "vectors"):
+        assert index._catalogue.query(orphans.format(table), ()) == [(0,)], table
+    Seeker(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    bare = (
+        "SELECT count(*) FROM passage p WHERE NOT p.past AND p.words > 0"
+        " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id)"
+    )
+    assert index._catalogue.query(bare, ()) == [(0,)]
+
+
+@pytest.mark.promise("A7")
+def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
+    everyone = both[1]
+    ada, eve = [Index(everyone._catalogue.store.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
+    asked = Asked(("agents/ada",))
+    found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
+    assert found[0] == found[1] != [] and found[2] == []
+    assert eve.notes(("agents/ada",)) == [] and eve.folder("agents/ada", "notes") is None
+    ids = list(named(everyone))
+    hidden = {id for id, place in named(everyone).items() if place[0] == "agents/ada"}
+    assert hidden and not hidden & {row[0] for row in (*eve.texts(ids), *eve.lengths(ids))}
+
+
+# --- quality ----------------------------------------------------------------------------------------------------------
+
+
+SLICE = Path(__file__).parents[1] / "data" / "slice.jsonl"
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.parametrize("mode", tiered(["hybrid", "keyword"], fast=["keyword"]))
+def test_quality_is_that_of_the_embedded_index(postgres_databases, monkeypatch, mode):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "default")
+    from holdfast_bench import retrieval
+
+    made_for, urls = {}, []
+
+    def open_store(folder):
+        urls.append(postgres_databases.fresh())
+        made_for[folder] = config.load(Path(folder, "home")).replace(store=urls[-1])
+        return Memory(config=made_for[folder], project="bench", cwd=folder)
+
+    options = retrieval.Options(files=(SLICE,), mode=mode)
+    here, there = retrieval.measure(SLICE, options), retrieval.measure(SLICE, options, open_store)
+    for url in urls:
+        hang_up(url)
+        postgres_databases.drop(url)
+    assert (there.ran, there.degraded) == ((mode,), 0)
+    for measure in ("any@5", "ndcg@10"):
+        one, other = [report.kinds["all"].docs[measure].mean for report in (here, there)]
+        print(f"{mode} {measure}: embedded {100 * one:.2f}, PostgreSQL {100 * other:.2f}")
+        assert other == pytest.approx(one, abs=0.01)

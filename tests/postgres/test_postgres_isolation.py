@@ -1,0 +1,364 @@
+"""Nobody sees another's rows: what the catalogue of the database says, every named statement, and every pooled connection."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import postgres_server
+import psycopg
+import pytest
+from postgres_server import name_of
+
+import holdfast
+from holdfast.errors import HoldfastError
+from holdfast.postgres import Database, Lock, Store, statements
+from holdfast.postgres.pipeline import Result
+from holdfast.postgres.pool import hang_up, pool_of
+from holdfast.postgres.sql import numbered
+
+ROOMS = Path(holdfast.__file__).parent
+OURS = "relnamespace = 'holdfast'::regnamespace"
+SQL = {
+    "put": "INSERT INTO trial (id, said) VALUES (%(id)s, %(said)s)",
+    "all": "SELECT tenant, id, said FROM trial ORDER BY id",
+}
+LEFT_BEHIND = """SELECT current_user = session_user, coalesce(current_setting('holdfast.tenant', true), ''),
+    coalesce(current_setting('holdfast.agent', true), ''), current_setting('search_path'), current_setting('statement_timeout'),
+    current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'),
+    current_setting('synchronous_commit'),
+    (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())"""
+CURSOR = re.compile(r"^DECLARE \w+ [A-Z ]*CURSOR FOR\s+")
+NOTHING = (True, "", "", '"$user", public', "0", "0", "0", "on", 0)
+
+
+# --- what the catalogue says --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def look(postgres_url, postgres_databases):
+    return lambda statement: postgres_databases.server.sql(statement, name_of(postgres_url))
+
+
+@pytest.mark.promise("A7")
+def test_every_table_is_closed_forced_and_has_a_policy(look):
+    tables = look(
+        "SELECT relname::text, relrowsecurity, relforcerowsecurity,"
+        " ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = pg_class.oid ORDER BY 1)"
+        f" FROM pg_class WHERE {OURS} AND relkind IN ('r', 'p')"
+    )
+    others = {"migration": ["owner_only"], "tokens": ["own_tenant", "shown"]}  # `shown` is for what `presented` looks up
+    assert len(tables) > 10
+    assert [table for table in tables if table[1:] != (True, True, others.get(table[0], ["own_tenant"]))] == []
+    roles = look("SELECT DISTINCT polroles::regrole[]::text FROM pg_policy WHERE polname IN ('owner_only', 'shown')")
+    assert roles == [("{postgres}",)]  # the owner's, and nobody else's
+
+
+@pytest.mark.promise("A7")
+def test_the_tenant_leads_every_key(look):
+    keys = look(
+        "SELECT relname::text, indexrelid::regclass::text, attname::text FROM pg_index"
+        " JOIN pg_class ON pg_class.oid = indrelid LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]"
+        f" WHERE {OURS} AND indisunique AND relname <> 'migration'"
+    )
+    tables = look(f"SELECT relname::text FROM pg_class WHERE {OURS} AND relkind IN ('r', 'p') AND relname <> 'migration'")
+    assert [key for key in keys if key[2] != "tenant"] == []
+    assert {key[0] for key in keys} == {table[0] for table in tables}  # each has one
+
+
+@pytest.mark.promise("A7")
+def test_the_role_of_the_application_owns_nothing_and_passes_no_wall(look):
+    assert look(
+        "SELECT rolcanlogin, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles"
+        " WHERE rolname = 'holdfast_app'"
+    ) == [(False,) * 6]
+    assert look("SELECT objid FROM pg_shdepend WHERE refobjid = 'holdfast_app'::regrole AND deptype = 'o'") == []
+    assert look("SELECT FROM pg_auth_members WHERE member = 'holdfast_app'::regrole") == []
+
+
+@pytest.mark.promise("A7")
+def test_views_ask_as_whoever_looks_and_only_two_functions_know_better(look):
+    views = look(f"SELECT relname::text, coalesce(reloptions::text, '') FROM pg_class WHERE {OURS} AND relkind IN ('v', 'm')")
+    assert views and [view for view in views if "security_invoker=true" not in view[1]] == []
+    trusted = look(
+        "SELECT proname::text, coalesce(proconfig::text, '') FROM pg_proc"
+        " WHERE pronamespace = 'holdfast'::regnamespace AND prosecdef ORDER BY 1"
+    )
+    assert [row[0] for row in trusted] == ["presented", "version"]
+    assert all("search_path" in row[1] for row in trusted)
+
+
+@pytest.mark.promise("A7")
+def test_nothing_is_granted_to_everybody(look):
+    granted = look(
+        "SELECT 'table', relname::text FROM pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner))) AS one"
+        f" WHERE {OURS} AND relkind IN ('r', 'p', 'v', 'm') AND one.grantee = 0"
+        " UNION ALL SELECT 'function', proname::text"
+        " FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS one"
+        " WHERE pronamespace = 'holdfast'::regnamespace AND one.grantee = 0"
+        " UNION ALL SELECT 'schema', nspname::text FROM pg_namespace, aclexplode(nspacl) AS one"
+        " WHERE nspname = 'holdfast' AND one.grantee = 0"
+        " UNION ALL SELECT 'sequence', relname::text FROM pg_class, aclexplode(relacl) AS one"
+        f" WHERE {OURS} AND relkind = 'S' AND one.grantee = 0"
+    )
+    assert granted == []
+
+
+# --- every named statement ----------------------------------------------------------------------------------------------
+
+
+def sql_files():
+    """Those that speak PostgreSQL."""
+    inside = [path for name in ("postgres*", "pg*", "carrying") for path in ROOMS.glob(f"*/{name}.sql")]
+    return sorted([*inside, ROOMS / "hosted.sql"])
+
+
+def spoken(path):
+    """Its statements: without those for SQLite, and of a cursor only what it is declared for."""
+    found = {name: CURSOR.sub("", text) for name, text in statements(str(path)).items() if not name.startswith("sqlite ")}
+    return {name: text for name, text in found.items() if not text.startswith(("FETCH ", "CLOSE "))}
+
+
+# What the agents of a tenant share: ids, digests and the audit, and nothing that was said.
+SHARED = {
+    "links", "places", "usage", "told", "prompts", "briefed", "decisions", "receipts", "purged", "keys", "claims",
+    "agent_action_log", "audit_head", "audit_mark", "model",
+}  # fmt: skip
+
+
+class Rows:
+    """Rows of one tenant in every table, all with the same few values, so that what is joined is found; or only those that
+    are an agent's own."""
+
+    def __init__(self, url, agent=""):
+        self._agent = agent
+        with psycopg.connect(url, autocommit=True) as self._raw:
+            self._raw.execute("SET search_path = holdfast, public; SET session_replication_role = replica")  # as a superuser
+            for (table,) in self._raw.execute(
+                f"SELECT relname FROM pg_class WHERE {OURS} AND relkind IN ('r', 'p') AND relname <> 'migration'"
+            ).fetchall():
+                if not agent or table not in SHARED:
+                    self._fill(table)
+            if agent:  # else the next number drawn would be one of these rows'
+                self._raw.execute(f"SELECT setval(oid::regclass, 1000) FROM pg_class WHERE {OURS} AND relkind = 'S'")
+
+    def _fill(self, table):
+        columns = self._raw.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass"
+            " AND attnum > 0 AND NOT attisdropped AND attgenerated = ''", [f"holdfast.{table}"],
+        ).fetchall()  # fmt: skip
+        for number in (1, 2):
+            values = [self._value(table, name, kind, number) for name, kind in columns]
+            names = ", ".join(f'"{name}"' for name, _ in columns)
+            self._raw.execute(
+                f"INSERT INTO holdfast.{table} ({names}) OVERRIDING SYSTEM VALUE VALUES ({', '.join(values)})"
+                " ON CONFLICT DO NOTHING"
+            )
+
+    def _value(self, table, name, kind, number):
+        if name == "tenant":
+            return "'a'"
+        if self._agent and name in ("scope", "agent"):
+            return f"'agents/{self._agent}'" if name == "scope" else f"'{self._agent}'"
+        if (table, name) == ("agent_action_log", "outcome"):
+            return "'allowed'"
+        base = kind.partition("(")[0].partition("[")[0]
+        plain = {
+            "text": f"'x{number}'", "character": f"'x{number}'", "bytea": f"'x{number}'::bytea", "boolean": "true",
+            "tsvector": f"'x{number}'::tsvector", "jsonb": "'{}'::jsonb", "json": "'{}'::json", "\"char\"": "'x'",
+            "vector": "array_fill(0.5, ARRAY[%s])::vector" % (kind.partition("(")[2].rstrip(")") or "3"),
+            "halfvec": "array_fill(0.5, ARRAY[%s])::halfvec" % (kind.partition("(")[2].rstrip(")") or "3"),
+            "timestamp with time zone": "now()",
+        }.get(base, str(number))  # fmt: skip
+        return f"ARRAY[{plain}]::{kind}" if kind.endswith("[]") else plain
+
+
+GUESSES = {
+    "text": ["x1", '["x1", "x2"]', "[1, 2]"],
+    "text[]": [["x1", "x2"]], "bigint[]": [[1, 2]], "integer[]": [[1, 2]], "bytea": [b"x1"], "boolean": [True],
+    "double precision": [1.0], "real": [1.0], "real[]": [[0.5] * 3], "double precision[]": [[0.5] * 3], "tsquery": ["x1 | x2"],
+    "jsonb": ['["x1", 1]', "{}"], "json": ['["x1", 1]', "{}"], "tsvector": ["x1 x2"],
+    "bytea[]": [[b"x1"]], "vector": ["[0.5,0.5,0.5]"], "halfvec": ["[0.5,0.5,0.5]"], "boolean[]": [[True]], "numeric": [1],
+}  # fmt: skip
+
+
+def kinds_of(connection, statement):
+    """What PostgreSQL takes each value to be; None where it does not understand the statement here."""
+    try:
+        connection.execute("DEALLOCATE ALL")
+        connection.execute(b"PREPARE one AS " + numbered(statement)[0].rstrip(b"; \n"))
+    except psycopg.Error:
+        return None
+    row = connection.execute("SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'one'").fetchone()
+    return row[0] or []
+
+
+def fillings(statement, kinds):
+    """A few sets of plausible values."""
+    names = numbered(statement)[1]
+    chosen = [GUESSES.get(kind, [1]) for kind in kinds]
+    for turn in range(max([len(one) for one in chosen], default=1)):
+        yield dict(zip(names, [one[turn % len(one)] for one in chosen], strict=True))
+
+
+def outcome(database, statement, values):
+    """What a caller gets: rows, how many were touched, or what kind of error. Nothing of it stays."""
+
+    class Back(Exception):
+        pass
+
+    try:
+        with database.transaction() as db:
+            answer = db.execute(statement, values)
+            rows, changed = answer.fetchall(), db.changes()
+            raise Back
+    except Back:
+        return (len(rows), changed) if statement.lstrip().upper().startswith("INSERT") else (rows, changed)
+    except HoldfastError as error:
+        return type(error).__name__, error.message
+
+
+@pytest.mark.promise("A7")
+def test_every_named_statement_tells_a_stranger_what_an_empty_database_tells(postgres_databases):
+    full, own, empty = [postgres_databases.fresh() for _ in range(3)]
+    seen, told, mistaken = 0, [], []
+    try:
+        Rows(full)
+        Rows(own, "ada")
+        with psycopg.connect(full, autocommit=True, prepare_threshold=None) as raw:
+            raw.execute("SET search_path = holdfast, public")
+            for path in sql_files():
+                for name, statement in spoken(path).items():
+                    kinds = kinds_of(raw, statement)
+                    if kinds is None:
+                        mistaken.append(f"{path.parent.name}/{path.name}: {name}")
+                        continue
+                    for values in fillings(statement, kinds):
+                        there = f"{path.parent.name}/{path.name}: {name}"
+                        seen += _compare(full, empty, statement, values, there, told, [("", "*"), ("b", "x1"), ("b", "*")])
+                        _compare(own, empty, statement, values, there, told, [("a", "bob"), ("a", "")])
+    finally:
+        for url in (full, own, empty):
+            hang_up(url)
+            postgres_databases.drop(url)
+    assert told == [] and mistaken == []
+    assert not sql_files() or seen > 50, "too few statements found the rows that are there: this test proves little"
+
+
+def _compare(full, empty, statement, values, name, told, strangers):
+    """Whether its own tenant sees something there that a stranger must not; what a stranger was told goes into `told`."""
+    if "presented(" in statement:  # before a token is known nobody has a tenant
+        return 0
+    if strangers[0][0] == "a" and name.endswith(": add_words"):  # how many were new: a word is kept once a tenant
+        return 0
+    own = outcome(Database(Store(url=full, tenant="a", agent="*"), {}, 5), statement, values)
+    for tenant, agent in strangers:
+        stranger = Store(url=full, tenant=tenant, agent=agent)
+        there = outcome(Database(stranger, {}, 5), statement, values)
+        nowhere = outcome(Database(stranger.replace(url=empty), {}, 5), statement, values)
+        if tenant == "a" and there[0] == "Conflict":  # with a number that another drew at random
+            continue
+        if there != nowhere:
+            told.append((name, values, tenant, agent, there, nowhere))
+    return own != nowhere
+
+
+@pytest.mark.promise("A7")
+def test_an_agent_sees_no_row_of_another_in_any_table(look, postgres_url):
+    Rows(postgres_url, "ada")
+    names = look(f"SELECT relname::text FROM pg_class WHERE {OURS} AND relkind IN ('r', 'p') AND relname <> 'migration'")
+    tables = sorted({name for (name,) in names} - SHARED)
+    assert {"document", "passage", "word", "vectors", "tokens"} <= set(tables)
+
+    def seen(agent):
+        database = Database(Store(url=postgres_url, tenant="a", agent=agent), {}, 5)
+        return [table for table in tables if database.query(f"SELECT count(*) FROM {table}", {})[0][0]]
+
+    assert seen("*") == tables
+    assert seen("ada") == [table for table in tables if table not in ("agents", "tokens")]  # who comes in: no agent's business
+    assert [seen(agent) for agent in ("bob", "", "agents/ada", "%")] == [[]] * 4
+
+
+# --- every pooled connection --------------------------------------------------------------------------------------------
+
+
+def trial_of(postgres_databases, url):
+    postgres_databases.server.sql(postgres_server.TRIAL, name_of(url))
+    for tenant in "abcd":
+        with Database(Store(url=url, tenant=tenant), SQL, 30).transaction(durable=True) as db:
+            db.execute(SQL["put"], {"id": ord(tenant), "said": tenant})
+
+
+def visit(url, number, connections):
+    """One transaction of one of four tenants, read or written, ended well or badly; then a look at what is left behind."""
+    tenant = "abcd"[number % 4]
+    store = Store(url=url, tenant=tenant, agent=f"agent-{number}", connections=connections)
+    database = Database(store, SQL, 60)
+    expected = [(tenant, ord(tenant), tenant)]
+    if number % 3 == 0:
+        assert database.rows("all") == expected
+    elif number % 3 == 1:
+        with database.transaction() as db:
+            assert db.execute(SQL["all"]).fetchall() == expected
+    else:
+        with pytest.raises(KeyError), database.transaction(durable=True) as db:
+            db.execute("UPDATE trial SET said = 'other'")
+            raise KeyError
+    pool, left = pool_of(store), Result()
+    connection = pool.borrow(time.monotonic() + 60)
+    try:
+        connection.run([(LEFT_BEHIND, (), left)])
+    finally:
+        pool.give_back(connection)
+    assert left.rows == [NOTHING]
+
+
+@pytest.mark.battery
+@pytest.mark.promise("A7")
+def test_ten_thousand_checkouts_leave_nothing_behind_and_show_nothing_foreign(postgres_databases, postgres_url):
+    trial_of(postgres_databases, postgres_url)
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(1 for _ in threads.map(lambda number: visit(postgres_url, number, 4), range(10_000))) == 10_000
+
+
+@pytest.mark.promise("A7")
+def test_behind_a_pooler_in_transaction_mode_nothing_is_left_behind_either(postgres_databases, postgres_url):
+    trial_of(postgres_databases, postgres_url)
+    with postgres_server.bouncer(postgres_databases.server) as port:
+        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{name_of(postgres_url)}"
+        try:
+            with ThreadPoolExecutor(8) as threads:  # eight connections to the pooler share two to the server
+                list(threads.map(lambda number: visit(url, number, 8), range(600)))
+            one, other = Lock(Store(url=url), "x", 0.2), Lock(Store(url=url, tenant="b"), "x", 0.2)
+            with one, pytest.raises(HoldfastError), Lock(Store(url=postgres_url), "x", 0.2):
+                pass
+            with other:
+                pass
+        finally:
+            hang_up(url)
+
+
+def test_a_pooler_lets_migrations_through(postgres_databases, empty_postgres_url):
+    with postgres_server.bouncer(postgres_databases.server) as port:
+        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{name_of(empty_postgres_url)}"
+        try:
+            assert Database(Store(url=url), {"one": "SELECT holdfast.tenant()"}, 10).rows("one") == [("default",)]
+        finally:
+            hang_up(url)
+
+
+def test_many_tenants_at_once_read_only_their_own(postgres_databases, postgres_url):
+    trial_of(postgres_databases, postgres_url)
+    counts = itertools.count()
+
+    def read(tenant):
+        for _ in range(50):
+            assert Database(Store(url=postgres_url, tenant=tenant, connections=3), SQL, 30).rows("all")[0][0] == tenant
+            next(counts)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(read, "abcd"))
+    assert next(counts) == 200

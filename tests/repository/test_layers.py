@@ -1,0 +1,345 @@
+"""Architecture tests: import layers, and which files may open files, sockets or the environment.
+
+`python tests/repository/test_layers.py --write` puts the table of floors into docs/architecture.md anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src" / "holdfast"
+PAGE = ROOT / "docs" / "architecture.md"
+PICTURE = ROOT / "docs" / "architecture.svg"
+BEGIN = "<!-- floors: made by `python tests/repository/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
+END = "<!-- /floors -->\n"
+
+TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
+    "project/repository_id.py": "the id of a repository, in a file inside its git folder",
+    "base/failure_log.py": "the log of what failed in hooks",
+    "store/atomic.py": "the truth: the one place where memory files are opened and written",
+    "store/batch.py": "the truth: many notes at once, flushed together",
+    "store/files.py": "the truth: notes, trash, archive, index.md",
+    "store/tree.py": "the truth: the agent's own files",
+    "store/transcripts.py": "the truth: what was said in sessions, appended",
+    "store/transfer.py": "the truth: documents that a copy brings",
+    "home.py": "the home itself, its locks and its SQLite files",
+    "sqlite.py": "the .sql beside a module; a database that is set aside",
+    "postgres/sql.py": "the .sql beside a module",
+    "postgres/migrate.py": "reads the migrations that come with it",
+    "ledger/audit_mark.py": "where the audit ended, in a file beside the ledger",
+    "ledger/liveness.py": "the signs of processes, among the locks",
+    "ledger/review_key.py": "what marks of reviews are made with, in a file beside the ledger",
+    "access/role_file.py": "reads roles: those that come with it, and the operator's own",
+    "config.py": "reads config.toml",
+    "file_edit/file.py": "files of somebody else's that an install or a render edits, and our records of that",
+    "clients/__init__.py": "reads which clients there are, and the rubric",
+    "clients/parts.py": "reads the skills and plugins that come with it",
+    "verbs/scaffold/__init__.py": "reads the templates that come with it",
+    "cli/commands/config.py": "writes config.toml",
+    "mcp/early_handshake.py": "the client's end of stdin and stdout, and /dev/null in its place",
+    "mcp/stdio.py": "the client's end of stdout",
+    "mcp/token.py": "the token for HTTP, in the home's run folder",
+    "project/git.py": "reads git's own files",
+    "project/marker.py": "a project's marker, outside the home",
+    "verbs/purge/verify_files.py": "reads every byte of the home back after a purge",
+    "verbs/purge/git.py": "asks whether there is a git-filter-repo to name",
+    "ledger/purges.py": "the sign in the home that something was purged",
+    "embedders/weights.py": "reads the weights of a model, to check their digest",
+    "formats/importers/json_source.py": "reads the transcript a person names",
+    "api/resident.py": "the socket in the home, and the folder it stands in",
+    "cli/commands/import_notes.py": "reads the file a person names",
+    "cli/commands/edit.py": "the temporary file a person edits",
+    "cli/commands/export.py": "writes the file a person names",
+    "safety/secrets/rules.py": "reads its own table of rules",
+    "cli/commands/demo.py": "shows a person a note as `cat` would",
+    "cli/remote.py": "reads the file with a token that a person names",
+    "cli/runner.py": "/dev/null, when a caller closed a stream",
+    "cli/docs_pages.py": "writes the computed pages of docs/",
+    "cli/commands/prove.py": "the folder a person names for what a proof saw",
+    "holdfast_prove/sandbox.py": "the private home of a proof",
+    "holdfast_prove/run.py": "what a program said during a proof; /proc, to leave none of its children behind",
+    "holdfast_prove/recorder.py": "what goes in and out of Holdfast during a proof",
+}
+OS_CALLS = {
+    "chmod", "chown", "fchmod", "link", "makedirs", "mkdir", "mkfifo", "open", "remove", "removedirs", "rename", "renames",
+    "replace", "rmdir", "symlink", "truncate", "unlink", "write",
+}  # fmt: skip
+NETWORK = {
+    "socket", "_socket", "ssl", "http", "urllib", "ftplib", "smtplib", "socketserver", "xmlrpc", "requests", "httpx", "aiohttp",
+    "urllib3", "uvicorn",
+}  # fmt: skip
+MAY_CONNECT = {  # every file of ours that knows a network module, and what for
+    "embedders/endpoint.py": "takes the address of the endpoint apart; outgoing.py connects",
+    "api/resident.py": "a unix socket in the home",
+    "mcp/project_resolution.py": "takes the address of a client's root apart; connects to nothing",
+    "mcp/http.py": "listens on loopback, when a person asks for it",
+    "server/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
+    "server/body.py": "takes a query apart; connects to nothing",
+    "server/header_timeout.py": "ends a connection whose request does not come; connects to nothing",
+    "api/remote/connection.py": "spells a query; outgoing.py connects",
+    "api/remote/__init__.py": "spells a key in a path; connects to nothing",
+    "base/http_client.py": "the gateway, GitHub, the webhook and the embedding endpoint that a person named, and nothing else",
+    "holdfast_prove/model_server.py": "a model on loopback, which calls nobody",
+}
+CATCHES_ALL = {  # beside the doors
+    "search/vectorize.py": "the outermost frame of its thread: nobody else would hear of it",
+    "api/resident.py": "the outermost frame of its thread: whoever asked is told",
+    "embedders/onnx.py": "the package that reads tokenizers raises plain Exception",
+}
+RUNS_TEXT = {"eval", "exec", "compile"}
+UNPACKS_OBJECTS = {"pickle", "marshal", "shelve", "dill"}
+SQL = re.compile(
+    r"\b(SELECT\s.*\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|(CREATE|DROP|ALTER)\s+(TABLE|VIEW|INDEX|VIRTUAL))\b",
+    re.S,
+)
+RUNS_MORE = {  # what cannot be a named statement with values
+    "postgres/migrate.py": "whole files of numbered SQL that come with it",
+    "postgres/vacuum.py": "VACUUM takes no values: the driver quotes the names of our own tables",
+}
+SQL_IN_CODE = {"home.py": "asks a database that is not ours whether it holds anything"}
+
+
+def rooms():
+    """Every file of ours but the benchmarks, which measure the bare machine and stand on no call's way."""
+    return {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py")) if "bench" not in path.parts}
+
+
+@functools.cache
+def trees():
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in rooms().items()}
+
+
+def calls(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def imports(tree):
+    """The modules a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def is_of(node, module, names):
+    """Whether this is `module.name` with one of the names."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == module and node.attr in names
+
+
+# --- floors -----------------------------------------------------------------------------------------------------------
+
+
+def contracts():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+def floors():
+    """The rooms of each floor, the highest first, as import-linter enforces them."""
+    layers = next(contract["layers"] for contract in contracts() if contract["type"] == "layers")
+    return [[room.strip("() ") for room in re.split(r"[|:]", layer)] for layer in layers]
+
+
+def about(room):
+    """What a room says of itself: the first sentence of its docstring, or two where that is but a word."""
+    path = SRC / f"{room}.py" if (SRC / f"{room}.py").exists() else SRC / room / "__init__.py"
+    words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert words, f"{room} does not say what it is for"
+    first = words.split("\n\n")[0].replace("\n", " ")
+    one, *more = re.split(r"(?<=\.) (?=[A-Z])", first)
+    return (one if len(one) > 30 or not more else f"{one} {more[0]}").rstrip(".")
+
+
+def table():
+    """The floors as docs/architecture.md shows them."""
+    lines = ["| Floor | Rooms |", "|---|---|"]
+    for number, floor in enumerate(reversed(floors())):
+        told = "<br>".join(f"**{room}**: {about(room).replace('|', '/')}" for room in floor)
+        lines.insert(2, f"| {number} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def page_with_table(text):
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    assert rest and after, "docs/architecture.md has lost the marks around its table"
+    return before + BEGIN + table() + END + after
+
+
+@pytest.mark.battery
+def test_imports_go_down_only():
+    lint = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[done.stdout.find("Broken contracts") :] + done.stderr
+
+
+def test_the_floors_name_every_room():
+    named = {room for floor in floors() for room in floor}
+    there = {path.stem for path in SRC.glob("*.py")} | {path.parent.name for path in SRC.glob("*/__init__.py")}
+    assert named == there - {"__init__"}
+
+
+def test_the_architecture_page_shows_the_floors_that_are_enforced():
+    written = PAGE.read_text(encoding="utf-8")
+    assert written == page_with_table(written), "run: python tests/repository/test_layers.py --write"
+
+
+def test_the_picture_shows_every_room_and_no_other():
+    drawn = set(re.findall(r'class="room"[^>]*>([a-z_]+)<', PICTURE.read_text(encoding="utf-8")))
+    assert drawn == {room for floor in floors() for room in floor} - {"__main__"}
+
+
+# --- who may touch what -------------------------------------------------------------------------------------------------
+
+
+def test_only_config_reads_the_environment():
+    readers = set()
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if is_of(node, "os", {"environ", "environb", "getenv", "getenvb", "putenv"}):
+                readers.add(name)
+            if isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in one.name for one in node.names):
+                readers.add(name)
+    assert readers == {"config.py"}
+
+
+def touching(tree):
+    """The calls of a file that open, make, rename or remove files."""
+    found = set()
+    for node in calls(tree):
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            found.add("open")
+        elif is_of(node.func, "os", OS_CALLS):
+            found.add(f"os.{node.func.attr}")
+        elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("shutil", "pathlib"):
+            found.add(ast.unparse(node.func))
+    return found
+
+
+@pytest.mark.promise("promise-5")
+def test_only_these_files_touch_files_and_each_has_a_reason():
+    found = {name: sorted(made) for name, tree in trees().items() if (made := touching(tree))}
+    assert {name: made for name, made in found.items() if name not in TOUCHES} == {}
+    assert set(TOUCHES) - set(found) == set(), "no longer needed in the list"
+
+
+def test_only_the_shelf_renames_or_removes_what_is_in_it():
+    changing = {"os.rename", "os.replace", "os.unlink", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
+    elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("shelf/")}
+    assert elsewhere == {
+        "home.py",  # databases
+        "sqlite.py",  # a damaged or foreign database, set aside
+        "project/repository_id.py",  # holdfast-id in a git folder
+        "project/marker.py",  # .holdfast/project.json in a person's folder
+        "api/resident.py",  # its own socket
+        "base/failure_log.py",  # its own log, when it is full
+        "ledger/audit_mark.py",  # its own line, when it is written anew
+        "ledger/liveness.py",  # the sign of a process that has ended
+        "ledger/review_key.py",  # a secret of the home's, when it is made
+        "file_edit/file.py",  # files of the user's that an install or a render edits
+        "cli/commands/config.py",  # config.toml
+        "cli/commands/edit.py",  # the temporary file of an editor
+        "cli/commands/export.py",  # the file that an export is written to
+    }
+
+
+def test_everything_may_be_caught_only_at_the_doors_and_what_is_caught_to_tidy_up_is_raised_again():
+    for name, tree in trees().items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            caught = {one.id for one in ast.walk(node.type) if isinstance(one, ast.Name)} if node.type else {"everything"}
+            if caught & {"Exception", "everything"}:
+                assert name.startswith("doors/") or name in CATCHES_ALL, f"{name}:{node.lineno}"
+            if "BaseException" in caught:
+                assert isinstance(node.body[-1], ast.Raise), f"{name}:{node.lineno}"
+
+
+def docstrings(tree):
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, owners)]
+    return {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+
+
+@pytest.mark.promise("promise-5")
+def test_sql_stands_in_sql_files():
+    for name, tree in trees().items():
+        words = docstrings(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words:
+                assert not SQL.search(node.value) or name in SQL_IN_CODE, f"{name}:{node.lineno}: {node.value[:60]!r}"
+
+
+def is_fixed(node):
+    """A statement that was written down, not put together: a text, a name of one, or one chosen of several."""
+    if isinstance(node, ast.IfExp):
+        return is_fixed(node.body) and is_fixed(node.orelse)
+    if isinstance(node, ast.JoinedStr):  # PRAGMA takes no parameters; numbers only
+        first = node.values[0]
+        numbers = all(
+            isinstance(one, ast.Constant) or (one.format_spec and ast.unparse(one.format_spec) == "f'd'") for one in node.values
+        )
+        return isinstance(first, ast.Constant) and str(first.value).startswith("PRAGMA ") and numbers
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name | ast.Attribute) and ast.unparse(node.value) in ("SQL", "self._sql")
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
+
+
+@pytest.mark.promise("promise-5")
+def test_no_statement_is_built_from_strings():
+    run = [
+        (name, node)
+        for name, tree in trees().items()
+        for node in calls(tree)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "executemany")
+    ]
+    assert run
+    assert [f"{name}:{node.lineno}" for name, node in run if not is_fixed(node.args[0]) and name not in RUNS_MORE] == []
+
+
+@pytest.mark.promise("promise-5")
+def test_no_text_is_run_as_code_or_unpacked_into_objects():
+    for name, tree in trees().items():
+        assert not {one.split(".")[0] for one in imports(tree)} & UNPACKS_OBJECTS, name
+        for node in calls(tree):
+            assert not (isinstance(node.func, ast.Name) and node.func.id in RUNS_TEXT), f"{name}:{node.lineno}"
+            assert not is_of(node.func, "os", {"system", "popen"}), f"{name}:{node.lineno}"
+            assert not any(key.arg == "shell" for key in node.keywords), f"{name}:{node.lineno}"
+            if is_of(node.func, "yaml", {"load", "load_all", "full_load", "unsafe_load"}):
+                assert "Loader=yaml.BaseLoader" in ast.unparse(node), f"{name}:{node.lineno}"
+
+
+@pytest.mark.promise("promise-6")
+def test_only_these_files_know_a_network_and_each_has_a_reason():
+    used = {name for name, tree in trees().items() if {one.split(".")[0] for one in imports(tree)} & NETWORK}
+    assert used == set(MAY_CONNECT)
+
+
+def families(tree):
+    """The kinds of sockets a file makes, by their names."""
+    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("AF_")}
+
+
+@pytest.mark.promise("promise-6")
+def test_the_process_that_stays_listens_on_a_unix_socket_only():
+    made = {name: found for name, tree in trees().items() if (found := families(tree))}
+    assert made == {"api/resident.py": {"AF_UNIX"}}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python tests/repository/test_layers.py --write")
+    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

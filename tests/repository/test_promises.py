@@ -1,0 +1,140 @@
+"""Every promise has a test, every test that claims one names one that exists, and docs/promises.md is made from both.
+
+`python tests/repository/test_promises.py --write` makes docs/promises.md anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+REGISTRY = HERE / "promises.toml"
+PAGE = HERE.parent / "docs" / "promises.md"
+TITLES = {
+    "product": "The product",
+    "notes": "Notes",
+    "time-and-facts": "Time and facts",
+    "history": "History",
+    "files": "Files",
+    "briefing": "Briefing",
+    "identity": "Whose memory it is",
+    "gate": "The gate",
+    "gateway": "The gateway",
+    "care": "Doctor and status",
+}
+DUE = {
+    *(f"promise-{number}" for number in range(1, 9)), *(f"N{number}" for number in range(1, 14)), "T1", "T2", "T3", "T4",
+    "H1", "H2", "H3", "F1", "F2", "F3", "F4", "F5", "F6", "F7", "P1", "P2", "P3", "D1", "D2", "D3", "S1",
+    "B1", "B2", "B3", "B4", "B5", "B6", "A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8",
+}  # fmt: skip
+
+
+def registry():
+    """Group, then id, then sentence."""
+    return {group: promises for group, promises in _data().items() if group != "proofs"}
+
+
+def _data():
+    return tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
+
+
+def promised():
+    return {id: says for group in registry().values() for id, says in group.items()}
+
+
+def _is_promise(node):
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.promise"
+
+
+def _marks(tree):
+    """(test, ids) for every test function that is marked; marks anywhere else are nobody's proof."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for mark in node.decorator_list:
+                if _is_promise(mark):
+                    yield node.name, [ast.literal_eval(word) for word in mark.args]
+
+
+def _trees():
+    return {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("*.py"))}
+
+
+def proofs():
+    """For each id, the tests that say they prove it: (file, name)."""
+    found = {}
+    for file, tree in _trees().items():
+        for name, ids in _marks(tree):
+            for id in ids:
+                found.setdefault(id, []).append((file, name))
+    for id, tests in _data()["proofs"].items():
+        found.setdefault(id, []).extend(tuple(test.split("::")) for test in tests)
+    return {id: sorted(tests) for id, tests in found.items()}
+
+
+def anchor(id):
+    """The heading of a promise, as README links to it."""
+    return id.replace("-", " ").capitalize()
+
+
+def page():
+    """docs/promises.md."""
+    proven = proofs()
+    lines = [
+        "# Promises",
+        "",
+        "<!-- Made by `python tests/repository/test_promises.py --write` from tests/promises.toml and the tests; change it there. -->",
+        "",
+        "Each promise, and the tests that prove it. A test fails if one of these has none, or if a test claims to prove",
+        "something that is not here. What is not here is not promised yet.",
+    ]
+    for group, promises in registry().items():
+        lines += ["", f"## {TITLES[group]}"]
+        for id, says in promises.items():
+            tests = [f"- [{_sentence(name)}](../tests/{file})" for file, name in proven.get(id, [])]
+            lines += ["", f"### {anchor(id)}", "", says, "", *tests]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(name):
+    return name.removeprefix("test_").replace("_", " ")
+
+
+def test_every_promise_has_a_test():
+    assert set(promised()) - set(proofs()) == set()
+
+
+def test_every_test_that_claims_a_promise_names_one_that_exists():
+    assert {id: tests for id, tests in proofs().items() if id not in promised()} == {}
+
+
+def test_what_is_built_is_promised():
+    assert set(promised()) >= DUE
+
+
+def test_no_mark_stands_where_nobody_sees_it():
+    for file, tree in _trees().items():
+        marks = [node for node in ast.walk(tree) if _is_promise(node)]
+        seen = list(_marks(tree))
+        assert len(marks) == len(seen), f"{file}: a promise that is not a decorator of a test function"
+        assert [name for name, ids in seen if not name.startswith("test_") or not ids] == [], file
+
+
+def test_the_proofs_that_the_registry_names_are_tests_that_exist():
+    there = {
+        (file, node.name) for file, tree in _trees().items() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    }
+    named = [tuple(test.split("::")) for tests in _data()["proofs"].values() for test in tests]
+    assert [test for test in named if test not in there] == []
+
+
+def test_the_page_of_promises_is_up_to_date():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python tests/repository/test_promises.py --write"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python tests/repository/test_promises.py --write")
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,64 @@
+"""How well the models we ship find what answers a question, on the slice we ship: the figures may change only on purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast_bench import retrieval
+
+pytestmark = [pytest.mark.battery, pytest.mark.xdist_group("models")]
+
+SLICE = Path(__file__).parents[1] / "data" / "slice.jsonl"
+FIGURES = {  # hybrid, in percent: recall@5, recall@10, NDCG@10, MRR; then MRR by session
+    "all": (84.6, 91.5, 74.5, 71.0, 89.4),
+    "date": (83.3, 100.0, 73.5, 64.2, 95.8),
+    "multi-hop": (55.6, 81.9, 57.8, 59.7, 95.8),
+    "note-other-language": (93.8, 93.8, 90.6, 89.6, 89.6),
+    "note-paraphrase": (100.0, 100.0, 85.9, 81.0, 81.0),
+    "paraphrase": (70.8, 79.2, 58.3, 57.2, 79.2),
+    "single-hop": (91.7, 91.7, 68.8, 61.9, 86.1),
+    "speaker": (91.7, 91.7, 79.3, 75.9, 100.0),
+}
+NAMES = ("recall@5", "recall@10", "ndcg@10", "mrr")
+
+
+@pytest.fixture(scope="module")
+def reports():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_EMBEDDER", "default")
+        return {mode: measured(mode) for mode in ("hybrid", "keyword")}
+
+
+def measured(mode):
+    return retrieval.measure(SLICE, retrieval.Options(files=(SLICE,), mode=mode))
+
+
+def figures(report):
+    return {
+        kind: (*[100 * row.docs[name].mean for name in NAMES], 100 * row.sessions["mrr"].mean)
+        for kind, row in report.kinds.items()
+    }
+
+
+def test_what_was_asked_for_ran_and_nothing_was_degraded(reports):
+    assert {mode: (report.ran, report.degraded) for mode, report in reports.items()} == {
+        "hybrid": (("hybrid",), 0), "keyword": (("keyword",), 0),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_the_figures_of_the_slice(reports, kind):
+    assert figures(reports["hybrid"])[kind] == pytest.approx(FIGURES[kind], abs=0.1)
+
+
+def test_hybrid_is_at_least_as_good_as_keyword(reports):
+    hybrid, keyword = figures(reports["hybrid"]), figures(reports["keyword"])
+    assert all(one >= other for one, other in zip(hybrid["all"], keyword["all"], strict=True))
+    for kind in FIGURES:
+        assert all(one >= other for one, other in zip(hybrid[kind][:2], keyword[kind][:2], strict=True)), kind
+
+
+def test_every_kind_of_question_is_measured(reports):
+    assert list(reports["hybrid"].kinds) == list(FIGURES)

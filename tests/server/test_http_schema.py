@@ -1,0 +1,114 @@
+"""The API as it describes itself: a valid document, and answers that keep to it, whatever is asked by whichever role."""
+
+from __future__ import annotations
+
+import json
+
+import hypothesis
+import pytest
+import schemathesis
+from http_gateway import served
+from hypothesis import HealthCheck
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+from tiers import tiered
+
+from holdfast.access import ACTIONS
+from holdfast.server import openapi, problem
+from holdfast.server.routes.table import ROUTES
+from holdfast.server.schema import mistakes
+
+EXAMPLES = max(4, hypothesis.settings.default.max_examples // 40)  # of each route: the battery tier asks more
+ROLES = ("operator", "code-review-engineer", "secretary", "reader", "runner")
+
+
+def test_the_document_is_valid_openapi():
+    document = openapi.document(ROUTES)
+    OPENAPI_31_VALIDATOR.validate(document)
+    assert document["openapi"] == "3.1.0"
+    names = [one["operationId"] for path in document["paths"].values() for one in path.values()]
+    assert len(names) == len(set(names)) == len(ROUTES)
+
+
+def test_every_route_names_an_action_that_there_is_and_the_open_ones_are_few():
+    assert {route.action for route in ROUTES} <= {*ACTIONS, ""}
+    open_to_all = [route.path for route in ROUTES if not route.action]
+    assert open_to_all == ["/healthz", "/readyz", "/openapi.json", "/problems/{code}"]
+
+
+def test_the_document_is_told_to_everybody_and_is_what_the_table_says(gateway):
+    assert gateway.anybody.get("/openapi.json").json == json.loads(json.dumps(openapi.document(ROUTES)))
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.body], ids=lambda route: route.name)
+def test_the_example_of_a_route_is_one(route):
+    assert route.example is not None and mistakes(route.body, route.example) == []
+
+
+def test_examples_of_answers_keep_to_their_schema():
+    document = openapi.document(ROUTES)
+    import jsonschema_rs
+
+    for route in ROUTES:
+        if route.shows is not None:
+            shape = {**route.answers, "components": document["components"]}
+            jsonschema_rs.Draft202012Validator(shape).validate(route.shows)
+
+
+def test_every_code_has_a_status_and_a_title():
+    for code, (status, title) in problem.kinds().items():
+        assert 400 <= status < 600 and title and code == code.lower(), code
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+@pytest.mark.parametrize("role", tiered(ROLES, fast=["operator", "reader"]))
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.hypothesis  # the battery asks many more
+def test_whatever_a_role_asks_nothing_fails_and_no_answer_breaks_its_schema(home, role, mode):
+    every_route_asked(home, role, mode)
+
+
+def every_route_asked(home, role, mode, examples=EXAMPLES):
+    """A gateway of that home is asked everything that its document names, as that role."""
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[serve]\nrate = 0\n")
+    with served(home) as gateway:
+        gateway.role("reader", ["agent.memory.read", "done.read", "roles.read"], ["agent", "project", "session", "global"])
+        gateway.role("runner", ["dispatch", "agent.memory.write", "done.write", "memory.export"], ["agent", "project"])
+        client = gateway.agent("asker", role)
+        client.post("/v1/notes", {"text": "Harbour words.", "key": "k", "scope": "agent"})
+        schema = schemathesis.openapi.from_dict(json.loads(json.dumps(openapi.document(ROUTES))))
+        counts = {}
+        for result in schema.get_all_operations():
+            exercised(result.ok(), gateway.port, client.token, counts, mode, examples)
+        assert sum(counts.values()) > len(ROUTES)
+        assert not [status for status in counts if status >= 500], counts
+        assert client.get("/gateway/memory").status in (200, 403)
+
+
+def exercised(operation, port, token, counts, mode, examples):
+    """A few requests of one route, as its schema says or, where there is anything to get wrong, as it does not."""
+
+    @hypothesis.settings(
+        max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck),
+        phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    )  # fmt: skip
+    @hypothesis.given(case=operation.as_strategy(mode))
+    def ask(case):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        said = case.call(base_url=f"http://127.0.0.1:{port}", headers=headers)
+        counts[said.status_code] = counts.get(said.status_code, 0) + 1
+        assert said.status_code < 500, (case.method, case.path, said.text)
+        case.validate_response(
+            said, checks=[content_type_conformance, response_schema_conformance, status_code_conformance]
+        )
+
+    try:
+        ask()
+    except hypothesis.errors.Unsatisfiable:
+        assert mode == GenerationMode.NEGATIVE

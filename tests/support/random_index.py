@@ -1,0 +1,160 @@
+"""A catalogue made at random and put into two indexes alike: notes with versions, files, sessions, facts, quarantine."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import numpy as np
+
+from holdfast.formats.versions import Doc, Draft, Passage, compose, file_doc, note_doc, unread_doc
+from holdfast.index.sqlite import Index as Embedded
+from holdfast.models import Source
+
+HELD = ("web", "import")
+SCOPES = ("global", "projects/demo", "agents/ada", "sessions/s1")
+_SAID = (
+    "harbour ship sail anchor rope storm captain cargo crane quay gull tide lantern chart compass pilot dock barge ferry hull "
+    "snake_case camelCase v1.2.3 Datenbankverbindung Verbindung naïve café über Straße 記憶 記憶装置 港 память гавань ذاكرة "
+    "🧠 ⚓ deploys deployed deploying running runs ran the and of a on it is was not"
+)
+WORDS = _SAID.split()
+LABELS = ("state", "owner", "alias", "status")
+SUBJECTS = ("Harbour", "Crane Seven", "Ada", "naïve café", "x" * 3000)
+
+
+class Made:
+    """Documents as the shelf would describe them, in the order in which they were written."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.stamp = 100
+        self.leaves: dict[tuple[str, str], object] = {}
+        self.sessions: dict[tuple[str, str], int] = {}
+        self.puts: list[tuple[Doc, tuple[int, int, int] | None]] = []
+        self.stamps: dict[tuple[str, str, str], tuple[int, int, int]] = {}
+        self.broken: set[tuple[str, str]] = set()  # files that were once no text: PostgreSQL compares U+FFFD instead
+
+    def sentence(self, most: int = 30) -> str:
+        weights = [1 / (place + 3) for place in range(len(WORDS))]
+        text = " ".join(self.random.choices(WORDS, weights, k=self.random.randint(3, most)))
+        return text + self.random.choice(["", ".", "!", "\n\n" + text[:40]])
+
+    def moment(self, year: int = 2026) -> str:
+        return f"{year}-{self.random.randint(1, 9):02}-{self.random.randint(1, 28):02}T{self.random.randint(0, 23):02}:00:00Z"
+
+    def fact(self) -> str:
+        subject, day = self.random.choice(("[[Harbour]]", "[[Ada]]", "open", "shut")), self.moment()[:10]
+        label = self.random.choice(LABELS)
+        if self.random.random() < 0.3:
+            return f"- ~~[{day}] {label}: {subject}~~ superseded 2026-11-01"
+        return f"- [{day}] {label}: {subject}"
+
+    def next_stamp(self) -> tuple[int, int, int]:
+        self.stamp += 1
+        return self.stamp, self.stamp * 1000, self.random.randint(10, 5000)
+
+    def note(self) -> None:
+        scope, key = self.random.choice(SCOPES), f"note-{self.random.randint(1, 14)}"
+        old = self.leaves.get((scope, key))
+        text = self.sentence()
+        if self.random.random() < 0.3:
+            text = f"# {self.random.choice(SUBJECTS)}\n{text}\n{self.fact()}\n{self.fact()}"
+        origin = self.random.choice(("user", "agent", "tool", "web", "import"))
+        made_from = (f"https://example.org/{self.random.randint(1, 3)}",) if origin == "web" else ()
+        source = Source(origin, self.random.choice((None, "ada")), "codex", self.random.choice((None, "s1")), made_from)
+        draft = Draft(
+            key, text, source, self.random.choice((None, "user", "feedback", "reference")),
+            self.random.choice((None, ("ci-cd", "Ümlaut"), ("boats",))), valid_from=self.random.choice((None, self.moment())),
+            pinned=self.random.choice((None, True, False)),
+        )  # fmt: skip
+        what, leaf = compose(draft, old, self.moment(), f"01ID{scope}{key}".replace("/", ""))
+        if what == "unchanged":
+            return
+        known = self.stamps.get((scope, "notes", f"{key}.md"))
+        newest_only = known is not None and self.random.random() < 0.7
+        self.leaves[scope, key] = leaf
+        self.add(note_doc(scope, f"{key}.md", leaf, self.next_stamp(), newest_only), known if newest_only else None)
+
+    def file(self) -> None:
+        scope, name = self.random.choice(SCOPES), f"deep/page-{self.random.randint(1, 4)}.md"
+        text = "\n".join([f"# Part {n}\n{self.sentence()}\n{self.fact()}" for n in range(self.random.randint(1, 4))])
+        data = text.encode()
+        if self.random.random() < 0.3:
+            data += b"\xff\x00broken"
+            self.broken.add((scope, name))
+        self.add(file_doc(scope, name, data, self.next_stamp(), 1_780_000_000), None)
+
+    def turns(self) -> None:
+        scope, name = self.random.choice(SCOPES[:2]), f"talk-{self.random.randint(1, 3)}.jsonl"
+        first = self.sessions.get((scope, name), 0)
+        count = self.random.randint(1, 6)
+        some = tuple([self.turn(number) for number in range(first, first + count)])
+        self.sessions[scope, name] = first + count
+        ino = 9000 + len(name)
+        stamp = ino, first + count, 100 * (first + count)
+        self.add(
+            Doc(
+                scope, "transcripts", name, stamp, f"mark {first + count}", "session", name, "", name, None, (),
+                some[-1].recorded, some[-1].recorded, Source("agent"), None, None, False, "", (1, 9), first + count, "",
+                some, (),
+            ),
+            None,
+        )  # fmt: skip
+
+    def turn(self, number: int) -> Passage:
+        who = self.random.choice(("user", "assistant", "Mara", "mara", "Jürgen", "tool"))
+        said = f"{'tea and ' if who == 'Mara' else ''}{self.sentence()}"
+        return Passage(
+            number, False, "", said, (number + 1, number + 1), None, (), Source("user"), self.moment(), None, None, None, None,
+            f"t{number}", who, number * 100,
+        )  # fmt: skip
+
+    def bad(self) -> None:
+        self.add(unread_doc(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), "not text"), None)
+
+    def add(self, doc: Doc, replaced: tuple[int, int, int] | None) -> None:
+        self.stamps[doc.scope, doc.part, doc.name] = doc.stamp
+        self.puts.append((doc, replaced))
+
+
+def made(seed: int, count: int = 120) -> Made:
+    """So many writes."""
+    one = Made(seed)
+    for _ in range(count):
+        one.random.choices([one.note, one.file, one.turns, one.bad], [6, 2, 3, 0.2])[0]()
+    return one
+
+
+def fill(index: Embedded, catalogue: Made) -> None:
+    """Put it in by calls of one to five documents of a folder, and take a few out."""
+    batch: list[tuple[Doc, tuple[int, int, int] | None]] = []
+    for number, (doc, replaced) in enumerate(catalogue.puts):
+        same = batch and (batch[0][0].scope, batch[0][0].part) == (doc.scope, doc.part)
+        if batch and (not same or len(batch) == 5 or doc.name in [one.name for one, _ in batch]):
+            index.put(batch, lambda _: True)
+            batch = []
+        batch.append((doc, replaced))
+        if number % 25 == 24:
+            index.put(batch, lambda _: True)
+            batch = []
+            index.drop("global", "notes", ["note-1.md", "note-2.md", "never.md"], lambda _: True)
+    index.put(batch, lambda _: True)
+    index.add_folder("projects/empty", "notes")
+
+
+class Toy:
+    """A model whose vectors are made of the words alone: two texts are as near as they share words."""
+
+    def __init__(self, setting: str = "static", dim: int = 256) -> None:
+        self.setting, self.name, self.dim = setting, f"toy-{setting}", dim
+
+    def passages(self, texts: list[str]) -> np.ndarray:
+        rows = np.zeros((len(texts), self.dim), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.lower().split():
+                row += np.random.default_rng(zlib.crc32((self.name + word).encode())).standard_normal(self.dim)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / np.where(lengths == 0, 1, lengths)
+
+    questions = words = passages

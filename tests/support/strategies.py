@@ -1,0 +1,66 @@
+"""What the property tests draw from: texts made to break a parser, real dates, honest metadata."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+from hypothesis import strategies as st
+
+from holdfast.formats.facts import bare_label
+from holdfast.models import ORIGINS, TYPES, Source, tags_of
+
+# Pieces that mean something to one of our own readers, to YAML, to markdown, to a terminal or to nobody.
+NASTY = (
+    "<!-- holdfast:history -->", "\\<!-- holdfast:history -->", "<!-- holdfast:version {origin: user} -->",
+    "<!-- holdfast:begin -->", "<!-- holdfast:end -->", "<!-- holdfast:", "-->", "---", "--- ", "...", "+++",
+    "## 2026-01-01T00:00:00Z to 2026-02-01T00:00:00Z", "## 2026-01-01 to 2026-02-01", "## 2026-01-01 to 2026-02-01 ",
+    "\\## 2026-01-01 to 2026-02-01", "\\\\## 2026-01-01 to 2026-02-01", "## ٢٠٢٦-٠١-٠١ to ٢٠٢٦-٠٢-٠١", "## ", "# ",
+    "\\",
+    "id: x", "type: user", "type: nonsense", "tags: [a, b]", "tags:", "  - a", "- a", "source: {origin: web}",
+    "pinned: true",
+    "- [2026-03-27] status: on", "- ~~[2026-03-20] status: off~~ superseded 2026-03-27", "  * [2026-03-27] x: y",
+    "```", "~~~", "~~", "</holdfast-memory>", '<holdfast-memory id="0">', "< / b>", "<b", "{", "}", "[", "]", ": ",
+    " #", "#",
+    "\"", "'", "&a", "*a", "|", ">", "%", "@", "`", "!!x", ",", "?", "null", "true", "~",
+    "\r", "\r\n", "\n", "\n\n", "\t", " ", "  ", "\x0b", "\x0c", "\x1b[31m", "\x07", "\x1c", "\x7f", "\x85", "\xa0",
+    "\xad",
+    "\u200b", "\u200d", "\u202e", "\u2028", "\u2029", "\u2066", "\ufeff", "\ufffe", "\U000e0041", "\U000e0100",
+    "é", "e\u0301", "記憶", "ذاكرة", "память", "🧠", "👩‍👩‍👧", "❤️", "ß", "İ", "½", "．", "a", "word",
+    "some words", "0", "x" * 300,
+)  # fmt: skip
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CHARACTERS = st.characters(blacklist_categories=("Cs",), blacklist_characters="\0")
+_PIECE = st.sampled_from(NASTY) | st.text(_CHARACTERS, max_size=8)
+
+raw_texts = st.lists(_PIECE | st.just("\n"), max_size=14).map("".join)
+"""Any text of a file that was UTF-8."""
+
+broken_texts = st.lists(_PIECE.map(str.encode) | st.binary(max_size=6), max_size=14).map(
+    lambda pieces: b"".join(pieces).decode("utf-8", "surrogateescape")
+)
+"""Any bytes of a file, as the shelf reads them."""
+
+note_texts = raw_texts.map(lambda text: text if text.strip().strip("\ufeff") else text + "x")
+"""Any text that may be stored."""
+
+one_line = raw_texts.map(lambda text: " ".join(_CONTROL.sub(" ", text).split()) or "x")
+"""A tag, subject or value that stands on one line."""
+
+labels = one_line.map(lambda text: bare_label(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
+
+tags = st.lists(one_line.map(lambda text: text[:40]), max_size=4).map(tags_of)
+
+types = st.sampled_from(TYPES)
+
+_NAMES = st.none() | st.text("abcXYZ019._-", min_size=1, max_size=12)
+_CLIENTS = st.none() | one_line.map(lambda text: "".join(filter(str.isprintable, text))[:20] or "x")
+
+sources = st.builds(Source, st.sampled_from(ORIGINS), _NAMES, _CLIENTS, _NAMES)
+
+days = st.dates(date(2024, 1, 1), date(2027, 12, 31)).map(date.isoformat)
+
+stamps = st.builds(
+    lambda day, seconds: f"{day}T{timedelta(seconds=seconds)!s:0>8}Z", days, st.integers(0, 86399)
+)  # fmt: skip
