@@ -112,7 +112,7 @@ def _take(memory: Memory, kind: str, number: int, word: str) -> Any:
 
 def _vectors(memory: Memory, count: int) -> dict[int, list[bytes]]:
     """The numbers of each canary's vectors; those that another text has too say nothing."""
-    index, found = memory._desk.index, {}
+    index, found = memory._context.index, {}
     for number in range(count):
         some = purge_check.vectors_of(index, "projects/demo", "notes", [f"canary-{number}.md"])
         some += purge_check.vectors_of(index, "projects/demo", "transcripts", [f"c/s{number}.jsonl"])

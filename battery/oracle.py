@@ -13,7 +13,7 @@ import apsw
 from battery.verbs import caller
 from holdfast import HoldfastError, Memory
 from holdfast.context.sync import SMALL
-from holdfast.formats.versions import Leaf, opened, versions_of
+from holdfast.formats.versions import ParsedNote, parse_note, versions_of
 from holdfast.models import digest
 
 State = dict[str, bytes]  # what stands on the shelf: `scope/part/name`, and its bytes
@@ -30,9 +30,9 @@ _OWN = {"id", "folder", "doc", "listed", "stale", "sum"}  # columns that a rebui
 def read(home: Path) -> State:
     """The truth, straight from the disk. A binned file goes by its key and its content, as its name holds the time."""
     state: State = {}
-    shelf = home / "shelf"
-    for path in sorted(shelf.rglob("*")):
-        inside = path.relative_to(shelf).parts
+    store = home / "shelf"
+    for path in sorted(store.rglob("*")):
+        inside = path.relative_to(store).parts
         depth = 1 if inside[0] == "global" else 2
         if len(inside) <= depth + 1 or path.is_dir() or path.name.startswith("."):
             continue
@@ -57,8 +57,8 @@ def key_of(item: str) -> str:
     return item.rsplit("/", 1)[-1].removesuffix(".md").split("#")[0]
 
 
-def leaf_of(data: bytes) -> Leaf:
-    return opened(data, 0)
+def leaf_of(data: bytes) -> ParsedNote:
+    return parse_note(data, 0)
 
 
 def texts_of(data: bytes) -> tuple[str, ...]:
@@ -80,11 +80,11 @@ def torn(state: State) -> list[str]:
 
 
 def _wrong_in(data: bytes) -> list[str]:
-    leaf = leaf_of(data)
-    wrong = list(leaf.head.problems)
-    if not leaf.page.opening or not _ID_LINE.search(data.split(b"\n---", 1)[0]):
+    parsed = leaf_of(data)
+    wrong = list(parsed.head.problems)
+    if not parsed.page.opening or not _ID_LINE.search(data.split(b"\n---", 1)[0]):
         wrong.append("no frontmatter with an id")
-    if not data.endswith(b"\n") or not leaf.text.strip():
+    if not data.endswith(b"\n") or not parsed.text.strip():
         wrong.append(f"it ends in {data[-20:]!r}")
     return wrong
 
@@ -180,9 +180,9 @@ def _finds(memory: Memory, state: State, also: Iterable[str]) -> list[str]:
 
 
 def _lists(memory: Memory, state: State) -> list[str]:
-    shelf = {item: texts_of(data) for item, data in state.items() if part_of(item) == "notes"}
+    store = {item: texts_of(data) for item, data in state.items() if part_of(item) == "notes"}
     listed = {note.path: (note.text, note.versions) for note in memory.list()}
-    expected = {item: (texts[0], len(texts)) for item, texts in shelf.items()}
+    expected = {item: (texts[0], len(texts)) for item, texts in store.items()}
     return [f"list: {item}" for item in sorted({*listed, *expected}) if listed.get(item) != expected.get(item)]
 
 
@@ -217,8 +217,8 @@ def _listings(home: Path, state: State) -> list[str]:
 
 
 def _pages(home: Path) -> list[Path]:
-    shelf = home / "shelf"
-    pages = (*shelf.glob("global/index.md"), *shelf.glob("*/*/index.md"))
+    store = home / "shelf"
+    pages = (*store.glob("global/index.md"), *store.glob("*/*/index.md"))
     return [page for page in pages if page.parent.name != "files"]
 
 

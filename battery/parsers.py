@@ -37,11 +37,11 @@ def _text(data: bytes) -> str:
 def _page(data: bytes) -> None:
     from holdfast.formats import note_file, versions
 
-    sheet = note_file.parse(_text(data))
-    if note_file.render(sheet) != _text(data):
+    content = note_file.parse(_text(data))
+    if note_file.render(content) != _text(data):
         raise Wrong("parsed and rendered, it is another text")
-    note_file.head_of(sheet), note_file.past_of(sheet), note_file.text_and_lines(_text(data)), note_file.past_lines(sheet)
-    versions.versions_of(versions.opened(data, 0))
+    note_file.head_of(content), note_file.past_of(content), note_file.text_and_lines(_text(data)), note_file.past_lines(content)
+    versions.versions_of(versions.parse_note(data, 0))
 
 
 def _facts(data: bytes) -> None:
@@ -93,8 +93,11 @@ def _queries(room: Path) -> Parser:
 
     def ask(data: bytes) -> None:
         text = data.decode("utf-8", "replace")
-        for verb in (lambda: memory.recall(text, mode="keyword"), lambda: memory.facts(text),
-            lambda: memory.brief(prompt=text)):
+        for verb in (
+            lambda: memory.recall(text, mode="keyword"),
+            lambda: memory.facts(text),
+            lambda: memory.brief(prompt=text),
+        ):
             try:
                 verb()
             except HoldfastError:
@@ -148,8 +151,12 @@ def _hook(room: Path) -> Parser:
     from holdfast.cli import main
 
     home = str(room / "home")
-    pairs = (("claude-code", "SessionStart"), ("codex", "UserPromptSubmit"), ("gemini", "SessionStart"), ("cursor",
-        "sessionStart"))
+    pairs = (
+        ("claude-code", "SessionStart"),
+        ("codex", "UserPromptSubmit"),
+        ("gemini", "SessionStart"),
+        ("cursor", "sessionStart"),
+    )
 
     def tell(data: bytes) -> None:
         client, event = pairs[len(data) % len(pairs)]
@@ -190,9 +197,10 @@ def _jsonc(data: bytes) -> None:
     text, keys = _text(data), ("mcpServers", "holdfast")
     ours: Callable[[Any], bool] = lambda value: value == {"command": "holdfast"}  # noqa: E731
     for edit in (
-        lambda: jsonc.parse(text), lambda: json_entries.default(text, keys, {"a": 1}), lambda: json_entries.add(text, ("hooks",),
-            {"a": 1}, ours),
-        lambda: json_entries.drop(text, ("hooks",), ours), lambda: json_entries.take(text, keys), lambda: json_entries.has(text, keys),
+        lambda: jsonc.parse(text), lambda: json_entries.default(text, keys, {"a": 1}),
+        lambda: json_entries.add(text, ("hooks",), {"a": 1}, ours),
+        lambda: json_entries.drop(text, ("hooks",), ours), lambda: json_entries.take(text, keys),
+        lambda: json_entries.has(text, keys),
     ):  # fmt: skip
         try:
             edit()
@@ -268,7 +276,8 @@ def _names(data: bytes) -> None:
 
     text = _text(data)
     checks: tuple[Callable[[], object], ...] = (
-        lambda: validate.path(text), lambda: validate.key(text), lambda: validate.name(text, "project"), lambda: validate.label(text),
+        lambda: validate.path(text), lambda: validate.key(text), lambda: validate.name(text, "project"),
+        lambda: validate.label(text),
         lambda: validate.tags(tags_of(text)), lambda: validate.text(data, 65536), lambda: validate.one_line(text, "value"),
     )  # fmt: skip
     for check in checks:

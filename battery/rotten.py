@@ -303,10 +303,10 @@ def token_of(case: int) -> str:
 
 def truth(home: Path) -> dict[str, str]:
     """A digest of every file of the shelf that is not made from others."""
-    shelf = home / "shelf"
+    store = home / "shelf"
     found = {}
-    for path in sorted(shelf.rglob("*")):
-        inside = path.relative_to(shelf).parts
+    for path in sorted(store.rglob("*")):
+        inside = path.relative_to(store).parts
         made = inside[-1] == "index.md" and "files" not in inside
         if path.is_file() and not made:
             found["/".join(inside)] = sha256(path.read_bytes()).hexdigest()

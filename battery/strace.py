@@ -144,7 +144,7 @@ class _Pending:
     """What has been changed on the shelf and not yet flushed."""
 
     def __init__(self, home: str) -> None:
-        self._shelf = os.path.join(home, "shelf")
+        self._store = os.path.join(home, "shelf")
         self._data: set[str] = set()
         self._names: set[str] = set()  # folders in which a name came or went
         self._wrong: list[str] = []
@@ -156,7 +156,7 @@ class _Pending:
         elif name in ("syncfs", "sync"):
             self._data.clear()
             self._names.clear()
-        elif not paths[-1].startswith(self._shelf):
+        elif not paths[-1].startswith(self._store):
             return
         elif name in ("write", "pwrite64", "ftruncate"):
             self._data.add(paths[0])

@@ -32,10 +32,10 @@ def run(lab: Lab, report: Report, *, rows: int = 1000) -> None:
 
 def attempts(home: Path, count: int) -> list[list[str]]:
     """For each row what was not found; nothing is as it should be."""
-    from holdfast.ledger import Ledger
+    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.audit_verify import verify
 
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     _fill(ledger, count)
     intruder = Intruder(home)
     found = []
@@ -52,10 +52,10 @@ def attempts(home: Path, count: int) -> list[list[str]]:
 
 
 def _fill(ledger: object, count: int) -> None:
-    from holdfast.ledger import Ledger
+    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.audit import Decision
 
-    assert isinstance(ledger, Ledger)
+    assert isinstance(ledger, SqliteLedger)
     for number in range(1, count + 1):
         outcome = "denied" if number % 7 == 0 else "allowed"
         told = {"role": "code-review-engineer", "request": number}

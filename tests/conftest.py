@@ -184,7 +184,7 @@ class Clock:
 
     @property
     def now(self):
-        return dates.stamp(self.seconds)
+        return dates.timestamp(self.seconds)
 
     @staticmethod
     def _of(moment):
@@ -204,11 +204,11 @@ def truth(home):
     """The bytes of everything on the shelf that is not made from something else."""
 
     def read(where=home):
-        shelf = Path(where) / "shelf"
+        store = Path(where) / "shelf"
         return {
-            str(path.relative_to(shelf)): path.read_bytes()
-            for path in sorted(shelf.rglob("*"))
-            if path.is_file() and not path.is_symlink() and not _made(path.relative_to(shelf).parts)
+            str(path.relative_to(store)): path.read_bytes()
+            for path in sorted(store.rglob("*"))
+            if path.is_file() and not path.is_symlink() and not _made(path.relative_to(store).parts)
         }
 
     def _made(parts):
@@ -301,10 +301,10 @@ def open_trial(trial_url):
     """Opens views of that table, for one tenant or another."""
     from postgres_server import TRIAL_SQL
 
-    from holdfast.postgres import Database, Store
+    from holdfast.postgres import Database, PostgresSettings
 
     def open_(tenant="a", seconds=10, **given):
-        return Database(Store(url=given.pop("url", trial_url), tenant=tenant, **given), TRIAL_SQL, seconds)
+        return Database(PostgresSettings(url=given.pop("url", trial_url), tenant=tenant, **given), TRIAL_SQL, seconds)
 
     return open_
 

@@ -80,9 +80,11 @@ class Config(Record):
     store_seconds: int = 30
     quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
-    sees: tuple[str, ...] = SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
+    allowed_scopes: tuple[str, ...] = (
+        SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
+    )
     read_only: bool = False  # whether a caller may only read: no setting, the gateway gives it by its role
-    together: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
+    batch_writes: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
 
     def __repr__(self) -> str:
         """Never a key, nor a password."""
@@ -98,7 +100,10 @@ SETTINGS = (
     Setting("session.id", "session", str, "the session whose notes are meant", "HOLDFAST_SESSION"),
     Setting("agent.name", "agent", str, "the agent whose notes are meant", "HOLDFAST_AGENT"),
     Setting(
-        "agent.scaffolds", "scaffolds", str, "trees of files an agent keeps, made at its first boot: continuity, wiki",
+        "agent.scaffolds",
+        "scaffolds",
+        str,
+        "trees of files an agent keeps, made at its first boot: continuity, wiki",
         "HOLDFAST_SCAFFOLDS",
     ),
     Setting("client.name", "client", str, "the program that is asking, kept with each version", "HOLDFAST_CLIENT"),
@@ -109,8 +114,13 @@ SETTINGS = (
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
     Setting("brief.entries", "brief_entries", int, "most whole notes of a scope in a start briefing; 0: no limit", "", 0, 100),
     Setting(
-        "brief.scope_chars", "brief_scope_chars", int, "most characters of one scope's whole notes in a start briefing; 0: no "
-        "limit", "", 0, 9000,
+        "brief.scope_chars",
+        "brief_scope_chars",
+        int,
+        "most characters of one scope's whole notes in a start briefing; 0: no limit",
+        "",
+        0,
+        9000,
     ),
     Setting("brief.total_chars", "brief_total_chars", int, "most characters of a start briefing", "", 750, 9000),
     Setting("hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", "", 0, 9000),
@@ -118,15 +128,21 @@ SETTINGS = (
     Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
     Setting("history.tools", "tool_turns", bool, "keep tool calls and their results when a transcript is imported or captured"),
     Setting(
-        "trust.quarantine", "quarantine", tuple, "origins whose notes are not briefed before a person approved them: a list of "
-        "agent, tool, import, web",
+        "trust.quarantine",
+        "quarantine",
+        tuple,
+        "origins whose notes are not briefed before a person approved them: a list of agent, tool, import, web",
     ),
     Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
     Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", "HOLDFAST_EMBEDDER"),
     Setting("search.key", "embed_key", str, "the key of an embedding endpoint", "HOLDFAST_EMBED_KEY"),
     Setting(
-        "audit.mode", "audit_mode", str, "what becomes of a decision that cannot be written down: best-effort or strict",
-        "HOLDFAST_AUDIT_MODE", choices=("best-effort", "strict"),
+        "audit.mode",
+        "audit_mode",
+        str,
+        "what becomes of a decision that cannot be written down: best-effort or strict",
+        "HOLDFAST_AUDIT_MODE",
+        choices=("best-effort", "strict"),
     ),
     Setting("store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", "HOLDFAST_STORE"),
     Setting("store.read_url", "store_read", str, "a replica of it, for questions", "HOLDFAST_STORE_READ"),

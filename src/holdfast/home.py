@@ -186,7 +186,7 @@ def _into(fd: int, folder: str) -> int:
         os.close(fd)
 
 
-class Renewed(Exception):
+class DatabaseReset(Exception):
     """The file was not usable and has been started anew; ask again."""
 
 
@@ -256,7 +256,7 @@ class Database:
         spoiled = isinstance(error, UnicodeDecodeError) and not self.truth
         if spoiled or isinstance(error, DAMAGE) or (isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()):
             self.renew()
-            return Renewed(str(error))
+            return DatabaseReset(str(error))
         if not isinstance(error, FAILURES):
             return error
         if not isinstance(error, apsw.BusyError | apsw.LockedError):

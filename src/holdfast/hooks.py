@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holdfast.clients.base import Client, Heard
     from holdfast.config import Config
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.verbs.brief.relevance import Match
 
 _USAGE = """usage: holdfast hook CLIENT EVENT
@@ -99,11 +99,11 @@ def _told_by(client: Client, heard: Heard, settings: Config) -> str:
     todo = _todo(client, heard, settings)
     if not todo:
         return ""
-    desk = _desk(client, heard, settings)
+    context = _context(client, heard, settings)
     try:
-        return "".join([_STEPS[step](desk, client, heard) for step in todo])
+        return "".join([_STEPS[step](context, client, heard) for step in todo])
     finally:
-        desk.close()
+        context.close()
 
 
 def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
@@ -121,8 +121,8 @@ def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
 # --- the events -------------------------------------------------------------------------------------------------------
 
 
-def _start(desk: Desk, client: Client, heard: Heard) -> str:
-    return _briefed(desk, client, client.cap, _is_first(heard))
+def _start(context: Context, client: Client, heard: Heard) -> str:
+    return _briefed(context, client, client.cap, _is_first(heard))
 
 
 def _is_first(heard: Heard) -> bool:
@@ -130,54 +130,54 @@ def _is_first(heard: Heard) -> bool:
     return heard.event == "start" and heard.source == "startup"
 
 
-def _briefed(desk: Desk, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
+def _briefed(context: Context, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
     """What a new context begins with: the start-up of an agent that keeps continuity, where one is declared, and the notes."""
     from holdfast.verbs.brief import select
 
     booted = ""
-    if client.scaffolds or desk.config.scaffolds:
+    if client.scaffolds or context.config.scaffolds:
         from holdfast.verbs.scaffold.boot import boot
 
-        booted = boot(desk, None, cap // 2, client.scaffolds).text
-    return booted + select.brief(desk, cap=cap - len(booted), first=first, anew=anew).text
+        booted = boot(context, None, cap // 2, client.scaffolds).text
+    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=anew).text
 
 
-def _begin(desk: Desk, client: Client, heard: Heard) -> str:
+def _begin(context: Context, client: Client, heard: Heard) -> str:
     from holdfast.verbs.brief import select
 
-    select.begin_anew(desk, _is_first(heard))
+    select.begin_anew(context, _is_first(heard))
     return ""
 
 
-def _prompt(desk: Desk, client: Client, heard: Heard) -> str:
+def _prompt(context: Context, client: Client, heard: Heard) -> str:
     """What bears on it; before the first one also the briefing, where a start cannot carry that; and now and then a word."""
     from holdfast.verbs.brief import select
 
     prompt = _plain(heard.prompt)
-    count = select.heard_prompt(desk, prompt)
-    word = _reminder(desk, count)
+    count = select.heard_prompt(context, prompt)
+    word = _reminder(context, count)
     cap = client.cap - len(word)
-    brought = select.brief(desk, prompt=prompt, cap=cap, matches=_of_resident(desk, prompt)).text
+    brought = select.brief(context, prompt=prompt, cap=cap, matches=_of_resident(context, prompt)).text
     first = count == 1 and "start" not in client.injects
-    return (_briefed(desk, client, cap - len(brought), anew=False) if first else "") + brought + word
+    return (_briefed(context, client, cap - len(brought), anew=False) if first else "") + brought + word
 
 
-def _reminder(desk: Desk, count: int) -> str:
-    if not desk.config.reminder or not count or count % desk.config.reminder:
+def _reminder(context: Context, count: int) -> str:
+    if not context.config.reminder or not count or count % context.config.reminder:
         return ""
     from holdfast.verbs.brief.render import reminder
 
     return reminder()
 
 
-def _capture(desk: Desk, client: Client, heard: Heard) -> str:
+def _capture(context: Context, client: Client, heard: Heard) -> str:
     """Keep the session word for word; what is kept already is not added again."""
     if os.path.isfile(heard.transcript):
         from holdfast.errors import Refused, Trouble, UsageError
         from holdfast.verbs.history import import_history
 
         try:
-            import_history(desk, heard.transcript, client.name, "project", written=client.transcripts, kept="live")
+            import_history(context, heard.transcript, client.name, "project", written=client.transcripts, kept="live")
         except (Refused, UsageError):  # whose words may quote what was said
             fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
             raise Trouble("the transcript that the client names cannot be read", fix) from None
@@ -187,14 +187,19 @@ def _capture(desk: Desk, client: Client, heard: Heard) -> str:
 _STEPS = {"start": _start, "begin": _begin, "prompt": _prompt, "capture": _capture}
 
 
-def _of_resident(desk: Desk, prompt: str) -> list[Match] | None:
+def _of_resident(context: Context, prompt: str) -> list[Match] | None:
     """What a process that stays and has the models finds; None where there is none."""
-    if desk.config.store or not _somebody_stays(desk.config.home):  # who stays has a home, and no store
+    if context.config.store or not _somebody_stays(context.config.home):  # who stays has a home, and no store
         return None
     from holdfast.api import resident
 
-    who = {"project": desk.override, "session": desk.session, "agent": desk.agent, "cwd": os.path.abspath(desk.folder)}
-    return resident.matches(desk.config.home, who, prompt[:8000], _ASK_SECONDS)
+    who = {
+        "project": context.project_override,
+        "session": context.session,
+        "agent": context.agent,
+        "cwd": os.path.abspath(context.working_folder),
+    }
+    return resident.matches(context.config.home, who, prompt[:8000], _ASK_SECONDS)
 
 
 def _somebody_stays(home: str) -> bool:
@@ -202,7 +207,7 @@ def _somebody_stays(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
-def _desk(client: Client, heard: Heard, settings: Config) -> Desk:
+def _context(client: Client, heard: Heard, settings: Config) -> Context:
     """The desk of whoever works in that folder, in that session."""
     folder = heard.folder or "."
     if not os.path.isdir(folder):
@@ -211,13 +216,13 @@ def _desk(client: Client, heard: Heard, settings: Config) -> Desk:
 
             raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
         folder = "."
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Progress, digest, is_name
 
     session = heard.session or settings.session
     if session and not is_name(session):
         session = digest(session.encode("utf-8", "replace"))
-    return Desk(settings, settings.project, session, settings.agent, client.name, "agent", folder, Progress())
+    return Context(settings, settings.project, session, settings.agent, client.name, "agent", folder, Progress())
 
 
 # --- in and out -------------------------------------------------------------------------------------------------------

@@ -126,7 +126,8 @@ class Written(Record):
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The kinds, as `holdfast.safety.hidden_chars` calls them; of nearly every text none. The text itself is always as it was kept."""
+        """The kinds, as `holdfast.safety.hidden_chars` calls them; of nearly every text none. The text itself is
+        always as it was kept."""
         said = [getattr(self, name) or "" for name in self._said]
         names = [one for name in self._called if (value := getattr(self, name)) for one in _each(value)]
         every = "".join(said + names).replace("\n", "")
@@ -352,7 +353,7 @@ class Answer(Record):
         return {session: tuple(hits) for session, hits in found.items()}
 
 
-class Binned(Record):
+class TrashedNote(Record):
     """A note in the trash or in the archive, and since when."""
 
     scope: Scope
@@ -473,7 +474,7 @@ def as_json(record: Record | list[Any]) -> Any:
     return [as_json(item) for item in record] if isinstance(record, list) else record.as_dict()
 
 
-def stamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     """The moment so many seconds after 1970; beyond the years 1 to 9999, the nearest in them."""
     then = time.gmtime(min(max(seconds, _FIRST), _LAST))
     return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"

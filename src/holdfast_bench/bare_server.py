@@ -1,4 +1,4 @@
-"""The same framework with nothing of the gateway's in it: run as `python -m holdfast_bench.bare_server`, it says where it listens.
+"""The same framework with nothing of the gateway's in it: `python -m holdfast_bench.bare_server` says where it listens.
 
 `/hello` answers at once, `/recall` asks a memory in a thread: no token, no role, no audit, no limits, no schema."""
 

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast import Memory, config
-from holdfast.access import ACTIONS, Caller, Porter, Role, health, role_file
+from holdfast.access import ACTIONS, AccessGate, Caller, Role, health, role_file
 from holdfast.access.policy import STRICT, why_not
 from holdfast.errors import (
     Busy,
@@ -53,22 +53,22 @@ def open_porter(settings):
     opened = []
 
     def open_(**changes):
-        opened.append(Porter(settings.replace(**changes)))
+        opened.append(AccessGate(settings.replace(**changes)))
         return opened[-1]
 
     yield open_
-    for porter in opened:
-        porter.close()
+    for gate in opened:
+        gate.close()
 
 
 @pytest.fixture
-def porter(open_porter):
+def gate(open_porter):
     return open_porter()
 
 
 @pytest.fixture
-def reviewer(porter):
-    return porter.identify(porter.add("reviewer", "code-review-engineer")[1])
+def reviewer(gate):
+    return gate.identify(gate.add("reviewer", "code-review-engineer")[1])
 
 
 @pytest.fixture
@@ -82,37 +82,37 @@ def write_role(home):
     return write
 
 
-def rows(porter):
-    return [(row.agent, row.action, row.outcome, row.metadata) for row in porter.ledger.audit.walk()]
+def rows(gate):
+    return [(row.agent, row.action, row.outcome, row.metadata) for row in gate.ledger.audit.walk()]
 
 
 # --- tokens (A1) ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A1")
-def test_the_token_alone_says_who_calls(porter):
-    agent, token = porter.add("reviewer", "code-review-engineer")
+def test_the_token_alone_says_who_calls(gate):
+    agent, token = gate.add("reviewer", "code-review-engineer")
     assert (agent.name, agent.role, agent.state(0)) == ("reviewer", "code-review-engineer", "active")
-    caller = porter.identify(token)
+    caller = gate.identify(token)
     assert caller == Caller("reviewer", "code-review-engineer", "default", token[3:11])
     assert token[12:] not in repr(caller)
 
 
 @pytest.mark.promise("A1")
-def test_many_tokens_are_looked_up_with_one_question_each_for_itself(porter):
-    one, other = porter.add("one", "operator")[1], porter.add("other", "secretary")[1]
-    porter.revoke("other")
-    found = porter.ledger.agents.presented([one[3:11], other[3:11], "unknown0", one[3:11], "'; --", "%"])
+def test_many_tokens_are_looked_up_with_one_question_each_for_itself(gate):
+    one, other = gate.add("one", "operator")[1], gate.add("other", "secretary")[1]
+    gate.revoke("other")
+    found = gate.ledger.agents.presented([one[3:11], other[3:11], "unknown0", one[3:11], "'; --", "%"])
     assert {id: (kept.agent, kept.revoked is None) for id, kept in found.items()} == {
         one[3:11]: ("one", True), other[3:11]: ("other", False),
     }  # fmt: skip
-    assert porter.ledger.agents.presented([]) == {}
+    assert gate.ledger.agents.presented([]) == {}
 
 
 @pytest.mark.promise("A1")
-def test_a_token_is_shown_once_and_stands_nowhere_in_the_home(porter, home):
-    tokens = [porter.add("reviewer", "operator")[1], porter.rotate("reviewer")[1], porter.first_token() or ""]
-    porter.close()
+def test_a_token_is_shown_once_and_stands_nowhere_in_the_home(gate, home):
+    tokens = [gate.add("reviewer", "operator")[1], gate.rotate("reviewer")[1], gate.first_token() or ""]
+    gate.close()
     kept = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     for token in filter(None, tokens):
         assert len(token) == 55 and token.startswith("hf_")
@@ -121,13 +121,13 @@ def test_a_token_is_shown_once_and_stands_nowhere_in_the_home(porter, home):
 
 
 @pytest.mark.promise("A1")
-def test_a_token_is_checked_to_its_last_character(porter):
-    _, token = porter.add("reviewer", "operator")
+def test_a_token_is_checked_to_its_last_character(gate):
+    _, token = gate.add("reviewer", "operator")
     last, first = ("A" if one != "A" else "B" for one in (token[-1], token[12]))
     for wrong in (token[:-1] + last, token[:12] + first + token[13:], token + "A", token[:-1], token.upper(), f" {token}"):
         with pytest.raises(Unauthenticated):
-            porter.identify(wrong)
-    assert porter.identify(token).agent == "reviewer"
+            gate.identify(wrong)
+    assert gate.identify(token).agent == "reviewer"
 
 
 @pytest.mark.promise("A1")
@@ -135,118 +135,118 @@ def test_a_token_is_checked_to_its_last_character(porter):
     "token",
     ["", "x", "hf_", "hf_12345678_" + "a" * 43, "hf_' OR 1=1_" + "a" * 43, "hf_12345678_" + "é" * 43, "\0" * 55, None, b"hf_"],
 )
-def test_what_is_no_token_is_refused_with_how_to_get_one(porter, token):
-    porter.add("reviewer", "operator")
+def test_what_is_no_token_is_refused_with_how_to_get_one(gate, token):
+    gate.add("reviewer", "operator")
     with pytest.raises(Unauthenticated) as refused:
-        porter.identify(token)
+        gate.identify(token)
     assert refused.value.http_status == 401
     assert "holdfast agent add" in refused.value.fix
 
 
 @pytest.mark.promise("A1")
-def test_a_token_ends_when_its_days_are_over(porter, clock):
-    _, token = porter.add("reviewer", "operator", days=30)
+def test_a_token_ends_when_its_days_are_over(gate, clock):
+    _, token = gate.add("reviewer", "operator", days=30)
     clock.forward(days=30, seconds=-1)
-    assert porter.identify(token).agent == "reviewer"
+    assert gate.identify(token).agent == "reviewer"
     clock.forward(1)
     with pytest.raises(Unauthenticated, match="expired"):
-        porter.identify(token)
-    assert porter.agent("reviewer").state(clock()) == "expired"
-    _, again = porter.rotate("reviewer")
+        gate.identify(token)
+    assert gate.agent("reviewer").state(clock()) == "expired"
+    _, again = gate.rotate("reviewer")
     clock.forward(days=29)
-    assert porter.identify(again)  # it lasts as long as the one before
+    assert gate.identify(again)  # it lasts as long as the one before
     clock.forward(days=1)
     with pytest.raises(Unauthenticated):
-        porter.identify(again)
+        gate.identify(again)
 
 
 @pytest.mark.promise("A1")
-def test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace(porter, clock):
-    _, first = porter.add("reviewer", "operator")
-    _, second = porter.rotate("reviewer")
+def test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace(gate, clock):
+    _, first = gate.add("reviewer", "operator")
+    _, second = gate.rotate("reviewer")
     with pytest.raises(Unauthenticated, match="revoked"):
-        porter.identify(first)
-    _, third = porter.rotate("reviewer", grace_hours=2)
-    assert porter.identify(second) and porter.identify(third)
+        gate.identify(first)
+    _, third = gate.rotate("reviewer", grace_hours=2)
+    assert gate.identify(second) and gate.identify(third)
     clock.forward(minutes=121)
     with pytest.raises(Unauthenticated, match="expired"):
-        porter.identify(second)
-    assert porter.identify(third)
-    porter.rotate("reviewer", grace_hours=2)
-    porter.revoke("reviewer")  # takes the one in its grace along
+        gate.identify(second)
+    assert gate.identify(third)
+    gate.rotate("reviewer", grace_hours=2)
+    gate.revoke("reviewer")  # takes the one in its grace along
     with pytest.raises(Unauthenticated):
-        porter.identify(third)
+        gate.identify(third)
 
 
 REVOKE = "from holdfast import config; from holdfast.access import Porter; Porter(config.load(args[0])).revoke(args[1])"
 
 
 @pytest.mark.promise("A1")
-def test_a_revocation_by_another_process_counts_at_once(porter, child, home):
-    _, token = porter.add("reviewer", "operator")
-    _, other = porter.add("other", "operator")
-    assert porter.identify(token)
+def test_a_revocation_by_another_process_counts_at_once(gate, child, home):
+    _, token = gate.add("reviewer", "operator")
+    _, other = gate.add("other", "operator")
+    assert gate.identify(token)
     child(REVOKE, home, "reviewer")
     with pytest.raises(Unauthenticated, match="revoked"):
-        porter.identify(token)
-    assert porter.identify(other)
-    assert porter.agent("reviewer").state(0) == "revoked"
+        gate.identify(token)
+    assert gate.identify(other)
+    assert gate.agent("reviewer").state(0) == "revoked"
 
 
-def test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead(porter):
-    _, old = porter.add("reviewer", "operator")
-    porter.revoke("reviewer")
+def test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead(gate):
+    _, old = gate.add("reviewer", "operator")
+    gate.revoke("reviewer")
     with pytest.raises(Conflict, match="revoked"):
-        porter.rotate("reviewer")
-    agent, new = porter.add("reviewer", "secretary")
-    assert (agent.role, porter.identify(new).role) == ("secretary", "secretary")
+        gate.rotate("reviewer")
+    agent, new = gate.add("reviewer", "secretary")
+    assert (agent.role, gate.identify(new).role) == ("secretary", "secretary")
     with pytest.raises(Unauthenticated):
-        porter.identify(old)
+        gate.identify(old)
 
 
-def test_an_agent_is_added_once_and_only_with_a_name_and_a_role_that_there_are(porter, home, write_role):
-    porter.add("reviewer", "operator")
+def test_an_agent_is_added_once_and_only_with_a_name_and_a_role_that_there_are(gate, home, write_role):
+    gate.add("reviewer", "operator")
     with pytest.raises(Conflict, match="already"):
-        porter.add("reviewer", "operator")
+        gate.add("reviewer", "operator")
     for name in ("../x", "", ".hidden", "a/b", "(local)", "x" * 129):
         with pytest.raises(InvalidKey):
-            porter.add(name, "operator")
+            gate.add(name, "operator")
     with pytest.raises(UsageError, match="there is no role"):
-        porter.add("other", "nobody")
+        gate.add("other", "nobody")
     write_role("broken", text="name: broken\nallowed: []\n")
     with pytest.raises(ConfigError, match=r"broken\.yaml:2"):
-        porter.add("other", "broken")
+        gate.add("other", "broken")
     for days in (0, -1, 10**6):
         with pytest.raises(UsageError):
-            porter.add("other", "operator", days=days)
-    for verb in (porter.rotate, porter.revoke, porter.agent):
+            gate.add("other", "operator", days=days)
+    for verb in (gate.rotate, gate.revoke, gate.agent):
         with pytest.raises(NotFound):
             verb("other")
-    assert [agent.name for agent in porter.agents()] == ["reviewer"]
+    assert [agent.name for agent in gate.agents()] == ["reviewer"]
 
 
 @pytest.mark.promise("A3")
-def test_every_change_of_tokens_is_in_the_audit_with_who_did_what(porter):
-    porter.first_token()
-    porter.add("reviewer", "secretary")
-    porter.rotate("reviewer")
-    porter.revoke("reviewer")
-    told = rows(porter)
+def test_every_change_of_tokens_is_in_the_audit_with_who_did_what(gate):
+    gate.first_token()
+    gate.add("reviewer", "secretary")
+    gate.rotate("reviewer")
+    gate.revoke("reviewer")
+    told = rows(gate)
     assert {(agent, action, outcome) for agent, action, outcome, _ in told} == {("(local)", "agents.manage", "allowed")}
     assert [(meta["verb"], meta["name"]) for *_, meta in told] == [
         ("add", "operator"), ("add", "reviewer"), ("rotate", "reviewer"), ("revoke", "reviewer"),
     ]  # fmt: skip
     assert all(meta["role"] == "operator" for *_, meta in told)
-    chief = porter.identify(porter.add("chief", "operator")[1])
-    with porter.permit(chief, "agents.manage", request="r1") as permit:
-        porter.add("other", "secretary", permit=permit)
-    with pytest.raises(Conflict), porter.permit(chief, "agents.manage", request="r2") as permit:
-        porter.add("other", "secretary", permit=permit)
-    (done, failed) = rows(porter)[-2:]
+    chief = gate.identify(gate.add("chief", "operator")[1])
+    with gate.permit(chief, "agents.manage", request="r1") as permit:
+        gate.add("other", "secretary", permit=permit)
+    with pytest.raises(Conflict), gate.permit(chief, "agents.manage", request="r2") as permit:
+        gate.add("other", "secretary", permit=permit)
+    (done, failed) = rows(gate)[-2:]
     assert done[0] == failed[0] == "chief" and (done[3]["request"], done[3]["verb"]) == ("r1", "add")
     assert (failed[3]["request"], failed[3]["failed"]) == ("r2", "conflict") and "verb" not in failed[3]
-    assert len(rows(porter)) == 7
-    assert verify(porter.ledger.audit).ok
+    assert len(rows(gate)) == 7
+    assert verify(gate.ledger.audit).ok
 
 
 FIRST = """
@@ -260,31 +260,31 @@ print(porter.first_token())
 
 
 @pytest.mark.promise("A1")
-def test_of_many_servers_that_start_at_once_one_shows_the_first_token(porter, home):
+def test_of_many_servers_that_start_at_once_one_shows_the_first_token(gate, home):
     starts = [
         subprocess.Popen([sys.executable, "-c", FIRST, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(8)
     ]
     said = [start.communicate("go\n", timeout=60)[0].strip() for start in starts]
     (token,) = [line for line in said if line != "None"]
-    assert porter.identify(token) == Caller("operator", "operator", "default", token[3:11])
-    assert porter.first_token() is None
-    porter.revoke("operator")
-    assert porter.first_token() is None  # there is an agent, if one that is shut out
+    assert gate.identify(token) == Caller("operator", "operator", "default", token[3:11])
+    assert gate.first_token() is None
+    gate.revoke("operator")
+    assert gate.first_token() is None  # there is an agent, if one that is shut out
 
 
 # --- roles (A2) -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A2")
-def test_the_roles_that_come_with_it_are_these(porter):
+def test_the_roles_that_come_with_it_are_these(gate):
     reviewing = ("agent.memory.read", "agent.memory.write", "github.review")
-    assert porter.roles() == (
+    assert gate.roles() == (
         Role("code-review-engineer", ("update-memory",), reviewing, ("agent",)),
         Role("operator", ("update-memory",), ("*",), SCOPES),
         Role("secretary"),
     )
-    assert porter.faults() == ()
+    assert gate.faults() == ()
 
 
 MATRIX = {
@@ -301,7 +301,7 @@ MEMORY = {"agent.memory.read", "agent.memory.write", "memory.purge", "memory.rev
 @pytest.mark.promise("A2")
 @pytest.mark.promise("A3")
 @pytest.mark.parametrize("name", MATRIX)
-def test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says(porter, write_role, name):
+def test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says(gate, write_role, name):
     for own in ("librarian", "clerk"):
         actions, scopes = MATRIX[own]
         write_role(own, ", ".join(actions), ", ".join(scopes))
@@ -311,15 +311,15 @@ def test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says(porte
         may = action in actions and (scope is None or scope in scopes) and (action not in MEMORY or bool(scopes))
         expected.append((action, scope, may))
         if may:
-            porter.allow(caller, action, scope)
+            gate.allow(caller, action, scope)
         else:
             with pytest.raises(Denied) as denied:
-                porter.allow(caller, action, scope)
+                gate.allow(caller, action, scope)
             assert (denied.value.http_status, denied.value.exit_code) == (403, 3)
-    told = [(action, meta.get("scope"), outcome == "allowed") for _, action, outcome, meta in rows(porter)]
+    told = [(action, meta.get("scope"), outcome == "allowed") for _, action, outcome, meta in rows(gate)]
     assert told == expected  # one row for each, and no other
-    assert {meta["role"] for *_, meta in rows(porter)} == {name}
-    assert {meta["token"] for *_, meta in rows(porter)} == {"12345678"}
+    assert {meta["role"] for *_, meta in rows(gate)} == {name}
+    assert {meta["token"] for *_, meta in rows(gate)} == {"12345678"}
 
 
 @pytest.mark.promise("A2")
@@ -356,21 +356,21 @@ WRONG = {
 
 @pytest.mark.promise("A2")
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_file_is_named_with_its_line_and_its_role_means_nothing(porter, write_role, home, what):
+def test_a_wrong_file_is_named_with_its_line_and_its_role_means_nothing(gate, write_role, home, what):
     text, line, message = WRONG[what]
     path = write_role("own", "agent.memory.read", "agent")
     caller = Caller("somebody", "own")
-    porter.allow(caller, "agent.memory.read", "agent")
+    gate.allow(caller, "agent.memory.read", "agent")
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(Denied, match="unknown or cannot be read"):
-        porter.allow(caller, "agent.memory.read", "agent")
-    (fault,) = porter.faults()
+        gate.allow(caller, "agent.memory.read", "agent")
+    (fault,) = gate.faults()
     assert fault.message.startswith(f"{path}:{line}: ") and message in fault.message
     assert fault.fix
     with pytest.raises(ConfigError):
         role_file.read(str(path))
-    assert "own" not in [role.name for role in porter.roles()]
-    assert porter.role("own") == Role("own")
+    assert "own" not in [role.name for role in gate.roles()]
+    assert gate.role("own") == Role("own")
 
 
 PIECES = [
@@ -393,41 +393,41 @@ def test_whatever_stands_in_a_file_it_is_a_role_or_named_as_wrong(text):
 
 
 @pytest.mark.promise("A2")
-def test_a_file_of_the_home_goes_over_a_shipped_role_and_a_broken_one_never_widens_it_back(porter, write_role):
+def test_a_file_of_the_home_goes_over_a_shipped_role_and_a_broken_one_never_widens_it_back(gate, write_role):
     caller = Caller("somebody", "code-review-engineer")
-    porter.allow(caller, "github.review")
+    gate.allow(caller, "github.review")
     path = write_role("code-review-engineer", "agent.memory.read", "agent")
-    porter.allow(caller, "agent.memory.read", "agent")
+    gate.allow(caller, "agent.memory.read", "agent")
     for text in (None, "name: code-review-engineer\nallowed_actions: [\n"):
         if text:
             path.write_text(text)
         with pytest.raises(Denied):
-            porter.allow(caller, "github.review")
+            gate.allow(caller, "github.review")
     path.unlink()
-    porter.allow(caller, "github.review")
+    gate.allow(caller, "github.review")
 
 
 @pytest.mark.promise("A2")
-def test_a_role_that_changes_counts_from_the_next_decision_on(porter, write_role):
+def test_a_role_that_changes_counts_from_the_next_decision_on(gate, write_role):
     caller = Caller("somebody", "own")
     for allowed in (True, False, True, False):
         write_role("own", "dispatch" if allowed else "")
         if allowed:
-            porter.allow(caller, "dispatch")
+            gate.allow(caller, "dispatch")
         else:
             with pytest.raises(Denied):
-                porter.allow(caller, "dispatch")
+                gate.allow(caller, "dispatch")
 
 
-def test_without_a_word_about_scopes_a_role_reaches_its_agents_own_memory(porter, write_role):
+def test_without_a_word_about_scopes_a_role_reaches_its_agents_own_memory(gate, write_role):
     write_role("own", text="name: own\nallowed_actions: [agent.memory.read]\n")
-    assert porter.role("own").scopes == ("agent",)
+    assert gate.role("own").scopes == ("agent",)
     write_role("own", text="name: own\nallowed_actions: [agent.memory.read]\nscopes: []\n")
-    assert porter.role("own").scopes == ()
+    assert gate.role("own").scopes == ()
 
 
 @pytest.mark.parametrize("how", ["link", "pipe", "folder", "wrong suffix"])
-def test_only_a_plain_yaml_file_is_a_role(porter, write_role, home, tmp_path, how):
+def test_only_a_plain_yaml_file_is_a_role(gate, write_role, home, tmp_path, how):
     path = write_role("own", "dispatch")
     path.unlink()
     if how == "link":
@@ -440,34 +440,34 @@ def test_only_a_plain_yaml_file_is_a_role(porter, write_role, home, tmp_path, ho
     else:
         path.with_suffix(".yml").write_text(ROLE.format(name="own", actions="dispatch", scopes=""))
     with pytest.raises(Denied):
-        porter.allow(Caller("somebody", "own"), "dispatch")
-    assert len(porter.faults()) == 1
-    assert len(porter.roles()) == 3
-    (problem,) = health.problems(porter.config)
+        gate.allow(Caller("somebody", "own"), "dispatch")
+    assert len(gate.faults()) == 1
+    assert len(gate.roles()) == 3
+    (problem,) = health.problems(gate.config)
     subprocess.run(problem.fix, shell=True, check=True, timeout=30)
-    assert health.problems(porter.config) == []
+    assert health.problems(gate.config) == []
 
 
-def test_where_the_folder_of_roles_cannot_be_read_nothing_is_allowed(porter, home):
+def test_where_the_folder_of_roles_cannot_be_read_nothing_is_allowed(gate, home):
     home.mkdir()
     (home / "roles").write_text("not a folder")
     with pytest.raises(Denied):
-        porter.allow(Caller("somebody", "operator"), "dispatch")
-    assert porter.roles() == ()
-    assert len(porter.faults()) == 1
-    (problem,) = health.problems(porter.config)
+        gate.allow(Caller("somebody", "operator"), "dispatch")
+    assert gate.roles() == ()
+    assert len(gate.faults()) == 1
+    (problem,) = health.problems(gate.config)
     assert problem.message.startswith("every role means nothing: ")
     subprocess.run(problem.fix, shell=True, check=True, timeout=30)
-    porter.allow(Caller("somebody", "operator"), "dispatch")
-    assert health.problems(porter.config) == []
+    gate.allow(Caller("somebody", "operator"), "dispatch")
+    assert health.problems(gate.config) == []
 
 
-def test_what_an_editor_leaves_beside_a_role_is_no_role(porter, write_role, home):
+def test_what_an_editor_leaves_beside_a_role_is_no_role(gate, write_role, home):
     write_role("own", "dispatch")
     (home / "roles" / ".own.yaml.swp").write_text("x")
     (home / "roles" / "own.yaml~").write_text("x")
-    assert porter.faults() == ()
-    assert "own" in [role.name for role in porter.roles()]
+    assert gate.faults() == ()
+    assert "own" in [role.name for role in gate.roles()]
 
 
 # --- a decision that cannot be written down (A3) ----------------------------------------------------------------------
@@ -515,9 +515,9 @@ class Occupied:
 TROUBLES = [Locked, Headless, Occupied]
 
 
-def test_one_missing_decision_is_told_as_one(porter, reviewer, settings, home):
+def test_one_missing_decision_is_told_as_one(gate, reviewer, settings, home):
     injected = Locked(home)
-    porter.allow(reviewer, "agent.memory.read", "agent")
+    gate.allow(reviewer, "agent.memory.read", "agent")
     injected.mend()
     assert [one.message[:30] for one in health.problems(settings)] == ["1 decision is not in the audit"]
 
@@ -525,23 +525,23 @@ def test_one_missing_decision_is_told_as_one(porter, reviewer, settings, home):
 @pytest.mark.promise("A3")
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_by_default_a_row_that_cannot_be_written_changes_no_decision_and_is_logged_counted_and_shown(
-    porter, reviewer, settings, home, trouble
+    gate, reviewer, settings, home, trouble
 ):
     injected = trouble(home)
-    porter.allow(reviewer, "agent.memory.read", "agent")
+    gate.allow(reviewer, "agent.memory.read", "agent")
     with pytest.raises(Denied):
-        porter.allow(reviewer, "dispatch")
-    assert porter.unrecorded == 2
+        gate.allow(reviewer, "dispatch")
+    assert gate.unrecorded == 2
     injected.mend()
     (problem,) = [one for one in health.problems(settings) if one.code == "audit"]
     assert "2 decisions are not in the audit" in problem.message
     assert "reviewer, dispatch" in problem.message and problem.fix
     assert stat.S_IMODE((home / "run" / "audit.log").stat().st_mode) == 0o600
-    porter.allow(reviewer, "agent.memory.write", "agent")
-    assert rows(porter)[-1][3]["unrecorded"] == 2  # and the audit itself says that two are missing
-    porter.allow(reviewer, "agent.memory.write", "agent")
-    assert "unrecorded" not in rows(porter)[-1][3]
-    assert verify(porter.ledger.audit).ok
+    gate.allow(reviewer, "agent.memory.write", "agent")
+    assert rows(gate)[-1][3]["unrecorded"] == 2  # and the audit itself says that two are missing
+    gate.allow(reviewer, "agent.memory.write", "agent")
+    assert "unrecorded" not in rows(gate)[-1][3]
+    assert verify(gate.ledger.audit).ok
 
 
 @pytest.mark.promise("A3")
@@ -562,49 +562,49 @@ def test_in_strict_mode_nothing_is_done_that_cannot_be_written_down(open_porter,
 
 @pytest.mark.promise("A3")
 @pytest.mark.parametrize("action", STRICT)
-def test_purge_export_and_tokens_are_strict_in_every_mode(porter, home, action):
-    operator = porter.identify(porter.first_token())
-    porter.allow(operator, action)
+def test_purge_export_and_tokens_are_strict_in_every_mode(gate, home, action):
+    operator = gate.identify(gate.first_token())
+    gate.allow(operator, action)
     injected = Locked(home)
     with pytest.raises(Unrecorded):
-        porter.allow(operator, action)
+        gate.allow(operator, action)
     injected.mend()
-    porter.allow(operator, action)
+    gate.allow(operator, action)
 
 
 @pytest.mark.promise("A3")
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_token_is_not_made_changed_or_revoked_without_its_row(porter, home, trouble):
-    _, token = porter.add("reviewer", "operator")
+def test_a_token_is_not_made_changed_or_revoked_without_its_row(gate, home, trouble):
+    _, token = gate.add("reviewer", "operator")
     injected = trouble(home)
-    for verb, *words in ((porter.add, "other", "operator"), (porter.rotate, "reviewer"), (porter.revoke, "reviewer")):
+    for verb, *words in ((gate.add, "other", "operator"), (gate.rotate, "reviewer"), (gate.revoke, "reviewer")):
         with pytest.raises((Busy, Trouble)):
             verb(*words)
     injected.mend()
-    assert porter.identify(token)
-    assert [agent.name for agent in porter.agents()] == ["reviewer"]
-    assert len(rows(porter)) == 1
+    assert gate.identify(token)
+    assert [agent.name for agent in gate.agents()] == ["reviewer"]
+    assert len(rows(gate)) == 1
 
 
 @pytest.mark.promise("A3")
 @pytest.mark.parametrize("how", ["garbage", "a folder", "nothing"])
-def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in_and_hides_nothing(porter, reviewer, home, how):
-    porter.allow(reviewer, "agent.memory.read", "agent")
-    porter.ledger.audit.mark()
-    token = porter.rotate("reviewer")[1]
-    porter.ledger.close()
+def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in_and_hides_nothing(gate, reviewer, home, how):
+    gate.allow(reviewer, "agent.memory.read", "agent")
+    gate.ledger.audit.mark()
+    token = gate.rotate("reviewer")[1]
+    gate.ledger.close()
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         (home / name).unlink(missing_ok=True)
     if how == "garbage":
         (home / "ledger.db").write_bytes(b"not a database at all" * 500)
     elif how == "a folder":
         (home / "ledger.db").mkdir()
-    porter.allow(reviewer, "agent.memory.read", "agent")  # the decision stands, in a new ledger
+    gate.allow(reviewer, "agent.memory.read", "agent")  # the decision stands, in a new ledger
     with pytest.raises(Unauthenticated):
-        porter.identify(token)
-    verdict = verify(porter.ledger.audit)
+        gate.identify(token)
+    verdict = verify(gate.ledger.audit)
     assert not verdict.ok and "audit.head knows of it" in verdict.problems[0]
-    assert [one.code for one in health.problems(porter.config)] == ["audit_chain"]
+    assert [one.code for one in health.problems(gate.config)] == ["audit_chain"]
 
 
 FULL = """
@@ -633,12 +633,12 @@ for mode in ("best-effort", "strict"):
 
 
 @pytest.mark.promise("A3")
-def test_a_disk_that_fills_up_in_the_middle_of_a_request_fails_it_only_in_strict_mode(porter, child, home):
-    _, token = porter.add("reviewer", "code-review-engineer")
+def test_a_disk_that_fills_up_in_the_middle_of_a_request_fails_it_only_in_strict_mode(gate, child, home):
+    _, token = gate.add("reviewer", "code-review-engineer")
     assert child(FULL, home, token) == ["allowed", 1, "reviewer", "unrecorded", 1, "reviewer"]
-    told = [meta.get("unrecorded") for *_, meta in rows(porter)[1:]]
+    told = [meta.get("unrecorded") for *_, meta in rows(gate)[1:]]
     assert told == [None, 1, None, 1]
-    assert verify(porter.ledger.audit).ok
+    assert verify(gate.ledger.audit).ok
 
 
 READ_ONLY = """
@@ -686,19 +686,19 @@ def test_a_mode_that_there_is_not_is_refused_with_those_there_are(home):
 
 
 def test_a_request_does_not_wait_for_the_ledger_as_long_as_a_person_would(settings):
-    assert Porter(settings.replace(lock_seconds=30)).ledger._file._seconds == 5
+    assert AccessGate(settings.replace(lock_seconds=30)).ledger._file._seconds == 5
 
 
 # --- doctor -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("D1")
-def test_doctor_names_roles_that_mean_nothing_and_agents_that_have_none(porter, settings, write_role):
+def test_doctor_names_roles_that_mean_nothing_and_agents_that_have_none(gate, settings, write_role):
     assert health.problems(settings) == []
     path = write_role("own", "dispatch")
-    porter.add("first", "own")
+    gate.add("first", "own")
     write_role("other", "dispatch")
-    porter.add("second", "other")
+    gate.add("second", "other")
     assert health.problems(settings) == []
     path.write_text("name: own\npowers: []\n")
     (home_role := path.with_name("other.yaml")).unlink()
@@ -713,7 +713,7 @@ def test_a_home_without_a_gateway_is_not_touched_by_looking(settings, home):
     assert not home.exists()
 
 
-def test_memory_of_an_agent_is_its_own_scope(porter, reviewer, settings):
+def test_memory_of_an_agent_is_its_own_scope(gate, reviewer, settings):
     """What a caller is for Memory: the agent's scope, and the origin says that an agent wrote."""
     with Memory(config=settings, agent=reviewer.agent, project="none", client="http", origin="agent") as memory:
         note = memory.store("kept for the reviewer", key="k", scope="agent").note

@@ -121,7 +121,7 @@ def test_no_answer_over_http_asks_for_a_command(gateway):
     operator("DELETE", "/v1/notes/agent/gone")
     operator("PUT", "/v1/notes/agent/k", {"text": "Words that stand."})
     agent("PUT", "/v1/notes/agent/web", {"text": "From a page.", "origin": "web"})
-    gateway.porter.revoke("typist")
+    gateway.gate.revoke("typist")
     told = {
         "no note": (operator.get("/v1/notes/agent/nothing"), "`GET /v1/notes`"),
         "forgotten": (operator.get("/v1/notes/agent/gone"), "`POST /v1/notes/SCOPE/gone/restore`"),

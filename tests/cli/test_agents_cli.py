@@ -16,7 +16,7 @@ import pytest
 from cli_result import Said
 
 from holdfast import config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.cli import main
 
 GOOD = "name: librarian\nskills: []\nallowed_actions: [agent.memory.read]\nscopes: [project]\n"
@@ -35,24 +35,24 @@ def holdfast(home, capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def porter(home):
-    porter = Porter(config.load(home))
-    yield porter
-    porter.close()
+def gate(home):
+    gate = AccessGate(config.load(home))
+    yield gate
+    gate.close()
 
 
 # --- agent ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A1")
-def test_agent_add_gives_programs_the_token_and_people_nothing_else_on_stdout(holdfast, porter):
+def test_agent_add_gives_programs_the_token_and_people_nothing_else_on_stdout(holdfast, gate):
     told = holdfast("agent", "add", "reviewer", "--role", "code-review-engineer", "--days", "30", "--json").json
     assert set(told) == {"token", "agent", "role", "token_id", "expires"}
     assert (told["agent"], told["role"]) == ("reviewer", "code-review-engineer")
     assert told["expires"].endswith("Z")
-    assert porter.identify(told["token"]).agent == "reviewer"
+    assert gate.identify(told["token"]).agent == "reviewer"
     said = holdfast("agent", "add", "other", "--role", "secretary")
-    assert porter.identify(said.out.strip()).agent == "other"  # TOKEN=$(holdfast agent add ...)
+    assert gate.identify(said.out.strip()).agent == "other"  # TOKEN=$(holdfast agent add ...)
     assert "shown only now" in said.err and said.out.strip() not in said.err
 
 
@@ -142,11 +142,11 @@ def terminal(home, tmp_path):
     return run
 
 
-def test_at_a_terminal_a_revocation_is_asked_about_and_in_a_script_it_is_not(holdfast, terminal, porter):
+def test_at_a_terminal_a_revocation_is_asked_about_and_in_a_script_it_is_not(holdfast, terminal, gate):
     token = holdfast("agent", "add", "reviewer", "--role", "operator", "--json").json["token"]
     code, shown = terminal("agent", "revoke", "reviewer", typed="n\n")
     assert code == 3 and "End every token of 'reviewer'?" in shown
-    assert porter.identify(token)
+    assert gate.identify(token)
     assert terminal("agent", "revoke", "nobody")[0] == 1  # not asked about what is not there
     code, shown = terminal("agent", "revoke", "reviewer", typed="y\n")
     assert code == 0 and "revoked" in shown

@@ -1308,7 +1308,7 @@ def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
 @pytest.mark.promise("A6")
 def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
     with Memory(home, project="demo") as memory:
-        ledger = memory._desk.ledger
+        ledger = memory._context.ledger
         ledger.done.record("ada", "triage", "acme/shop#3", 1_772_000_000)
         for number in (7, 8):
             ledger.reviews.record("ben", "acme", "shop", number, "h", 1_772_000_100)
@@ -1325,7 +1325,7 @@ def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
     assert holdfast("done", "exists", "github.review", "acme/shop#9", "--json").json == {"exists": False}
     assert holdfast("done", "list", "--cursor", "x").code == 2
     with Memory(home, project="demo") as memory:
-        memory._desk.ledger.done.unsay(lambda text: "#3" in text)
+        memory._context.ledger.done.unsay(lambda text: "#3" in text)
     assert holdfast("done", "exists", "triage", "acme/shop#3", "--json").json == {"exists": True}
 
 

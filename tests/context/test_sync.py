@@ -330,10 +330,10 @@ def reads(monkeypatch):
     read = atomic.read
 
     def counted(folder, name, *rest, **named):
-        sheet = read(folder, name, *rest, **named)
-        if sheet is not None:
+        content = read(folder, name, *rest, **named)
+        if content is not None:
             names.append(name)
-        return sheet
+        return content
 
     monkeypatch.setattr(atomic, "read", counted)
     return names
@@ -400,10 +400,10 @@ def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, 
     edits = iter(["edited by hand meanwhile\n"])
 
     def read_and_lose_the_race(folder, name, *rest):
-        sheet = read(folder, name, *rest)
+        content = read(folder, name, *rest)
         if name == "k.md" and (edit := next(edits, None)):
             (notes / "k.md").write_text(edit)
-        return sheet
+        return content
 
     monkeypatch.setattr(atomic, "read", read_and_lose_the_race)
     memory.store("two", key="k")
@@ -416,10 +416,10 @@ def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(
     edits = iter(["edited by hand meanwhile\n"])
 
     def read_and_lose_the_race(folder, name, *rest):
-        sheet = read(folder, name, *rest)
+        content = read(folder, name, *rest)
         if name == "k.md" and (edit := next(edits, None)):
             (notes / "k.md").write_text(edit)
-        return sheet
+        return content
 
     monkeypatch.setattr(atomic, "read", read_and_lose_the_race)
     with pytest.raises(Conflict):

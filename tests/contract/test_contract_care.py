@@ -34,7 +34,7 @@ def test_a_status_of_the_callers_own_scopes_counts_nobody_elses(open_any):
     caller.store("another", key="k")
     other.store("two\n\n- [2026-01-01] colour: red", key="k", scope="agent")
     other.log([{"role": "user", "text": "hello"}], session="s1", client="c")
-    own = [status_verb.status(one._desk, one.brief(), whole=False) for one in (caller, other)]
+    own = [status_verb.status(one._context, one.brief(), whole=False) for one in (caller, other)]
     assert [(one.passages, one.facts, one.turns) for one in own] == [(2, 0, 0), (2, 1, 1)]
     assert [(one.index_bytes, one.ledger_bytes, one.waiting) for one in own] == [(None, None, None)] * 2
 
@@ -57,9 +57,9 @@ def test_a_store_with_nothing_wrong_has_no_problems(any_memory):
 
 def test_a_note_that_came_back_after_its_purge_is_reported_and_never_told(any_memory, open_any):
     scope = any_memory.store("the harbour code is forty-two and a half", key="k").note.scope
-    data = any_memory._desk.shelf.read(scope, "k").data
+    data = any_memory._context.store.read(scope, "k").data
     receipt = any_memory.purge("k")
-    any_memory._desk.shelf.write(scope, "back", data, None)  # out of a backup
+    any_memory._context.store.write(scope, "back", data, None)  # out of a backup
     for caller in (any_memory, open_any()):
         assert len(caller.recall("harbour")) == 0 and caller.list() == []
         assert "forty-two" not in caller.brief().text
@@ -73,9 +73,9 @@ def test_what_came_to_the_shelf_without_the_catalogue_is_found_by_the_next_call(
     scope = any_memory.store("words", key="k").note.scope
     other = open_any()
     assert len(other.recall("lighthouse")) == 0
-    any_memory._desk.shelf.write(scope, "planted", b"the lighthouse stands here\n", None)
+    any_memory._context.store.write(scope, "planted", b"the lighthouse stands here\n", None)
     assert [hit.key for hit in other.recall("lighthouse")] == ["planted"]
-    any_memory._desk.shelf.erase(scope, "notes", "planted.md")
+    any_memory._context.store.erase(scope, "notes", "planted.md")
     assert len(other.recall("lighthouse")) == 0
     assert len(open_any().list()) == 1
 
@@ -97,7 +97,7 @@ def test_a_rebuilt_index_answers_the_same(any_memory, open_any):
 
 
 def test_ids_of_projects_that_are_one_are_remembered(any_memory):
-    ledger = any_memory._desk.ledger
+    ledger = any_memory._context.ledger
     ledger.link("old", "demo")
     ledger.link("older", "old")
     assert (ledger.canonical("old"), ledger.canonical("older"), ledger.canonical("none")) == ("demo", "demo", None)

@@ -116,7 +116,10 @@ def test_a_session_that_many_write_has_every_turn_once(any_memory, open_any):
         return "done"
 
     assert at_once([lambda n=n, one=open_any(): work(n, one) for n in range(4)]) == ["done"] * 4
-    lines = [json.loads(line.data) for line in any_memory._desk.shelf.rolls("projects/demo").roll("c/s.jsonl").lines()]
+    lines = [
+        json.loads(line.data)
+        for line in any_memory._context.store.transcript_files("projects/demo").transcript_file("c/s.jsonl").lines()
+    ]
     assert sorted(line["text"] for line in lines[1:]) == sorted(f"by {n} turn {t}" for n in range(4) for t in range(5))
     assert len(any_memory.recall("turn", kind="turn", limit=100)) == 20
 
@@ -140,6 +143,7 @@ def test_files_that_many_edit_lose_no_line_that_was_acknowledged(any_memory, ope
 
 def test_many_bulk_writers_with_keys_in_common_all_end(any_memory, open_any):
     """Each takes the same keys in another order: nobody may wait for somebody who waits for him."""
+
     def work(number, caller):
         keys = list(range(12))[:: -1 if number % 2 else 1]
         return len(caller.store_many([{"text": f"by {number}", "key": f"n{key}"} for key in keys]))

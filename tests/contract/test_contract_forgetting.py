@@ -24,12 +24,12 @@ def noted(any_memory):
 
 def documents(memory):
     """Every document of every scope, byte for byte."""
-    shelf = memory._desk.shelf
+    store = memory._context.store
     return {
-        (scope, part, entry.name): shelf.read_name(scope, part, entry.name).data
-        for scope in shelf.scopes()
+        (scope, part, entry.name): store.read_name(scope, part, entry.name).data
+        for scope in store.scopes()
         for part in ("notes", "trash", "archive")
-        for entry in shelf.census(scope, part)
+        for entry in store.entries(scope, part)
         if entry.regular
     }
 
@@ -103,7 +103,7 @@ def test_restore_brings_back_the_one_that_was_forgotten_last(any_memory, clock, 
         clock.forward(clock_goes)
     for life in reversed(range(4)):
         assert any_memory.restore("k").text == f"life {life}"
-        any_memory._desk.shelf.erase(any_memory.get("k").scope, "notes", "k.md")
+        any_memory._context.store.erase(any_memory.get("k").scope, "notes", "k.md")
 
 
 def test_the_trash_shows_what_can_be_restored_newest_first(any_memory, clock):
@@ -188,9 +188,9 @@ def test_being_shown_to_a_session_counts_as_use(open_any, clock):
 def test_being_shown_without_a_session_can_be_noted_and_does_not_count_as_a_recall(any_memory, clock):
     note = any_memory.store("The harbour is closed.", key="k").note
     clock.forward(days=80)
-    any_memory._desk.shown([note.id])
+    any_memory._context.record_shown([note.id])
     any_memory.recall("harbour")
-    assert any_memory._desk.ledger.usage([note.id]) == {note.id: 1}
+    assert any_memory._context.ledger.usage([note.id]) == {note.id: 1}
     clock.forward(days=80)
     assert any_memory.retain() == []
 
@@ -251,14 +251,14 @@ def test_a_fact_in_an_archived_note_is_still_stated_and_setting_it_again_closes_
 
 
 def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out_of_answers(archived):
-    shelf, place = archived._desk.shelf, Scope("project", "demo")
-    (lies,) = [one for one in shelf.binned(place) if one.part == "archive"]
-    data = shelf.read_name(place.folder, "archive", lies.name).data
+    store, place = archived._context.store, Scope("project", "demo")
+    (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
+    data = store.read_name(place.folder, "archive", lies.name).data
     archived.store("a new life", key="k")
-    shelf._put(place, "archive", lies.name, data, None)  # as an older Holdfast left it: the key was free again
+    store._put(place, "archive", lies.name, data, None)  # as an older Holdfast left it: the key was free again
     assert archived.get("k").text == "a new life"
     assert len(archived.recall(WORD)) == 0 and archived.list(archived=True) == []
-    assert [one.part for one in shelf.binned(place, "k")] == ["archive"]
+    assert [one.part for one in store.list_trash(place, "k")] == ["archive"]
     assert archived.forget("k").deleted
     assert len(archived.recall(WORD)) == 0  # nor does it come up once the other is forgotten
     assert archived.restore("k").text == "a new life"
@@ -276,7 +276,7 @@ def test_an_archived_note_can_be_forgotten_and_restored(archived):
 def test_an_archived_note_is_forgotten_only_in_the_version_that_was_seen(archived):
     with pytest.raises(Conflict):
         archived.forget("k", expected="another")
-    version = archived._desk.standing("k", None)[1].digest
+    version = archived._context.find_note("k", None)[1].digest
     assert archived.forget("k", expected=version).deleted
 
 
@@ -293,7 +293,7 @@ def test_a_purge_of_an_archived_note_leaves_nothing_of_it_in_the_index(archived,
     for caller in (archived, open_any()):
         assert len(caller.recall(WORD)) == 0 and caller.facts("Harbour") == []
     assert not any(WORD.encode() in data for data in documents(archived).values())
-    assert archived._desk.index.verify() == ""
+    assert archived._context.index.verify() == ""
 
 
 def test_an_index_that_is_built_again_knows_archived_notes(archived):
@@ -360,10 +360,10 @@ def test_a_purge_reaches_trash_archive_and_every_older_version(any_memory, clock
     any_memory.store(f"archived {WORD}", key="k")
     clock.forward(days=200)
     any_memory.retain()
-    shelf, place = any_memory._desk.shelf, Scope("project", "demo")
-    shelf.write(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another lies in the archive
-    shelf.bin(place, ["k"], "trash", clock())
-    shelf.write(place, "k", f"current {WORD}\n".encode(), None)
+    store, place = any_memory._context.store, Scope("project", "demo")
+    store.write(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another lies in the archive
+    store.move_notes(place, ["k"], "trash", clock())
+    store.write(place, "k", f"current {WORD}\n".encode(), None)
     receipt = any_memory.purge("k")
     assert {path.split("/")[2] for path in receipt.removed} == {"notes", "archive", "trash"}
     assert documents(any_memory) == {}
@@ -419,7 +419,10 @@ def test_the_turns_that_say_a_note_go_with_it_when_asked_and_the_others_keep_the
     assert (receipt.state, receipt.turns, receipt.also_said_by) == ("done", 2, ())
     assert any_memory.recall("keep that", kind="turn")[0].citation == before
     assert [turn.text for turn in any_memory.expand(before)] == ["ok, I will keep that", "and now?"]
-    lines = [line.data for line in any_memory._desk.shelf.rolls("projects/demo").roll("chat/s.jsonl").lines()]
+    lines = [
+        line.data
+        for line in any_memory._context.store.transcript_files("projects/demo").transcript_file("chat/s.jsonl").lines()
+    ]
     assert [json.loads(line).get("purged") for line in lines] == [None, receipt.id, None, receipt.id, None]
     again = any_memory.log([{"role": "user", "text": text} for text in texts], session="s", client="chat")
     assert (again.added, again.purged) == (0, 2)
@@ -449,11 +452,11 @@ def test_a_text_is_purged_wherever_it_stands_and_files_only_when_asked(person, o
     assert not any(WORD.encode() in data for data in documents(person).values())
     assert (person.get("k").text, person.get("k").versions) == ("a version without it", 1)
     assert len(person.recall(WORD, kind="turn")) == 0
-    assert WORD.encode() in person._desk.shelf.tree("projects/demo").read(("plan.md",)).data
+    assert WORD.encode() in person._context.store.tree("projects/demo").read(("plan.md",)).data
     with pytest.raises(Purged):
         person.files.view("plan.md")
     assert person.purge(text=WORD, files=True).deleted
-    left = person._desk.shelf.tree("projects/demo").read(("plan.md",))
+    left = person._context.store.tree("projects/demo").read(("plan.md",))
     assert left is None or WORD.encode() not in left.data
 
 
@@ -476,11 +479,11 @@ def test_a_purge_forgets_the_uses(noted, clock):
 
 
 def test_the_facts_of_an_archived_copy_do_not_count_beside_the_note_that_has_its_key_now(archived):
-    shelf, place = archived._desk.shelf, Scope("project", "demo")
-    (lies,) = [one for one in shelf.binned(place) if one.part == "archive"]
-    data = shelf.read_name(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
+    store, place = archived._context.store, Scope("project", "demo")
+    (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
+    data = store.read_name(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
     archived.store("# Harbour\n\n- [2026-02-01] depth: 11 m", key="k")
-    shelf._put(place, "archive", lies.name, data, None)
+    store._put(place, "archive", lies.name, data, None)
     assert [fact.value for fact in archived.facts("Harbour", as_of="2026-07-01")] == ["11 m"]
     assert [hit.text for hit in archived.recall("harbour depth", kind="fact", as_of="2026-07-01")] == [
         "Harbour, depth: 11 m (since 2026-02-01)"
@@ -499,6 +502,6 @@ def test_a_fact_of_an_archived_note_is_recalled_as_archived_and_ranked_lower(arc
 def test_a_line_that_a_newer_one_of_an_archived_note_replaces_is_not_shown_as_current(archived):
     archived.files.create("harbour.md", "# Harbour\n\n- [2025-01-01] depth: 7 m\n")
     assert [fact.value for fact in archived.facts("Harbour")] == ["9 m"]
-    index, scopes = archived._desk.index, ("projects/demo",)
+    index, scopes = archived._context.index, ("projects/demo",)
     assert index.newest_facts(scopes, "2026-12-01", 10) == []
     assert index.stale_lines(scopes, "2026-12-01") == {"projects/demo/files/harbour.md:3"}

@@ -15,26 +15,26 @@ def said(memory, turns=HELLO, session="s", client="c", **given):
     return memory.log(turns, session=session, client=client, **given)
 
 
-def roll(memory, name="c/s.jsonl", scope="projects/demo"):
+def transcript_file(memory, name="c/s.jsonl", scope="projects/demo"):
     """Every line of a session, as it is kept."""
-    return [line.data for line in memory._desk.shelf.rolls(scope).roll(name).lines()]
+    return [line.data for line in memory._context.store.transcript_files(scope).transcript_file(name).lines()]
 
 
 def test_turns_are_kept_word_for_word_and_once(any_memory, open_any):
     first = said(any_memory)
     assert (first.added, first.known, first.path) == (2, 0, "projects/demo/transcripts/c/s.jsonl")
-    before = roll(any_memory)
+    before = transcript_file(any_memory)
     again = said(open_any())
     assert (again.added, again.known) == (0, 2)
-    assert roll(any_memory) == before
+    assert transcript_file(any_memory) == before
     assert [json.loads(line)["text"] for line in before[1:]] == [one["text"] for one in HELLO]
 
 
 def test_a_session_that_goes_on_gets_only_what_is_new(any_memory):
     said(any_memory)
-    before = roll(any_memory)
+    before = transcript_file(any_memory)
     assert said(any_memory, [*HELLO, {"role": "user", "text": "Thanks"}]).added == 1
-    assert roll(any_memory)[:3] == before and len(roll(any_memory)) == 4
+    assert transcript_file(any_memory)[:3] == before and len(transcript_file(any_memory)) == 4
 
 
 def test_the_same_words_twice_are_two_turns(any_memory):
@@ -89,7 +89,7 @@ def test_no_session_id_becomes_a_path(any_memory, session):
 def test_the_gate_refuses_a_turn_by_its_number_and_keeps_nothing(any_memory, turn, error):
     with pytest.raises(error, match="turn 2: "):
         said(any_memory, [HELLO[0], turn])
-    assert any_memory._desk.shelf.scopes() == []
+    assert any_memory._context.store.scopes() == []
 
 
 def test_without_a_session_nothing_is_kept(any_memory):
@@ -107,7 +107,7 @@ def test_a_hostile_turn_comes_back_as_it_was(any_memory, open_any, text):
 def test_a_long_session_is_kept_in_order(any_memory, open_any):
     given = [{"role": "user", "text": f"turn {number}", "id": str(number)} for number in range(700)]
     assert said(any_memory, given).added == 700
-    assert [json.loads(line)["text"] for line in roll(open_any())[1:]] == [one["text"] for one in given]
+    assert [json.loads(line)["text"] for line in transcript_file(open_any())[1:]] == [one["text"] for one in given]
     assert said(open_any(), given[600:]).known == 100
 
 
@@ -122,13 +122,13 @@ def test_a_transcript_of_another_program_is_brought_in_once(any_memory, tmp_path
 
 def test_a_forgotten_session_is_gone_at_once_and_can_be_restored(any_memory, open_any):
     said(any_memory)
-    before = roll(any_memory)
+    before = transcript_file(any_memory)
     assert any_memory.forget_session("s").deleted
     for caller in (any_memory, open_any()):
         assert len(caller.recall("harbour", kind="turn")) == 0
     assert not any_memory.forget_session("s").deleted
     assert any_memory.restore_session("s").added == 2
-    assert roll(any_memory) == before
+    assert transcript_file(any_memory) == before
     assert len(open_any().recall("harbour", kind="turn")) == 1
 
 

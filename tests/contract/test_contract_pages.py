@@ -111,7 +111,9 @@ def test_what_came_from_a_source_comes_page_by_page(any_memory, clock):
     whole = any_memory.list(source="https://blog.example/post")
     assert len(whole) == 12
     for limit in LIMITS:
-        assert walked(lambda *page: pagination.page(any_memory, *page, source="https://blog.example/post"), limit) == whole, limit
+        assert walked(lambda *page: pagination.page(any_memory, *page, source="https://blog.example/post"), limit) == whole, (
+            limit
+        )
 
 
 @pytest.mark.parametrize("cursor", ["x", "ü", "Zm9v", "YQpiCmMKZAplCmY", "YQpiCmMKZA", "YQpiCmMKeApl", "9" * 30, "-1", "0x1"])

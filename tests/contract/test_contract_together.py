@@ -63,7 +63,7 @@ def moving(queue):
 
 
 def queue_of(memory):
-    return batching.queue_of(memory._desk, memory._desk.scope("project"))
+    return batching.queue_of(memory._context, memory._context.scope("project"))
 
 
 def at_once(*calls):
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store)
     memory = crowd()
     memory.store("It is here.", key="first")
     if store == "folder":
-        os.symlink("first.md", memory._desk.shelf.full(f"{PLACE}/notes/bad.md"))
+        os.symlink("first.md", memory._context.store.full(f"{PLACE}/notes/bad.md"))
 
     good, bad, other = at_once(*[(memory, f"This is {key}.", {"key": key}) for key in ("good", "bad", "too")])
 
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store)
 def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, store):
     memory = crowd()
     memory.store("Before.", key="k")
-    memory._desk.config = memory._desk.config.replace(lock_seconds=1)
+    memory._context.config = memory._context.config.replace(lock_seconds=1)
     queue = queue_of(memory)
     with at_work(queue), moving(queue), pytest.raises(Busy):
         memory.store("After.", key="k")

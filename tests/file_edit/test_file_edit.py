@@ -43,7 +43,7 @@ TEXTS = [
     '{\n  "mcpServers": {}\n}\n',
     '{"mcpServers": {"other": {"command": "o"}}, "hooks": {"start": [{"hooks": [{"command": "theirs"}]}]}}\n',
     '{\n  "hooks": {\n    "start": [\n      {"hooks": [{"command": "theirs"}]}, // keep\n    ]\n  },\n}\n',
-    '// header\n{\n  gateway: { mode: \'local\' }, // five\n}\n',
+    "// header\n{\n  gateway: { mode: 'local' }, // five\n}\n",
     "// mine",
     "// mine\r\n/* all of it */",
     '{"a": "// no comment", "b": "/* nor this */", "c": "\\"}{"}\n',
@@ -79,7 +79,7 @@ def test_where_there_was_something_else_the_very_bytes_come_back(text):
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\"\\/{}[],:é", max_size=6),
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('ab"\\/{}[],:é', max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3),
     max_leaves=8,
 )
@@ -226,7 +226,10 @@ def test_a_stray_mark_never_eats_a_persons_text(text):
 @pytest.mark.promise("B5")
 def test_after_a_stray_begin_only_the_real_block_is_ours():
     text = f"{markdown_block.BEGIN}\na person's\n{markdown_block.BEGIN}\nours\n{markdown_block.END}\nmore\n"
-    assert markdown_block.put(text, "new") == f"{markdown_block.BEGIN}\na person's\n{markdown_block.BEGIN}\nnew\n{markdown_block.END}\nmore\n"
+    assert (
+        markdown_block.put(text, "new")
+        == f"{markdown_block.BEGIN}\na person's\n{markdown_block.BEGIN}\nnew\n{markdown_block.END}\nmore\n"
+    )
     assert markdown_block.take(text) == f"{markdown_block.BEGIN}\na person's\nmore\n"
 
 

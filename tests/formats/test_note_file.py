@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.formats import note_file
-from holdfast.formats.note_file import Head, Page
+from holdfast.formats.note_file import Head, NoteFile
 from holdfast.models import Source, Version
 
 EARLY, LATER, LAST = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
@@ -41,9 +41,9 @@ heads = st.builds(
 )
 
 
-def reread(leaf: Page) -> Page:
+def reread(parsed: NoteFile) -> NoteFile:
     """Through the file and back."""
-    return note_file.parse(note_file.render(leaf).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"))
+    return note_file.parse(note_file.render(parsed).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"))
 
 
 def head_from(version: Version, **more: object) -> Head:
@@ -54,17 +54,17 @@ def head_from(version: Version, **more: object) -> Head:
     ).replace(**more)  # fmt: skip
 
 
-def grown(chain: list[Version], start: Page | None = None) -> Page:
+def grown(chain: list[Version], start: NoteFile | None = None) -> NoteFile:
     """The page after storing these, oldest first."""
-    leaf = start or note_file.new(head_from(chain[0]), chain[0].text)
+    parsed = start or note_file.new(head_from(chain[0]), chain[0].text)
     for old, fresh in pairwise(chain):
-        leaf = reread(note_file.succeed(leaf, old, head_from(fresh), fresh.text))
-    return leaf
+        parsed = reread(note_file.succeed(parsed, old, head_from(fresh), fresh.text))
+    return parsed
 
 
-def read_head(leaf: Page) -> Head:
+def read_head(parsed: NoteFile) -> Head:
     """As `opened` completes it: what is left out means the same moment as the update."""
-    head = note_file.head_of(leaf)
+    head = note_file.head_of(parsed)
     return head.replace(valid_from=head.valid_from or head.updated)
 
 
@@ -91,20 +91,18 @@ def test_bytes_that_are_not_text_survive_too(data):
 @example('---\ntags: "\\UFFFFFFFF"\n---\n')
 @example("---\nsource: {origin: [a]}\ntags: {a: b}\nid: [x]\npinned: {}\nupdated: [1]\n---\n")
 @example('<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {agent: "\\q"} -->\nx')
-@example(
-    "<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {recorded: [x], valid_to: [y]} -->"
-)
+@example("<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {recorded: [x], valid_to: [y]} -->")
 def test_any_file_can_be_read_whatever_stands_in_it(text):
-    leaf = note_file.parse(text)
-    head = note_file.head_of(leaf)
-    past = note_file.past_of(leaf)
-    assert note_file.past_count(leaf) == len(past) == len(note_file.past_lines(leaf))
+    parsed = note_file.parse(text)
+    head = note_file.head_of(parsed)
+    past = note_file.past_of(parsed)
+    assert note_file.past_count(parsed) == len(past) == len(note_file.past_lines(parsed))
     for tag in head.tags:
         tag.encode()  # what the catalogue keeps is always UTF-8
     for version in past:
         assert isinstance(version.recorded, str)
         assert version.valid_to is None or isinstance(version.valid_to, str)
-    note_file.clean(note_file.text_of(leaf)).encode()
+    note_file.clean(note_file.text_of(parsed)).encode()
 
 
 # --- what we write comes back -----------------------------------------------------------------------------------------
@@ -113,10 +111,10 @@ def test_any_file_can_be_read_whatever_stands_in_it(text):
 @pytest.mark.promise("N4", "N13")
 @given(heads, some.note_texts)
 def test_a_new_page_says_exactly_what_was_stored(head, text):
-    leaf = reread(note_file.new(head, text))
-    assert note_file.text_of(leaf) == text
-    assert read_head(leaf) == head
-    assert note_file.past_of(leaf) == []
+    parsed = reread(note_file.new(head, text))
+    assert note_file.text_of(parsed) == text
+    assert read_head(parsed) == head
+    assert note_file.past_of(parsed) == []
 
 
 @pytest.mark.promise("N4", "N13", "T1")
@@ -127,16 +125,14 @@ def test_a_new_page_says_exactly_what_was_stored(head, text):
         Version("b", recorded=LATER, valid_from=LATER),
     ]
 )
-@example(
-    [Version("a\r", recorded=EARLY, valid_from=EARLY, closed=LATER), Version("\r", recorded=LATER, valid_from=LATER)]
-)
+@example([Version("a\r", recorded=EARLY, valid_from=EARLY, closed=LATER), Version("\r", recorded=LATER, valid_from=LATER)])
 def test_every_version_comes_back_exactly_however_many_follow(chain):
-    leaf = grown(chain)
-    assert note_file.text_of(leaf) == chain[-1].text
-    assert note_file.past_of(leaf) == chain[-2::-1]
-    assert note_file.past_of(leaf, 1) == [chain[-2]]
-    assert read_head(leaf) == head_from(chain[-1])
-    assert read_head(leaf).problems == ()
+    parsed = grown(chain)
+    assert note_file.text_of(parsed) == chain[-1].text
+    assert note_file.past_of(parsed) == chain[-2::-1]
+    assert note_file.past_of(parsed, 1) == [chain[-2]]
+    assert read_head(parsed) == head_from(chain[-1])
+    assert read_head(parsed).problems == ()
 
 
 @given(
@@ -144,31 +140,31 @@ def test_every_version_comes_back_exactly_however_many_follow(chain):
     st.sampled_from(["", "---\r\nname: mine\r\n---\r\n", "\ufeff---\n---\n"]),
 )
 def test_files_that_end_their_lines_the_other_way_give_exact_texts_too(chain, opening):
-    leaf = note_file.parse(f"{opening}written by hand\r\n")
-    first = Version(note_file.text_of(leaf), recorded=EARLY, valid_from=EARLY, closed=LATER)
-    leaf = grown([first, *chain], leaf)
-    assert note_file.text_of(leaf) == chain[-1].text
-    assert [version.text for version in note_file.past_of(leaf)] == [one.text for one in [first, *chain][-2::-1]]
+    parsed = note_file.parse(f"{opening}written by hand\r\n")
+    first = Version(note_file.text_of(parsed), recorded=EARLY, valid_from=EARLY, closed=LATER)
+    parsed = grown([first, *chain], parsed)
+    assert note_file.text_of(parsed) == chain[-1].text
+    assert [version.text for version in note_file.past_of(parsed)] == [one.text for one in [first, *chain][-2::-1]]
 
 
 def test_a_file_with_windows_line_endings_reads_without_them_at_the_end():
-    leaf = note_file.parse(
+    parsed = note_file.parse(
         "---\r\ntype: user\r\n---\r\nnow\r\n\r\n<!-- holdfast:history -->\r\n"
         "## 2026-01-01 to 2026-02-01\r\nthen\r\n\r\n## 2025-01-01 to 2026-01-01\r\nbefore\r\n"
     )
-    assert note_file.text_of(leaf) == "now"
-    assert note_file.head_of(leaf).type == "user"
-    assert [version.text for version in note_file.past_of(leaf)] == ["then", "before"]
+    assert note_file.text_of(parsed) == "now"
+    assert note_file.head_of(parsed).type == "user"
+    assert [version.text for version in note_file.past_of(parsed)] == ["then", "before"]
 
 
 @given(st.lists(versions, min_size=1, max_size=4))
 def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
-    leaf = grown(chain)
-    rows = note_file.render(leaf).split("\n")
-    texts = [note_file.text_of(leaf), *[version.text for version in note_file.past_of(leaf)]]
-    said, lines = note_file.text_and_lines(note_file.render(leaf))
+    parsed = grown(chain)
+    rows = note_file.render(parsed).split("\n")
+    texts = [note_file.text_of(parsed), *[version.text for version in note_file.past_of(parsed)]]
+    said, lines = note_file.text_and_lines(note_file.render(parsed))
     assert said == note_file.clean(texts[0])
-    for text, (first, last) in zip(texts, [lines, *note_file.past_lines(leaf)], strict=True):
+    for text, (first, last) in zip(texts, [lines, *note_file.past_lines(parsed)], strict=True):
         shown = "\n".join(rows[first - 1 : last])
         assert note_file._unescaped(shown) == text
 
@@ -195,8 +191,8 @@ FORGERIES = [
 def test_a_text_that_looks_like_our_own_marks_is_only_a_text(text):
     calm = Version("calm", "feedback", ("t",), Source("agent"), EARLY, EARLY, None, LATER)
     forged = Version(text, "project", (), Source("web"), LATER, LATER, None, LAST)
-    leaf = grown([calm, forged, Version("end", recorded=LAST, valid_from=LAST)])
-    assert note_file.past_of(leaf) == [forged, calm]
+    parsed = grown([calm, forged, Version("end", recorded=LAST, valid_from=LAST)])
+    assert note_file.past_of(parsed) == [forged, calm]
     current = grown([calm, forged])
     assert (note_file.text_of(current), note_file.past_of(current)) == (text, [calm])
     assert read_head(current) == head_from(forged)
@@ -206,19 +202,19 @@ def test_a_text_that_looks_like_our_own_marks_is_only_a_text(text):
 def test_no_mixture_of_marks_adds_or_hides_a_version(text):
     other = Version("other", recorded=EARLY, valid_from=EARLY, closed=LATER)
     odd = Version(text, recorded=LATER, valid_from=LATER, closed=LAST)
-    leaf = grown([other, odd, Version("end", recorded=LAST, valid_from=LAST)])
-    assert note_file.past_of(leaf) == [odd, other]
-    assert note_file.past_count(leaf) == 2
+    parsed = grown([other, odd, Version("end", recorded=LAST, valid_from=LAST)])
+    assert note_file.past_of(parsed) == [odd, other]
+    assert note_file.past_count(parsed) == 2
 
 
 @given(some.tags, some.sources)
 def test_no_tag_or_name_can_leave_its_line(tags, source):
     head = Head("x", "user", tags, EARLY, EARLY, source, EARLY)
     old = Version("old", "user", tags, source, EARLY, EARLY, None, LATER)
-    leaf = note_file.succeed(note_file.new(head, "old"), old, head, "new")
-    assert note_file.render(leaf).split("\n")[-4].startswith("## ")
-    assert note_file.render(leaf).count("-->") == 2
-    assert [name for name, _ in reread(leaf).fields] == [name for name, _ in leaf.fields]
+    parsed = note_file.succeed(note_file.new(head, "old"), old, head, "new")
+    assert note_file.render(parsed).split("\n")[-4].startswith("## ")
+    assert note_file.render(parsed).count("-->") == 2
+    assert [name for name, _ in reread(parsed).fields] == [name for name, _ in parsed.fields]
 
 
 # --- what people wrote in the frontmatter -----------------------------------------------------------------------------
@@ -255,28 +251,23 @@ def other_lines(text: str) -> list[str]:
 
 def test_what_people_wrote_in_the_frontmatter_survives_byte_for_byte():
     by_hand = BY_HAND.replace("  odd: indentation\n  here\n", "")
-    leaf = note_file.parse(f"---\n{by_hand}---\nhello\n")
-    head = note_file.head_of(leaf)
+    parsed = note_file.parse(f"---\n{by_hand}---\nhello\n")
+    head = note_file.head_of(parsed)
     assert (head.type, head.tags, head.created, head.problems) == ("user", ("testing", "ci-cd"), EARLY, ())
     old = Version("hello", "user", head.tags, Source(), EARLY, EARLY, None, LATER)
-    after = note_file.succeed(leaf, old, head.replace(id="x", updated=LATER, valid_from=LATER), "goodbye")
+    after = note_file.succeed(parsed, old, head.replace(id="x", updated=LATER, valid_from=LATER), "goodbye")
     assert note_file.render(after).startswith(f"---\n{by_hand}id: x\nupdated: {LATER}\n")
     again = note_file.succeed(reread(after), old.replace(text="goodbye"), note_file.head_of(after).replace(updated=LAST), "x")
     assert note_file.render(again).startswith(f"---\n{by_hand}id: x\nupdated: {LAST}\n")
 
 
 def test_a_new_value_leaves_the_comments_and_everybody_elses_fields_where_they_were():
-    leaf = note_file.parse(f"---\n{BY_HAND}---\nhello\n")
-    head = note_file.head_of(leaf).replace(id="x", type="feedback", tags=("new",), created=EARLY, updated=LATER)
-    text = note_file.render(note_file.succeed(leaf, Version("hello", valid_from=EARLY, closed=LATER), head, "goodbye"))
+    parsed = note_file.parse(f"---\n{BY_HAND}---\nhello\n")
+    head = note_file.head_of(parsed).replace(id="x", type="feedback", tags=("new",), created=EARLY, updated=LATER)
+    text = note_file.render(note_file.succeed(parsed, Version("hello", valid_from=EARLY, closed=LATER), head, "goodbye"))
     kept = text.split("---\ngoodbye")[0].split("\n")
     for line in other_lines(BY_HAND):
-        if (
-            line.strip()
-            and not line.lstrip().startswith(("- 'ci", "- testing"))
-            and "odd" not in line
-            and line != "  here"
-        ):
+        if line.strip() and not line.lstrip().startswith(("- 'ci", "- testing")) and "odd" not in line and line != "  here":
             assert line in kept
     assert "# type:   user   # why it is so" in kept
     assert "#     - testing   # mostly" in kept
@@ -303,16 +294,16 @@ FIELDS = st.sampled_from([
 @given(st.lists(FIELDS, max_size=8), st.sampled_from(["\n", "\r\n"]), heads, heads, some.note_texts)
 def test_whatever_the_frontmatter_was_nothing_of_it_is_lost_and_ours_is_read(fields, newline, first, second, text):
     inside = "".join(line + newline for line in fields)
-    leaf = note_file.parse(f"---{newline}{inside}---{newline}by hand{newline}")
-    assert leaf.opening
+    parsed = note_file.parse(f"---{newline}{inside}---{newline}by hand{newline}")
+    assert parsed.opening
     old = Version("by hand", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    once = reread(note_file.succeed(leaf, old, first, text))
+    once = reread(note_file.succeed(parsed, old, first, text))
     assert read_head(once) == first
     twice = reread(note_file.succeed(once, old.replace(text=text), second, "end"))
     assert read_head(twice) == second
     assert (note_file.text_of(once), note_file.text_of(twice)) == (text, "end")
     kept = "\n".join([raw for _, raw in twice.fields])
-    understood = {name for name, _ in leaf.fields} - {""}
+    understood = {name for name, _ in parsed.fields} - {""}
     for line in fields:
         name = line.split(":")[0].strip()
         if line.lstrip().startswith("#") or (":" in line and line[0] not in " \t#:-" and name not in note_file._READERS):
@@ -324,21 +315,21 @@ def test_whatever_the_frontmatter_was_nothing_of_it_is_lost_and_ours_is_read(fie
 @given(st.lists(FIELDS, max_size=8), heads)
 def test_storing_again_and_again_does_not_make_the_frontmatter_grow(fields, head):
     inside = "".join(line + "\n" for line in fields)
-    leaf = note_file.parse(f"---\n{inside}---\nby hand\n")
+    parsed = note_file.parse(f"---\n{inside}---\nby hand\n")
     old = Version("x", recorded=EARLY, valid_from=EARLY, closed=LATER)
     sizes = []
     for second in range(4):
         head = head.replace(updated=f"2026-05-01T00:00:0{second}Z", valid_from=LATER)
-        leaf = reread(note_file.succeed(leaf, old, head, "x"))
-        sizes.append(sum(len(raw) for _, raw in leaf.fields))
+        parsed = reread(note_file.succeed(parsed, old, head, "x"))
+        sizes.append(sum(len(raw) for _, raw in parsed.fields))
     assert len(set(sizes)) == 1
 
 
 def test_a_field_said_twice_counts_once_and_the_other_is_kept_as_a_comment():
-    leaf = note_file.parse("---\ntags: [a]\ntags: [b]\n---\nx\n")
-    assert note_file.head_of(leaf).tags == ("a",)
+    parsed = note_file.parse("---\ntags: [a]\ntags: [b]\n---\nx\n")
+    assert note_file.head_of(parsed).tags == ("a",)
     after = note_file.succeed(
-        leaf, Version("x", valid_from=EARLY, closed=LATER), Head("i", created=EARLY, updated=LATER), "y"
+        parsed, Version("x", valid_from=EARLY, closed=LATER), Head("i", created=EARLY, updated=LATER), "y"
     )
     assert note_file.head_of(reread(after)).tags == ()
     assert "# tags: [b]\n" in note_file.render(after)
@@ -368,11 +359,13 @@ def test_a_field_said_twice_counts_once_and_the_other_is_kept_as_a_comment():
     ],
 )
 def test_a_value_we_cannot_read_counts_as_absent_is_named_and_survives_as_a_comment(line, problem):
-    leaf = note_file.parse(f"---\n{line}\nmine: 1\n---\nx\n")
-    head = note_file.head_of(leaf)
+    parsed = note_file.parse(f"---\n{line}\nmine: 1\n---\nx\n")
+    head = note_file.head_of(parsed)
     assert [one.split(":")[0] for one in head.problems] == [problem]
     assert head.replace(problems=()) == Head()
-    text = note_file.render(note_file.succeed(leaf, Version("x", valid_from=EARLY, closed=LATER), Head("i", updated=LATER), "y"))
+    text = note_file.render(
+        note_file.succeed(parsed, Version("x", valid_from=EARLY, closed=LATER), Head("i", updated=LATER), "y")
+    )
     assert f"# {line}\n" in text
     assert note_file.head_of(note_file.parse(text)).problems == ()
     assert "\nmine: 1\n" in text
@@ -380,34 +373,32 @@ def test_a_value_we_cannot_read_counts_as_absent_is_named_and_survives_as_a_comm
 
 @pytest.mark.promise("N13")
 def test_an_origin_we_do_not_know_is_trusted_least_and_what_else_a_source_said_is_kept():
-    leaf = note_file.parse("---\nsource: {origin: alien, url: http://x}\n---\nx\n")
-    assert note_file.head_of(leaf).source.origin == "web"
-    after = note_file.succeed(leaf, Version("x", valid_from=EARLY, closed=LATER), Head("i", updated=LATER), "y")
+    parsed = note_file.parse("---\nsource: {origin: alien, url: http://x}\n---\nx\n")
+    assert note_file.head_of(parsed).source.origin == "web"
+    after = note_file.succeed(parsed, Version("x", valid_from=EARLY, closed=LATER), Head("i", updated=LATER), "y")
     assert "# source: {origin: alien, url: http://x}\n" in note_file.render(after)
 
 
 def test_days_and_zones_in_the_frontmatter_are_understood():
-    leaf = note_file.parse(
-        "---\ncreated: 2026-01-30\nupdated: 2026-01-31T12:00:00+02:00\nvalid_from: '2026-01-29'\n---\nx\n"
-    )
-    head = note_file.head_of(leaf)
+    parsed = note_file.parse("---\ncreated: 2026-01-30\nupdated: 2026-01-31T12:00:00+02:00\nvalid_from: '2026-01-29'\n---\nx\n")
+    head = note_file.head_of(parsed)
     assert (head.created, head.updated) == ("2026-01-30T00:00:00Z", "2026-01-31T10:00:00Z")
     assert (head.valid_from, head.problems) == ("2026-01-29T00:00:00Z", ())
 
 
 def test_frontmatter_that_ends_with_the_file_is_closed_properly_by_the_next_store():
-    leaf = note_file.parse("---\ntype: user\n---")
+    parsed = note_file.parse("---\ntype: user\n---")
     after = reread(
-        note_file.succeed(leaf, Version("", valid_from=EARLY, closed=LATER), Head("i", "user", updated=LATER), "text")
+        note_file.succeed(parsed, Version("", valid_from=EARLY, closed=LATER), Head("i", "user", updated=LATER), "text")
     )
     assert (note_file.text_of(after), note_file.head_of(after).type) == ("text", "user")
 
 
 @pytest.mark.parametrize("closing", ["", "\n", "\r\n", "\n\nfree words\n", " \nfree words"])
 def test_what_a_person_wrote_into_the_history_stays_and_joins_no_version(closing):
-    leaf = note_file.parse(f"---\ntype: user\n---\nnow\n\n<!-- holdfast:history -->{closing}")
+    parsed = note_file.parse(f"---\ntype: user\n---\nnow\n\n<!-- holdfast:history -->{closing}")
     old = Version("now", "user", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    after = reread(note_file.succeed(leaf, old, head_from(old, updated=LATER), "then"))
+    after = reread(note_file.succeed(parsed, old, head_from(old, updated=LATER), "then"))
     assert note_file.past_of(after) == [old]
     assert closing in note_file.render(after)
     older = old.replace(text="then", valid_from=LATER, closed=LAST, recorded=LATER)
@@ -452,9 +443,7 @@ def test_where_people_wrote_more_the_quick_reader_says_what_yaml_says_or_leaves_
 
 # --- hostile files ----------------------------------------------------------------------------------------------------
 
-BOMB = "&a [x,x,x,x,x,x,x,x,x]\n" + "".join(
-    f"b{n}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9)
-)
+BOMB = "&a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"b{n}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9))
 HOSTILE = {
     "an alias bomb": f"a: {BOMB}tags: *i\n",
     "an alias bomb in one field": "tags: [&a [x,x], &b [*a,*a], &c [*b,*b], &d [*c,*c], [*d,*d]]\n",
@@ -484,12 +473,12 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_frontmatter_neither_crashes_nor_hangs(what):
     text = f"---\n{HOSTILE[what]}---\nthe text\n"
-    leaf = note_file.parse(text)
-    assert note_file.render(leaf) == text
-    head = note_file.head_of(leaf)
+    parsed = note_file.parse(text)
+    assert note_file.render(parsed) == text
+    head = note_file.head_of(parsed)
     old = Version("the text", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    after = reread(note_file.succeed(leaf, old, head.replace(id="x", updated=LATER), "new"))
-    assert note_file.past_of(after)[0].text == note_file.text_of(leaf) or note_file.past_of(after) == [old]
+    after = reread(note_file.succeed(parsed, old, head.replace(id="x", updated=LATER), "new"))
+    assert note_file.past_of(after)[0].text == note_file.text_of(parsed) or note_file.past_of(after) == [old]
     assert note_file.head_of(after).id == "x"
 
 
@@ -504,8 +493,8 @@ def test_hostile_frontmatter_neither_crashes_nor_hangs(what):
     " \t" * 500_000,
 ], ids=lambda text: repr(text[:12]))  # fmt: skip
 def test_a_hostile_file_is_read_in_one_go(text):
-    leaf = note_file.parse(text)
-    assert note_file.render(leaf) == text
-    note_file.head_of(leaf)
-    assert note_file.past_count(leaf) == len(note_file.past_of(leaf))
-    note_file.text_of(leaf)
+    parsed = note_file.parse(text)
+    assert note_file.render(parsed) == text
+    note_file.head_of(parsed)
+    assert note_file.past_count(parsed) == len(note_file.past_of(parsed))
+    note_file.text_of(parsed)

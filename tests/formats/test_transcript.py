@@ -12,7 +12,7 @@ from strategies import NASTY, raw_texts, stamps
 
 from holdfast.errors import UsageError
 from holdfast.formats import transcript
-from holdfast.formats.transcript import Header, Known, Said, Tally
+from holdfast.formats.transcript import Header, Known, Tally, TranscriptLine
 from holdfast.verbs.brief import render
 
 _JSON = st.recursive(
@@ -22,7 +22,7 @@ _JSON = st.recursive(
 )
 _NAMES = st.text(min_size=1, max_size=8).filter(lambda name: name not in ("id", "role", "speaker", "time", "text"))
 said_turns = st.builds(
-    Said,
+    TranscriptLine,
     st.sampled_from(transcript.ROLES),
     raw_texts,
     raw_texts.map(lambda text: "x" + text),
@@ -97,16 +97,16 @@ def test_an_id_of_the_source_is_kept_as_it_is():
 
 def test_the_same_words_said_again_are_another_turn():
     seen = Tally()
-    ids = [transcript.counted(Said("user", "yes"), "s", seen).id for _ in range(3)]
+    ids = [transcript.counted(TranscriptLine("user", "yes"), "s", seen).id for _ in range(3)]
     again = Tally()
     assert len(set(ids)) == 3
-    assert [transcript.counted(Said("user", "yes"), "s", again).id for _ in range(3)] == ids
+    assert [transcript.counted(TranscriptLine("user", "yes"), "s", again).id for _ in range(3)] == ids
 
 
 def test_a_word_repeated_a_hundred_thousand_times_is_counted_in_no_time():
     seen, start = Tally(), time.process_time()
     for _ in range(100_000):
-        transcript.counted(Said("user", "ok"), "s", seen)
+        transcript.counted(TranscriptLine("user", "ok"), "s", seen)
     assert time.process_time() - start < 20
 
 
@@ -121,7 +121,7 @@ def test_a_tally_is_a_dictionary(pairs):
 
 def test_an_id_that_comes_with_another_text_is_kept_beside_the_first_and_once():
     known = Known()
-    first, second = Said("user", "one", "a"), Said("user", "two", "a")
+    first, second = TranscriptLine("user", "one", "a"), TranscriptLine("user", "two", "a")
     assert known.admit(first) == first
     kept = known.admit(second)
     assert kept.text == "two" and kept.id.startswith("a~")

@@ -43,13 +43,13 @@ def draft(text: str, **more: object) -> Draft:
     return Draft("k", text, Source("agent")).replace(**more)
 
 
-def written(saids: list[Said]) -> note_versions.Leaf:
+def written(saids: list[Said]) -> note_versions.ParsedNote:
     """The file after these stores, read back from its bytes each time."""
     note = None
     for said in saids:
         wanted = draft(f"text {said.tick}", valid_from=said.valid_from, valid_to=said.valid_to)
         _, note = note_versions.compose(wanted, note, said.recorded, "ID")
-        note = note_versions.opened(note.data, 0)
+        note = note_versions.parse_note(note.data, 0)
     assert note is not None
     return note
 
@@ -146,11 +146,11 @@ drafts = st.builds(
     st.sampled_from([None, b"by hand\n", b"---\nmine: 1\ntags: [\xff]\n---\r\nhi\r\n"]),
 )
 def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence, start):
-    note = note_versions.opened(start, 1_700_000_000) if start else None
+    note = note_versions.parse_note(start, 1_700_000_000) if start else None
     for wanted, now in sequence:
         before = note
         action, note = note_versions.compose(wanted, before, now, "ID")
-        again = note_versions.opened(note.data, 5)
+        again = note_versions.parse_note(note.data, 5)
         assert again.head.replace(problems=()) == note.head.replace(problems=())
         assert (
             (again.text, again.lines, again.older)
@@ -233,12 +233,12 @@ def test_an_edit_that_names_another_version_loses_with_a_conflict():
 @example("---\ntags: [\udcff]\nid: \udcff\nsource: {agent: \udcff}\n---\n# \udcff\n- [2026-01-01] \udcff: \udcfe\n", 0)
 def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
     data = text.encode("utf-8", "surrogateescape")
-    note = note_versions.opened(data, modified)
+    note = note_versions.parse_note(data, modified)
     assert note_file.render(note.page).encode("utf-8", "surrogateescape") == data
     for doc in (
-        note_versions.note_doc("global", "k.md", note, (1, 2, 3)),
-        note_versions.note_doc("global", "k.md", note, (1, 2, 3), newest_only=True),
-        note_versions.file_doc("global", "a/b.md", data, (1, 2, 3), modified),
+        note_versions.note_entry("global", "k.md", note, (1, 2, 3)),
+        note_versions.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
+        note_versions.file_entry("global", "a/b.md", data, (1, 2, 3), modified),
     ):
         repr(doc.as_dict()).encode()
         str(doc).encode()
@@ -254,7 +254,7 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
 @given(stores(4))
 def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
     note = written(saids)
-    doc = note_versions.note_doc("projects/p", "k.md", note, (1, 2, 3))
+    doc = note_versions.note_entry("projects/p", "k.md", note, (1, 2, 3))
     versions = note_versions.versions_of(note)
     assert doc.versions == len(versions) == len(doc.passages)
     assert [passage.text for passage in doc.passages] == [version.text for version in versions]
@@ -265,7 +265,7 @@ def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
         assert text == passage.text
         assert "\n".join(note.data.decode().split("\n")[lines[0] - 1 : lines[1]]) == text
     assert note_versions.past_text(note, len(versions) - 1) == note_versions.past_text(note, 99) == ("", (0, 0))
-    newest = note_versions.note_doc("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
+    newest = note_versions.note_entry("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
     assert newest.passages == doc.passages[:2]
 
 
@@ -302,7 +302,7 @@ def test_long_sections_are_cut_again_and_headings_begin_new_ones():
     ],
 )
 def test_an_entry_file_needs_a_name_and_is_searchable_without(name, text, problem):
-    doc = note_versions.file_doc("global", name, text.encode(), (1, 2, 3), 0)
+    doc = note_versions.file_entry("global", name, text.encode(), (1, 2, 3), 0)
     assert doc.problem == problem
     assert doc.passages
 
@@ -320,10 +320,10 @@ def test_an_entry_file_needs_a_name_and_is_searchable_without(name, text, proble
     ],
 )
 def test_what_is_wrong_with_a_note_is_named(name, data, problem):
-    assert note_versions.note_doc("global", name, note_versions.opened(data, 0), (1, 2, 3)).problem == problem
+    assert note_versions.note_entry("global", name, note_versions.parse_note(data, 0), (1, 2, 3)).problem == problem
 
 
 def test_a_file_that_dates_itself_nowhere_is_dated_by_the_file_system():
-    note = note_versions.opened(b"by hand", 1_800_000_000)
+    note = note_versions.parse_note(b"by hand", 1_800_000_000)
     assert note.head.created == note.head.updated == note.head.valid_from == "2027-01-15T08:00:00Z"
     assert note_versions.note_of(HERE, "k", note).path == "projects/p/notes/k.md"

@@ -116,7 +116,7 @@ def test_a_client_that_writes_like_another_is_read_in_that_dialect_and_kept_unde
     path = tmp_path / "t.jsonl"
     noise = [{"role": "user", "content": "not this"}] * 60  # the dialect cannot be told from the first lines
     path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in [*noise, *claude_lines()]))
-    import_history(memory._desk, str(path), "another", "project", written="claude")
+    import_history(memory._context, str(path), "another", "project", written="claude")
     texts = [hit.text for hit in memory.recall(mode="recent", kind="turn", limit=100)]
     assert "Thanks" in texts and "not this" not in texts
     assert [path.parent.name for path in (home / "shelf").rglob("transcripts/*/*.jsonl")] == ["another"]

@@ -16,7 +16,7 @@ from test_cold_start import HEAVY
 from test_hook import told
 
 from holdfast import Memory, UsageError
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.verbs.brief import relevance
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "data" / "prompts.toml").read_text(encoding="utf-8"))
@@ -38,7 +38,7 @@ def judged(memory, mode):
     """Precision and recall over the prompts of tests/data/prompts.toml."""
     hits = wrong = missed = 0
     for case in CASES["prompts"]:
-        matches = relevance.matches(memory._desk, case["text"], mode)
+        matches = relevance.matches(memory._context, case["text"], mode)
         found = {match.name.removesuffix(".md") for match in matches if match.kind == "note"}
         wanted = set(case["keys"])
         hits += len(found & wanted)
@@ -207,7 +207,7 @@ def test_what_a_session_was_shown_a_month_ago_is_forgotten(open_memory, clock, h
 
 
 def test_a_prompt_is_counted_once_however_many_hear_it(tmp_path):
-    ledger = Ledger(str(tmp_path / "home"))
+    ledger = SqliteLedger(str(tmp_path / "home"))
     assert [ledger.prompted("s", digest, 1) for digest in ("a", "a", "b", "a")] == [1, 0, 2, 3]
     assert ledger.prompted("t", "a", 1) == 1
     ledger.begin("s", 2)
@@ -216,27 +216,27 @@ def test_a_prompt_is_counted_once_however_many_hear_it(tmp_path):
 
 
 def test_versions_are_told_once_each(tmp_path):
-    ledger = Ledger(str(tmp_path / "home"))
-    assert ledger.tell("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
-    assert ledger.tell("s", [("n", "1"), ("m", "2")], 2) == ["m"]
-    assert ledger.told("s") == {"n": "1", "m": "2"}
-    assert ledger.tell("s", [("n", "1")], 3, anew=True) == ["n"]
-    assert ledger.told("s") == {"n": "1"} and ledger.told("t") == {}
+    ledger = SqliteLedger(str(tmp_path / "home"))
+    assert ledger.record_shown("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
+    assert ledger.record_shown("s", [("n", "1"), ("m", "2")], 2) == ["m"]
+    assert ledger.shown("s") == {"n": "1", "m": "2"}
+    assert ledger.record_shown("s", [("n", "1")], 3, anew=True) == ["n"]
+    assert ledger.shown("s") == {"n": "1"} and ledger.shown("t") == {}
     ledger.close()
 
 
 def test_a_ledger_of_the_version_before_is_brought_up_to_date_and_keeps_what_it_knew(tmp_path):
     home = tmp_path / "home"
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     ledger.link("old", "new")
     fresh = schema(home)
     ledger.close()
     db = apsw.Connection(str(home / "ledger.db"))
     db.execute("".join(f"DROP TABLE {name};" for name in NEWER) + "PRAGMA user_version = 1").fetchall()
     db.close()
-    several = [Ledger(str(home)) for _ in range(3)]
+    several = [SqliteLedger(str(home)) for _ in range(3)]
     assert [one.canonical("old") for one in several] == ["new"] * 3
-    assert several[0].tell("s", [("n", "1")], 1) == ["n"]
+    assert several[0].record_shown("s", [("n", "1")], 1) == ["n"]
     assert schema(home) == fresh
     assert [name for name in os.listdir(home) if "damaged" in name] == []
     for one in several:
@@ -448,10 +448,10 @@ def test_a_prompt_of_another_time_was_not_of_this_start(open_memory, clock, seco
 
     memory = open_memory(session="s")
     memory.store("We deploy on Tuesdays.", key="deploys")
-    select.heard_prompt(memory._desk, "when do we deploy?")
+    select.heard_prompt(memory._context, "when do we deploy?")
     assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
     clock.forward(seconds)
-    assert "Tuesdays" in select.brief(memory._desk, first=True).text
+    assert "Tuesdays" in select.brief(memory._context, first=True).text
 
 
 def test_a_late_start_counts_what_it_leaves_out(open_memory):
@@ -461,11 +461,11 @@ def test_a_late_start_counts_what_it_leaves_out(open_memory):
     for number in range(60):
         memory.store(f"Topic {number:02} is about the lighthouse, its keeper and his cat. " * 4, key=f"n{number}")
     memory.store("We deploy on Tuesdays, never on Fridays. " * 4, key="deploys")
-    whole = select.brief(memory._desk, remember=False)
+    whole = select.brief(memory._context, remember=False)
     assert "Tuesdays" in whole.text and whole.left_out > 0
-    select.heard_prompt(memory._desk, "when do we deploy?")
+    select.heard_prompt(memory._context, "when do we deploy?")
     assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
-    late = select.brief(memory._desk, first=True)
+    late = select.brief(memory._context, first=True)
     shown = {f"Topic {number:02} is" for number in range(60) if f"project/n{number}" in late.shown}
     assert "Tuesdays" not in late.text and shown
     assert late.left_out == 60 - len(shown) - len(late.listed)

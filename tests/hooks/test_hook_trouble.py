@@ -215,7 +215,8 @@ def test_a_home_that_cannot_be_written_is_told_from_and_left_alone(child, deploy
         answer = out.getvalue()
         """,
         read_only(home), deploys.scope.id,
-        first="import holdfast.hooks, holdfast.clients.claude_code, holdfast.verbs.brief.relevance, holdfast.verbs.brief.select\n",
+        first="import holdfast.hooks, holdfast.clients.claude_code, "
+        "holdfast.verbs.brief.relevance, holdfast.verbs.brief.select\n",
         as_nobody=True, HOME=str(folder),
     )  # fmt: skip
     os.chmod(home, 0o700)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.index.sqlite import Index
+from holdfast.index.sqlite import SqliteIndex
 
 NOW = "2026-06-01T00:00:00Z"
 SCOPE = "projects/demo"
@@ -33,7 +33,7 @@ def filled(open_memory, home):
 @pytest.mark.parametrize("now", ["", NOW])
 @pytest.mark.parametrize("only", [None, 0, 1])
 def test_one_scope_tells_its_notes_as_it_does_among_others_and_counts_them(filled, quarantine, now, only):
-    index = Index(str(filled), 5, quarantine)
+    index = SqliteIndex(str(filled), 5, quarantine)
     try:
         alone = index.notes((SCOPE,), now=now, only=only)
         among = [row for row in index.notes((SCOPE, "global"), now=now, only=only) if row[0] == SCOPE]
@@ -54,7 +54,7 @@ def test_the_count_follows_what_comes_and_goes(open_memory, home):
         memory.forget("note-2")
         (home / "shelf" / SCOPE / "notes" / "note-3.md").unlink()
         memory.list()
-    index = Index(str(home), 5)
+    index = SqliteIndex(str(home), 5)
     try:
         assert index.count((SCOPE,)) == 2
     finally:

@@ -11,8 +11,8 @@ import textwrap
 import pytest
 
 from holdfast.context import transcript_entries
-from holdfast.store import transcripts as rolls
-from holdfast.store.transcripts import Rolls
+from holdfast.store import transcripts as transcript_files
+from holdfast.store.transcripts import TranscriptFiles
 
 SCOPE, FILE = "projects/demo", "projects/demo/transcripts/c/s.jsonl"
 
@@ -33,14 +33,14 @@ def file(home):
 @pytest.fixture
 def lines_read(monkeypatch):
     """The numbers of the lines that were read from transcripts."""
-    read, real = [], rolls._lines
+    read, real = [], transcript_files._lines
 
     def counted(fd, place, *size):
         for line in real(fd, place, *size):
             read.append(line.number)
             yield line
 
-    monkeypatch.setattr(rolls, "_lines", counted)
+    monkeypatch.setattr(transcript_files, "_lines", counted)
     return read
 
 
@@ -106,27 +106,27 @@ def test_a_file_that_grew_is_read_on_from_where_it_ended(memory, lines_read):
     assert len(found(memory, "harbour", kind="turn")) == 100
     say(memory, "a lighthouse")
     lines_read.clear()
-    assert memory._desk.look((SCOPE,)) == ""
+    assert memory._context.refresh((SCOPE,)) == ""
     assert set(lines_read) == {1, 502}
     assert found(memory, "lighthouse") == ["a lighthouse"]
 
 
 def test_nothing_is_read_where_nothing_changed(memory, lines_read):
     say(memory, "a harbour", "a lighthouse")
-    memory._desk.look((SCOPE,))
+    memory._context.refresh((SCOPE,))
     lines_read.clear()
-    memory._desk.look((SCOPE,))
-    memory._desk.look((SCOPE,))
+    memory._context.refresh((SCOPE,))
+    memory._context.refresh((SCOPE,))
     assert lines_read == []
 
 
 def test_one_session_that_grew_does_not_touch_the_others(memory, lines_read):
     for number in range(10):
         say(memory, "a harbour", "a lighthouse", session=f"s{number}")
-    memory._desk.look((SCOPE,))
+    memory._context.refresh((SCOPE,))
     say(memory, "a ferry", session="s4")
     lines_read.clear()
-    memory._desk.look((SCOPE,))
+    memory._context.refresh((SCOPE,))
     assert sorted(lines_read) == [1, 4]
     assert found(memory, "ferry") == ["a ferry"] and len(found(memory, "harbour")) == 10
 
@@ -134,14 +134,14 @@ def test_one_session_that_grew_does_not_touch_the_others(memory, lines_read):
 @pytest.mark.battery
 def test_twenty_thousand_turns_are_catalogued_in_bounded_batches(memory, monkeypatch):
     memory.log(({"role": "user", "text": f"turn {number}"} for number in range(20_000)), session="s", client="c")
-    batches, real = [], memory._desk.index.put
+    batches, real = [], memory._context.index.put
 
     def put(docs, still):
         docs = list(docs)
         batches.extend(len(doc.passages) for doc, _ in docs)
         return real(docs, still)
 
-    monkeypatch.setattr(memory._desk.index, "put", put)
+    monkeypatch.setattr(memory._context.index, "put", put)
     assert found(memory, "19999") == ["turn 19999"]
     assert sum(batches) == 20_000 and max(batches) <= transcript_entries._BATCH
     assert [found(memory, str(number)) for number in (0, 1999, 2000, 2001, 13_337)] == [
@@ -155,7 +155,7 @@ def test_twenty_thousand_turns_are_catalogued_in_bounded_batches(memory, monkeyp
 def test_a_crash_between_batches_goes_on_from_there(memory, open_memory, monkeypatch, lines_read):
     monkeypatch.setattr(transcript_entries, "_BATCH", 10)
     say(memory, *[f"harbour {number}" for number in range(45)])
-    real, calls = memory._desk.index.put, []
+    real, calls = memory._context.index.put, []
 
     def dying(docs, still):
         if len(calls) == 3:
@@ -163,26 +163,26 @@ def test_a_crash_between_batches_goes_on_from_there(memory, open_memory, monkeyp
         calls.append(1)
         return real(docs, still)
 
-    monkeypatch.setattr(memory._desk.index, "put", dying)
+    monkeypatch.setattr(memory._context.index, "put", dying)
     with pytest.raises(KeyboardInterrupt):
         memory.recall("harbour", mode="keyword")
     again = open_memory()
     lines_read.clear()
-    again._desk.look((SCOPE,))
+    again._context.refresh((SCOPE,))
     assert sorted(set(lines_read)) == [1, *range(31, 47)]  # the header counts as a line of the first batch
     assert len(found(again, "harbour")) == 45
 
 
 def test_two_processes_that_read_the_same_growth_lose_no_turn(memory, home):
-    index = memory._desk.index
+    index = memory._context.index
     say(memory, *[f"harbour {number}" for number in range(10)])
     assert len(found(memory, "harbour")) == 10
     seen_by_the_slow_one = index.mark(SCOPE, "transcripts", "c/s.jsonl")
     say(memory, "harbour 10")
     assert len(found(memory, "harbour")) == 11
     say(memory, "harbour 11")
-    roll = Rolls(str(home), SCOPE, 5).roll("c/s.jsonl")
-    for doc in transcript_entries.docs(SCOPE, roll, roll.stamp(), seen_by_the_slow_one):
+    transcript_file = TranscriptFiles(str(home), SCOPE, 5).transcript_file("c/s.jsonl")
+    for doc in transcript_entries.docs(SCOPE, transcript_file, transcript_file.stamp(), seen_by_the_slow_one):
         index.put([(doc, None)], lambda _: True)
     assert len(found(memory, "harbour")) == 12
 
@@ -314,8 +314,8 @@ def test_a_line_that_is_no_turn_hides_no_other(memory, file, line):
 def test_a_file_that_is_no_transcript_is_told_and_its_turns_are_found(memory, file):
     file.parent.mkdir(parents=True)
     file.write_bytes(b'{"id": "x", "role": "user", "text": "the seagull sleeps"}\n')
-    assert memory._desk.look((SCOPE,)) == ""
-    assert memory._desk.index.problems((SCOPE,)) == [
+    assert memory._context.refresh((SCOPE,)) == ""
+    assert memory._context.index.problems((SCOPE,)) == [
         (SCOPE, "transcripts", "c/s.jsonl", "its first line is not a transcript's")
     ]
 

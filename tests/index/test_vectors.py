@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.index import vectors
-from holdfast.index.sqlite import SQL, Index
+from holdfast.index.sqlite import SQL, SqliteIndex
 from holdfast.index.vectors import PIECES, Model, Writer, packed, unpacked
 from holdfast.models import Progress
 from holdfast.search import hybrid, vectorize
-from holdfast.search.hybrid import Seeker
-from holdfast.search.vectorize import Embedding
+from holdfast.search.hybrid import HybridSearch
+from holdfast.search.vectorize import Vectorizer
 
 
 class Toy:
@@ -49,7 +49,7 @@ class Toy:
 @pytest.fixture
 def index(home):
     home.mkdir(mode=0o700)
-    index = Index(str(home), 5)
+    index = SqliteIndex(str(home), 5)
     yield index
     index.close()
 
@@ -60,7 +60,7 @@ def with_toy(open_memory):
 
     def open_(toy=None, **given):
         memory, toy = open_memory(**given), toy or Toy()
-        memory._desk._seeker = Seeker(memory._desk.index, (toy,))
+        memory._context._seeker = HybridSearch(memory._context.index, (toy,))
         return memory, toy
 
     return open_
@@ -207,7 +207,7 @@ def test_a_passage_with_many_near_pieces_leaves_room_for_others(index):
 @settings(max_examples=15)
 @given(data=st.data())
 def test_after_any_puts_and_drops_brute_force_agrees(data, tmp_path_factory):
-    index = Index(str(tmp_path_factory.mktemp("home")), 5)
+    index = SqliteIndex(str(tmp_path_factory.mktemp("home")), 5)
     model, there, last = index.vectors.model("m", 64), {}, 0
     exact, held = data.draw(st.sampled_from([(50_000, 0), (5, 1 << 30), (5, 0), (64, 16 * 64 * 6)]))
     with pytest.MonkeyPatch.context() as patch:
@@ -258,7 +258,7 @@ def test_a_process_that_stays_sees_what_others_put_and_drop(index, home):
     model = index.vectors.model("m", 64)
     put(index, model, rows[:20])
     assert index.vectors.nearest(model, [1], rows[4], 1) == [5]
-    other = Index(str(home), 5)
+    other = SqliteIndex(str(home), 5)
     put(other, model, rows[20:], first=21)
     assert index.vectors.nearest(model, [1], rows[25], 1) == [26]
     drop(other, [26])
@@ -326,7 +326,7 @@ def test_a_new_model_in_the_place_of_a_forgotten_one_shares_nothing_with_it(inde
     old = index.vectors.model("old", 64)
     put(index, old, rows)
     index.vectors.nearest(old, [1], rows[0], 1)  # this process holds its vectors
-    other = Index(str(home), 5)
+    other = SqliteIndex(str(home), 5)
     other.vectors.forget(old)
     new = other.vectors.model("new", dim)
     put(other, new, directions(2, dim, seed=50), first=7)
@@ -341,7 +341,7 @@ def test_another_model_embeds_everything_anew_and_then_the_old_vectors_go(with_t
     again, toy = with_toy(Toy("static-other"))
     assert [hit.text for hit in again.recall("number 3", mode="semantic", limit=1)] == ["number 3"]
     assert sorted(toy.seen) == sorted(f"number {number}" for number in range(5))
-    with again._desk.seeker().embedding._behind:
+    with again._context.hybrid_search().embedding._behind:
         pass
     counts = asked(
         home, "SELECT m.name, count(*) FROM place p JOIN block b ON b.id = p.block JOIN model m ON m.id = b.model GROUP BY 1"
@@ -352,8 +352,8 @@ def test_another_model_embeds_everything_anew_and_then_the_old_vectors_go(with_t
 def test_vectors_that_come_late_never_go_to_the_model_that_took_the_number(index, home, with_toy):
     memory, _ = with_toy()
     memory.store("about zebras", key="a")
-    memory._desk.look(("projects/demo",))
-    mine = memory._desk.index.vectors
+    memory._context.refresh(("projects/demo",))
+    mine = memory._context.index.vectors
     old = mine.model("old", 64)
     late = mine.waiting(old, 1)
     mine.forget(old)
@@ -410,9 +410,9 @@ def test_embedding_tells_how_far_it_is(with_toy):
 
     memory, toy = with_toy()
     memory.store_many([{"text": f"note {number}"} for number in range(30)])
-    memory._desk.look(("projects/demo",))
+    memory._context.refresh(("projects/demo",))
     progress = Counting()
-    assert Embedding(memory._desk.index, (toy,)).catch_up(progress, everything=True) == {"static": 0}
+    assert Vectorizer(memory._context.index, (toy,)).catch_up(progress, everything=True) == {"static": 0}
     assert (progress.what, progress.total, progress.steps, progress.ended) == ("embedding (static)", 30, 30, True)
 
 

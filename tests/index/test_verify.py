@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from holdfast import Memory, config
-from holdfast.index.sqlite import Index
+from holdfast.index.sqlite import SqliteIndex
 from holdfast.index.tokenizer import kept
 
 _TABLES = {  # without models, and what only says whether to look at a folder again
@@ -58,7 +58,7 @@ def run(home, statement):
 
 
 def wrong(home):
-    index = Index(str(home), 5.0)
+    index = SqliteIndex(str(home), 5.0)
     try:
         return index.verify()
     finally:
@@ -166,7 +166,7 @@ class Counting:
 
 def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, monkeypatch):
     memory.store("The harbour opens at six.", key="harbour")
-    index, looks, gate, lock, told = memory._desk.index, [], threading.Event(), Counting(), []
+    index, looks, gate, lock, told = memory._context.index, [], threading.Event(), Counting(), []
 
     def verify(*_):
         looks.append(gate.wait(60))

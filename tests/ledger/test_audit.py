@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stan
 from battery import tamper
 
 from holdfast.errors import Busy, Conflict, Damaged, Trouble
-from holdfast.ledger import Ledger, audit_mark
+from holdfast.ledger import SqliteLedger, audit_mark
 from holdfast.ledger.audit import Decision
 from holdfast.ledger.audit_verify import glance, newest, verify
 from holdfast.ledger.done import DOUBTFUL, NEW, REVIEWED, TAKEN
@@ -35,7 +35,7 @@ def decision(number=0, outcome="allowed", agent="reviewer", **meta):
 
 @pytest.fixture
 def ledger(home):
-    ledger = Ledger(str(home), lock_seconds=5)
+    ledger = SqliteLedger(str(home), lock_seconds=5)
     yield ledger
     ledger.close()
 
@@ -206,7 +206,7 @@ def test_threads_that_wait_are_written_together(audit, home):
 
 
 def test_a_failure_is_told_to_all_who_waited_and_nobody_hangs(home):
-    hurried = Ledger(str(home), lock_seconds=0.3)
+    hurried = SqliteLedger(str(home), lock_seconds=0.3)
     hurried.audit.append(decision())
     db = apsw.Connection(f"{home}/ledger.db")
     db.execute("BEGIN IMMEDIATE")
@@ -303,7 +303,7 @@ def test_rows_cut_off_at_the_end_are_missed_by_the_head_and_by_the_mark(filled, 
 @pytest.mark.promise("A3")
 def test_a_chain_written_anew_contradicts_the_mark_and_a_head_that_was_kept_elsewhere(filled, intruder, home):
     kept = audit_mark.parsed(verify(filled).head)
-    forged = Ledger(str(home / "forgery"))
+    forged = SqliteLedger(str(home / "forgery"))
     for row in filled.walk():
         outcome = "allowed" if row.number == 4 else row.outcome
         forged.audit.append(Decision(row.agent, row.action, outcome, row.metadata))
@@ -353,13 +353,13 @@ def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):
 
 
 def test_the_mark_is_private_whole_and_moves_on_when_the_ledger_is_closed(home):
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     for number in range(5):
         ledger.audit.append(decision(number))
     ledger.close()
     found = home / "audit.head"
     assert found.stat().st_mode & 0o777 == 0o600
-    assert audit_mark.read(str(home)) == audit_mark.Mark(5, verify(Ledger(str(home)).audit).head.partition(":")[2])
+    assert audit_mark.read(str(home)) == audit_mark.AuditMark(5, verify(SqliteLedger(str(home)).audit).head.partition(":")[2])
     assert [name for name in os.listdir(home) if name.startswith("audit")] == ["audit.head"]
 
 
@@ -385,7 +385,7 @@ def read_only():
     """A home that nobody may write to, where another user can reach it, which pytest's own folders are not."""
     place = Path(tempfile.mkdtemp(prefix="holdfast-test-"))
     place.chmod(0o755)
-    ledger = Ledger(str(place / "home"))
+    ledger = SqliteLedger(str(place / "home"))
     ledger.done.record("a", "review", "1", NOW)
     ledger.close()
     for suffix in ("-wal", "-shm"):  # what it would need to read the newest
@@ -515,7 +515,7 @@ def test_a_claim_whose_holder_went_away_is_doubtful_and_one_that_was_let_go_is_n
 
 
 def test_a_request_with_a_key_is_done_once_and_then_answered_the_same(ledger):
-    repeats = ledger.repeats
+    repeats = ledger.idempotency_keys
     assert repeats.begin("a", "key", "digest", NOW) is None
     with pytest.raises(Busy):
         repeats.begin("a", "key", "digest", NOW + 1)
@@ -529,7 +529,7 @@ def test_a_request_with_a_key_is_done_once_and_then_answered_the_same(ledger):
 
 
 def test_a_request_that_failed_or_was_left_may_be_tried_again(ledger):
-    repeats = ledger.repeats
+    repeats = ledger.idempotency_keys
     assert repeats.begin("a", "key", "digest", NOW) is None
     repeats.drop("a", "key", "another")  # which has not begun this one
     with pytest.raises(Busy):

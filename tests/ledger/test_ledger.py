@@ -19,7 +19,7 @@ import pytest
 from holdfast import sqlite
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.home import Lock
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.ledger import sqlite as room
 from holdfast.ledger.done import NEW, TAKEN
 
@@ -33,7 +33,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def ledger(home):
-    ledger = Ledger(home, lock_seconds=5)
+    ledger = SqliteLedger(home, lock_seconds=5)
     yield ledger
     ledger.close()
 
@@ -70,7 +70,7 @@ def test_every_statement_of_the_ledger_is_used_and_every_used_one_is_there():
 
 
 def test_making_a_ledger_object_touches_nothing(tmp_path):
-    Ledger(str(tmp_path / "home"))
+    SqliteLedger(str(tmp_path / "home"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -105,7 +105,7 @@ def test_what_was_written_is_there_after_reopening(ledger, home):
     ledger.link("a", "b")
     ledger.put_place("m", "n", "/somewhere")
     ledger.close()
-    again = Ledger(home)
+    again = SqliteLedger(home)
     assert again.canonical("a") == "b"
     assert again.place("m") == ("n", "/somewhere")
     again.close()
@@ -142,7 +142,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
         results = [process.communicate(timeout=120) for process in crowd]
         assert [err for _, err in results if err] == []
         assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
-        ledger = Ledger(home)
+        ledger = SqliteLedger(home)
         assert [ledger.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
         assert ledger.usage(["note", *(f"note-{number}" for number in range(32))]) == {
             "note": 1,
@@ -169,7 +169,7 @@ Ledger(sys.argv[1]).link("a", "b")
     process = run_python(code, home)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
-    ledger = Ledger(home, lock_seconds=5)
+    ledger = SqliteLedger(home, lock_seconds=5)
     assert ledger.canonical("a") is None
     ledger.link("a", "b")
     assert ledger.canonical("a") == "b"
@@ -184,7 +184,7 @@ def test_a_maker_that_never_finishes_is_named_busy(home):
     holder = os.open(f"{home}/run/locks/ledger.db.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(holder, fcntl.LOCK_EX)
     with pytest.raises(Busy):
-        Ledger(home, lock_seconds=0.05).link("a", "b")
+        SqliteLedger(home, lock_seconds=0.05).link("a", "b")
     os.close(holder)
     assert not os.path.exists(f"{home}/ledger.db")
 
@@ -193,7 +193,7 @@ def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
     ledger.link("a", "b")
     other = apsw.Connection(f"{home}/ledger.db")
     other.execute("BEGIN IMMEDIATE")
-    hurried = Ledger(home, lock_seconds=0.05)
+    hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
         hurried.link("c", "d")
     assert hurried.canonical("a") == "b"  # readers wait for nobody
@@ -242,7 +242,7 @@ WAYS = ["garbage", "text", "truncated", "overwritten", "foreign", "tables gone",
 
 
 def damaged_home(home, how):
-    ledger = Ledger(home)
+    ledger = SqliteLedger(home)
     for number in range(60):
         ledger.put_place(f"place-{number}", "nonce", "/some/where/" * 20)
     ledger.scrub()
@@ -256,7 +256,7 @@ def damaged_home(home, how):
 @pytest.mark.parametrize("how", WAYS)
 def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, how):
     inode = damaged_home(home, how)
-    ledger = Ledger(home, lock_seconds=5)
+    ledger = SqliteLedger(home, lock_seconds=5)
     ledger.link("a", "b")
     for number in range(60):
         ledger.put_place(f"place-{number}", "new", "/new")
@@ -264,14 +264,14 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
     (aside,) = set_aside(home)
     assert os.lstat(f"{home}/{aside}").st_ino == inode  # the very file: moved, neither copied nor deleted
     assert aside in ledger.problem
-    assert aside in Ledger(home).problem  # and whoever looks later is told as well
+    assert aside in SqliteLedger(home).problem  # and whoever looks later is told as well
     ledger.close()
 
 
 @pytest.mark.parametrize("how", [how for how in WAYS if how != "tables gone"])
 def test_reading_a_damaged_ledger_answers_empty(home, how):
     damaged_home(home, how)
-    ledger = Ledger(home, lock_seconds=5)
+    ledger = SqliteLedger(home, lock_seconds=5)
     answers = [ledger.place(f"place-{number}") for number in range(60)]
     assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
     assert answers[-1] is None
@@ -282,12 +282,15 @@ def test_reading_a_damaged_ledger_answers_empty(home, how):
 @pytest.mark.promise("A6")
 @pytest.mark.parametrize("how", [how for how in WAYS if how != "tables gone"])
 def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how):
-    ledger = Ledger(home)
+    ledger = SqliteLedger(home)
     for number in range(60):
         ledger.done.record("a", "kind", f"subject-{number}", NOW)
     ledger.close()
     damaged_home(home, how)
-    asked = [Ledger(home, lock_seconds=5), Ledger(home, lock_seconds=5)]  # who finds the damage, and who comes later
+    asked = [
+        SqliteLedger(home, lock_seconds=5),
+        SqliteLedger(home, lock_seconds=5),
+    ]  # who finds the damage, and who comes later
     for one in asked:
         for number in range(60):
             try:
@@ -315,13 +318,13 @@ def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how
         lambda ledger: ledger.done.record("a", "kind", "subject", NOW),
         lambda ledger: ledger.reviews.exists("a", "o", "r", 7),
         lambda ledger: ledger.reviews.claim("a", "o", "r", 7, "holder", NOW),
-        lambda ledger: ledger.repeats.begin("a", "key", "digest", NOW),
+        lambda ledger: ledger.idempotency_keys.begin("a", "key", "digest", NOW),
         lambda ledger: ledger.agents.presented(["id"]),
     ],
     ids=["done", "record", "review", "claim", "key", "token"],
 )
 def test_a_question_that_meets_the_damage_is_not_asked_of_the_new_ledger(home, ask):
-    ledger = Ledger(home, lock_seconds=5)
+    ledger = SqliteLedger(home, lock_seconds=5)
     ledger.link("a", "b")
     stranger = apsw.Connection(f"{home}/ledger.db")
     for table in ("done", "reviewed_prs", "claims", "idempotency", "tokens"):
@@ -335,7 +338,7 @@ def test_a_question_that_meets_the_damage_is_not_asked_of_the_new_ledger(home, a
 
 def test_a_claim_is_not_given_away_right_after_the_ledger_was_lost(home):
     damaged_home(home, "garbage")
-    ledger = Ledger(home, lock_seconds=5)
+    ledger = SqliteLedger(home, lock_seconds=5)
     now = int(time.time())
     assert ledger.reviews.claim("a", "o", "r", 7, "holder", now) == TAKEN
     assert ledger.reviews.claim("a", "o", "r", 7, "holder", now + 200) == NEW
@@ -345,14 +348,14 @@ def test_a_claim_is_not_given_away_right_after_the_ledger_was_lost(home):
 def test_two_damaged_ledgers_in_one_second_are_both_kept(home):
     for _ in range(3):
         damaged_home(home, "garbage")
-        ledger = Ledger(home)
+        ledger = SqliteLedger(home)
         ledger.link("a", "b")
         ledger.close()
     assert len(set_aside(home)) == 3
 
 
 def test_the_log_of_a_damaged_ledger_goes_with_it(home):
-    ledger = Ledger(home)
+    ledger = SqliteLedger(home)
     ledger.count(["a"], NOW)
     ledger.scrub()
     ledger.count(["b"], NOW)
@@ -360,7 +363,7 @@ def test_the_log_of_a_damaged_ledger_goes_with_it(home):
     Path(home, "ledger.db").write_bytes(b"x" * 8192)
     log = Path(home, "ledger.db-wal").read_bytes()
     assert log
-    ledger = Ledger(home)
+    ledger = SqliteLedger(home)
     ledger.link("a", "b")
     (aside,) = set_aside(home)
     assert Path(home, aside + "-wal").read_bytes() == log
@@ -374,7 +377,7 @@ def test_an_open_ledger_notices_that_its_file_was_replaced(ledger, home):
         os.rename(f"{home}/{name}", f"{home}/old-{name}")
     assert ledger.canonical("a") is None
     ledger.link("a", "c")
-    other = Ledger(home)
+    other = SqliteLedger(home)
     assert other.canonical("a") == "c"
     other.close()
 
@@ -461,7 +464,7 @@ def test_a_read_only_home_without_a_ledger_reads_empty_and_refuses_writes(open_p
 @pytest.mark.parametrize("log_is_there", [True, False])
 def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, log_is_there):
     home = open_place / "a home? 100%#"
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     ledger.link("a", "b")
     ledger.put_place("m", "n", "/p")
     ledger.close()
@@ -478,7 +481,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
 @pytest.mark.parametrize("log_is_there", [True, False])
 def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
     home = open_place / "home"
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     ledger.link("a", "b")
     ledger.put_place("m", "n", "/p")
     ledger.close()
@@ -487,7 +490,7 @@ def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(
         for suffix in ("-wal", "-shm"):
             (home / f"ledger.db{suffix}").unlink(missing_ok=True)
     read_only(home)
-    out, err = run_python(READ_ONLY + 'print(ledger.told("s"), ledger.problem)', str(home)).communicate(timeout=60)
+    out, err = run_python(READ_ONLY + 'print(ledger.shown("s"), ledger.problem)', str(home)).communicate(timeout=60)
     assert err == ""
     assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
 
@@ -497,7 +500,7 @@ def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_ma
     ledger.close()
     as_version(home, 1)
     with Lock(str(home), "ledger.db", 1), pytest.raises(Busy):
-        Ledger(str(home), lock_seconds=0.1).link("c", "d")
+        SqliteLedger(str(home), lock_seconds=0.1).link("c", "d")
     ledger.link("c", "d")
     assert (ledger.canonical("a"), ledger.canonical("c")) == ("b", "d")
     ledger.close()
@@ -545,7 +548,7 @@ def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home
 
 def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
     (tmp_path / "home").write_text("not a folder")
-    ledger = Ledger(str(tmp_path / "home"))
+    ledger = SqliteLedger(str(tmp_path / "home"))
     assert ledger.canonical("a") is None
     with pytest.raises(Trouble):
         ledger.link("a", "b")
@@ -628,7 +631,7 @@ def test_a_note_counts_at_most_once_a_minute(ledger, home):
 @pytest.mark.promise("N9")
 def test_the_minute_holds_between_processes(ledger, home):
     ledger.count(["a"], NOW)
-    other = Ledger(home)
+    other = SqliteLedger(home)
     other.count(["a", "b"], NOW + 30)
     other.count(["a"], NOW + 61)
     assert ledger.usage(["a", "b"]) == {"a": 2, "b": 1}
@@ -650,7 +653,7 @@ def test_a_count_that_fails_can_be_made_up_for(ledger, home):
     ledger.link("x", "y")
     other = apsw.Connection(f"{home}/ledger.db")
     other.execute("BEGIN IMMEDIATE")
-    hurried = Ledger(home, lock_seconds=0.05)
+    hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
         hurried.count(["a"], NOW)
     other.execute("ROLLBACK")
@@ -704,7 +707,7 @@ def test_a_scrub_that_a_reader_holds_up_says_so(ledger, home):
     ledger.count(["a"], NOW)
     reader = apsw.Connection(f"{home}/ledger.db")
     reader.execute("BEGIN; SELECT * FROM usage").fetchall()
-    hurried = Ledger(home, lock_seconds=0.05)
+    hurried = SqliteLedger(home, lock_seconds=0.05)
     hurried.forget(["a"])
     with pytest.raises(Busy):
         hurried.scrub()
@@ -778,7 +781,7 @@ def test_a_fork_carries_no_connection_and_both_sides_go_on(home):
 
 
 def test_a_ledger_that_is_gone_is_not_remembered(home):
-    ledger = Ledger(home)
+    ledger = SqliteLedger(home)
     ledger.link("a", "b")
     before = len(sqlite.databases)
     del ledger
@@ -792,7 +795,7 @@ import sys, time
 from holdfast.ledger import Ledger
 ledger = Ledger(sys.argv[1], lock_seconds=5)
 for key in sys.argv[3:]:
-    assert ledger.repeats.begin("a", key, "digest", int(sys.argv[2])) is None
+    assert ledger.idempotency_keys.begin("a", key, "digest", int(sys.argv[2])) is None
 print("begun", flush=True)
 sys.stdin.read()
 """
@@ -810,14 +813,14 @@ def doing(home, *keys):
 def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
     with doing(home, "one", "two") as doer:
         with pytest.raises(Busy, match="under way"):
-            ledger.repeats.begin("a", "one", "digest", NOW + 1)
+            ledger.idempotency_keys.begin("a", "one", "digest", NOW + 1)
         doer.kill()
     for key in ("one", "two"):
-        assert ledger.repeats.begin("a", key, "digest", NOW + 2) is None
+        assert ledger.idempotency_keys.begin("a", key, "digest", NOW + 2) is None
         with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
-            ledger.repeats.begin("a", key, "digest", NOW + 3)
-    ledger.repeats.finish("a", "one", "digest", 201, "{}")
-    assert ledger.repeats.begin("a", "one", "digest", NOW + 4).status == 201
+            ledger.idempotency_keys.begin("a", key, "digest", NOW + 3)
+    ledger.idempotency_keys.finish("a", "one", "digest", 201, "{}")
+    assert ledger.idempotency_keys.begin("a", "one", "digest", NOW + 4).status == 201
 
 
 @pytest.mark.promise("A6")
@@ -861,19 +864,19 @@ os._exit(0)
 
 
 def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger):
-    ledger.repeats.begin("a", "key", "digest", NOW)
+    ledger.idempotency_keys.begin("a", "key", "digest", NOW)
     for name in os.listdir(f"{home}/run/locks"):
         os.unlink(f"{home}/run/locks/{name}")
     with pytest.raises(Busy, match="under way"):
-        ledger.repeats.begin("a", "key", "digest", NOW + 119)
-    assert ledger.repeats.begin("a", "key", "digest", NOW + 121) is None
+        ledger.idempotency_keys.begin("a", "key", "digest", NOW + 119)
+    assert ledger.idempotency_keys.begin("a", "key", "digest", NOW + 121) is None
 
 
 @pytest.mark.parametrize("name", ["", "alive", "../../alive+1-000000000000", "alive+1-00000000000g", "projects+bench"])
 def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
     from holdfast.ledger import liveness
 
-    ledger.repeats.begin("a", "key", "digest", NOW)
+    ledger.idempotency_keys.begin("a", "key", "digest", NOW)
     before = sorted(os.listdir(f"{home}/run/locks"))
     assert liveness.is_gone(home, name) is False
     assert sorted(os.listdir(f"{home}/run/locks")) == before

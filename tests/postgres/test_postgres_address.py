@@ -18,8 +18,8 @@ from postgres_server import name_of, put
 from test_http_serve import started
 
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
-from holdfast.context.ledgers import opened
-from holdfast.postgres import Database, Store, migrate, newest
+from holdfast.context.ledgers import open_ledger
+from holdfast.postgres import Database, PostgresSettings, migrate, newest
 from holdfast.postgres.pool import hang_up, pool_of
 
 
@@ -182,7 +182,7 @@ def test_a_replica_that_was_promoted_is_named_too():
         primary, standby = postgres_server.Server(folder / "one").make().start(), postgres_server.Server(folder / "two")
         try:
             standby.follow(primary, "two").start()
-            store = Store(url=primary.url(), read_url=standby.url())
+            store = PostgresSettings(url=primary.url(), read_url=standby.url())
             assert wrong(store) == ("", "")
             standby.promote()
             assert "follows no other any more" in wrong(store)[0]
@@ -194,7 +194,7 @@ def test_a_replica_that_was_promoted_is_named_too():
 def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_trial, postgres_databases, caplog):
     server = postgres_databases.server
     server.sql("DROP ROLE IF EXISTS late")
-    read_url = server.url(name_of(open_trial().store.url), "late")
+    read_url = server.url(name_of(open_trial().settings.url), "late")
     trial = open_trial(read_url=read_url)
     put(trial, 1)
     pool = pool_of(trial.store, "read")
@@ -227,7 +227,7 @@ def test_a_replica_on_a_server_that_knows_nothing_of_us_is_passed_over(open_tria
 
 def test_a_replica_of_nothing_is_refused(home, tmp_path):
     settings = config.load(home, {"HOLDFAST_STORE_READ": "postgresql://h/d"})
-    for work in (lambda: Memory(config=settings, cwd=tmp_path), lambda: opened(settings)):
+    for work in (lambda: Memory(config=settings, cwd=tmp_path), lambda: open_ledger(settings)):
         with pytest.raises(ConfigError, match=r"store\.read_url.*HOLDFAST_STORE_READ"):
             work()
     Memory("http://127.0.0.1:9", token="hf_x", config=settings).close()  # who asks a gateway asks no store
@@ -244,7 +244,7 @@ def test_a_replica_of_nothing_is_refused(home, tmp_path):
 )
 def test_a_mistake_in_the_address_is_told_at_once_and_its_value_is_not(postgres_url, mistake):
     name, _, value = mistake.partition("=")
-    for work in (lambda url: Database(Store(url=url), SQL, 600).rows("all"), migrate):
+    for work in (lambda url: Database(PostgresSettings(url=url), SQL, 600).rows("all"), migrate):
         with pytest.raises(ConfigError, match=name) as caught:
             work(f"{postgres_url}?{mistake}")
         assert f'"{value}"' not in str(caught.value) and f"'{value}'" not in str(caught.value)
@@ -252,7 +252,7 @@ def test_a_mistake_in_the_address_is_told_at_once_and_its_value_is_not(postgres_
 
 def test_a_port_that_there_is_not_is_told_at_once():
     with pytest.raises(ConfigError, match="port"):
-        Database(Store(url="postgresql://x@127.0.0.1:99999/y"), SQL, 600).rows("all")
+        Database(PostgresSettings(url="postgresql://x@127.0.0.1:99999/y"), SQL, 600).rows("all")
 
 
 # --- for Python -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from holdfast import Memory, Purged, config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.ledger.audit_verify import verify
 from holdfast.postgres import migrate
 from holdfast.postgres.pool import hang_up
@@ -57,9 +57,9 @@ def filled(postgres_url, monkeypatch, home, tmp_path):
         memory.brief()
     with Memory(home, **{**GIVEN, "agent": "other"}, cwd=tmp_path) as memory:
         memory.store("words of another agent", key="own", scope="agent")
-    porter = Porter(config.load(home))
-    token = porter.first_token()
-    porter.close()
+    gate = AccessGate(config.load(home))
+    token = gate.first_token()
+    gate.close()
     return token
 
 
@@ -113,10 +113,10 @@ def test_a_restored_dump_answers_the_same(copied, home, tmp_path, monkeypatch, f
         assert memory.store("The harbour is closed.", key="harbour").note.versions == 3
         assert memory.restore("forgotten").text == "forgotten words"
         assert memory.log([{"role": "user", "text": "one more"}], session="talk", client="c").added == 1
-        assert verify(memory._desk.ledger.audit).ok
-    porter = Porter(config.load(home))
-    assert porter.identify(filled).agent == "operator"
-    porter.close()
+        assert verify(memory._context.ledger.audit).ok
+    gate = AccessGate(config.load(home))
+    assert gate.identify(filled).agent == "operator"
+    gate.close()
 
 
 def test_a_restored_dump_is_as_closed_as_it_was(copied, postgres_databases, postgres_url, home, tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from postgres_server import name_of, put
 
 from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
-from holdfast.postgres import Database, Lock, Store, migrate, newest, statements
+from holdfast.postgres import Database, Lock, PostgresSettings, migrate, newest, statements
 from holdfast.postgres import migrate as migrate_module
 from holdfast.postgres.pool import hang_up
 
@@ -99,7 +99,7 @@ def test_notes_that_were_catalogued_before_are_read_again_for_their_facts(postgr
 
 
 def test_the_first_use_migrates(empty_postgres_url):
-    assert Database(Store(url=empty_postgres_url), SQL, 10).rows("who") == [("holdfast_app", "default", "")]
+    assert Database(PostgresSettings(url=empty_postgres_url), SQL, 10).rows("who") == [("holdfast_app", "default", "")]
 
 
 def test_a_login_that_may_not_migrate_is_told_who_does(empty_postgres_url, postgres_databases):
@@ -107,7 +107,7 @@ def test_a_login_that_may_not_migrate_is_told_who_does(empty_postgres_url, postg
     server.sql("DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     url = server.url(name_of(empty_postgres_url), "clerk")
     with pytest.raises(ConfigError, match="holdfast migrate"):
-        Database(Store(url=url), SQL, 10).rows("who")
+        Database(PostgresSettings(url=url), SQL, 10).rows("who")
 
 
 def test_a_login_with_nothing_but_the_role_can_use_memory_and_nothing_else(open_trial, trial_url, postgres_databases):
@@ -138,7 +138,7 @@ def test_an_owner_who_may_make_roles_and_is_no_superuser_migrates_and_then_uses_
         server.sql("CREATE DATABASE theirs OWNER builder")
         url = server.url("theirs", "builder")
         assert len(migrate(url)) == newest()
-        assert Database(Store(url=url), SQL, 10).rows("who") == [("holdfast_app", "default", "")]
+        assert Database(PostgresSettings(url=url), SQL, 10).rows("who") == [("holdfast_app", "default", "")]
         hang_up(url)
 
 
@@ -157,7 +157,7 @@ def test_a_database_of_a_newer_holdfast_is_refused(postgres_url, postgres_databa
     statement = "INSERT INTO holdfast.migration (number, name, digest) VALUES (9999, 'later', '')"
     postgres_databases.server.sql(statement, name_of(postgres_url))
     with pytest.raises(ConfigError, match="newer Holdfast"):
-        Database(Store(url=postgres_url), SQL, 10).rows("who")
+        Database(PostgresSettings(url=postgres_url), SQL, 10).rows("who")
 
 
 def test_the_command_migrates_and_says_what_it_did(empty_postgres_url, home):
@@ -305,7 +305,7 @@ def test_an_index_row_may_wait_for_the_disk_and_a_memory_may_not(open_trial, tri
 
 
 def test_a_named_lock_is_one_holders_across_processes(trial_url, child):
-    store = Store(url=trial_url, tenant="a")
+    store = PostgresSettings(url=trial_url, tenant="a")
     code = """
         from holdfast.postgres import Lock, Store
         answer = [Lock(Store(url=args[0], tenant=tenant), "x", 1).acquire(0.2) for tenant in ("a", "b")]
@@ -320,7 +320,7 @@ def test_a_named_lock_is_one_holders_across_processes(trial_url, child):
 
 
 def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
-    store, inside, most = Store(url=trial_url), 0, 0
+    store, inside, most = PostgresSettings(url=trial_url), 0, 0
 
     def work(_):
         nonlocal inside, most

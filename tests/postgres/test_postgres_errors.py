@@ -16,7 +16,7 @@ from waiting import until
 
 from holdfast import config
 from holdfast.errors import Busy, ConfigError, Denied, DiskTrouble, Unsure
-from holdfast.postgres import Database, Store, migrate, store_of
+from holdfast.postgres import Database, PostgresSettings, migrate, settings_of
 from holdfast.postgres.pool import hang_up, pool_of
 from holdfast.server.retention import Tending
 
@@ -191,9 +191,9 @@ def test_when_the_answer_to_commit_is_lost_nobody_pretends_to_know(open_trial, t
 def test_whether_the_first_agent_was_kept_is_settled_as_durably_as_it_is_kept(postgres_url):
     from holdfast.ledger.agents import Minted
     from holdfast.ledger.audit import Decision
-    from holdfast.postgres.ledger import Ledger
+    from holdfast.postgres.ledger import PostgresLedger
 
-    ledger, asked = Ledger(Store(url=postgres_url, agent="*"), 10), []
+    ledger, asked = PostgresLedger(PostgresSettings(url=postgres_url, agent="*"), 10), []
     write = ledger._file.write
 
     def losing(work, durable=False):
@@ -232,8 +232,8 @@ def test_a_commit_that_no_standby_confirms_is_not_acknowledged(open_trial, postg
 def test_a_server_that_is_not_there_is_busy_and_no_password_is_told(home):
     where = f"postgresql://holdfast:hunter2@127.0.0.1:{postgres_server.free_port()}/memory"
     settings = config.load(home, {"HOLDFAST_STORE": where, "HOLDFAST_STORE_READ": where, "HOLDFAST_TENANT": "a"})
-    store = store_of(settings, "ada", all_agents=False)
-    assert (store.agent, store.tenant, store_of(settings, "ada", all_agents=True).agent) == ("ada", "a", "*")
+    store = settings_of(settings, "ada", all_agents=False)
+    assert (store.agent, store.tenant, settings_of(settings, "ada", all_agents=True).agent) == ("ada", "a", "*")
     begun = time.monotonic()
     with pytest.raises(Busy) as caught:
         Database(store, SQL, 0.2).rows("all")
@@ -245,7 +245,7 @@ def test_a_server_that_is_not_there_is_busy_and_no_password_is_told(home):
 def test_an_address_that_is_none_is_refused(home, url):
     settings = config.load(home, {"HOLDFAST_STORE": url})
     with pytest.raises(ConfigError):
-        Database(store_of(settings, None, all_agents=True), SQL, 1).rows("all")
+        Database(settings_of(settings, None, all_agents=True), SQL, 1).rows("all")
 
 
 @pytest.mark.parametrize(
@@ -255,14 +255,14 @@ def test_an_address_that_is_none_is_refused(home, url):
 def test_a_server_that_does_not_let_us_in_is_asked_once_and_nobody_is_told_its_names(postgres_databases, database, user, why):
     server = postgres_databases.server
     begun = time.monotonic()
-    for work in (lambda url: Database(Store(url=url), SQL, 30).rows("all"), migrate):
+    for work in (lambda url: Database(PostgresSettings(url=url), SQL, 30).rows("all"), migrate):
         with pytest.raises(ConfigError, match=rf"{why}.*store\.url") as caught:
             work(server.url(database, user))
         assert database not in f"{caught.value}" and user not in f"{caught.value}"
     assert time.monotonic() - begun < 4  # it is tried for five seconds where nobody answers
     other = f"127.0.0.1:{postgres_server.free_port()}"
     with pytest.raises(Busy):  # of two the other one may come back
-        Database(Store(url=f"postgresql://{user}@{other},127.0.0.1:{server.port}/{database}"), SQL, 0.1).rows("all")
+        Database(PostgresSettings(url=f"postgresql://{user}@{other},127.0.0.1:{server.port}/{database}"), SQL, 0.1).rows("all")
 
 
 def test_a_wrong_password_is_told_as_what_it_is(tmp_path):
@@ -274,7 +274,7 @@ def test_a_wrong_password_is_told_as_what_it_is(tmp_path):
         for password, why in ((":wrong", "this user with this password"), ("", "wants a password, and none is given")):
             url = f"postgresql://clerk{password}@127.0.0.1:{server.port}/postgres?passfile={tmp_path}/none"
             with pytest.raises(ConfigError, match=why) as caught:
-                Database(Store(url=url), SQL, 30).rows("all")
+                Database(PostgresSettings(url=url), SQL, 30).rows("all")
             assert "clerk" not in f"{caught.value}" and "wrong" not in f"{caught.value}"
 
 

@@ -16,7 +16,7 @@ from waiting import until
 from holdfast import Memory
 from holdfast.config import load
 from holdfast.errors import NotFound
-from holdfast.postgres import Database, Store, migrate
+from holdfast.postgres import Database, PostgresSettings, migrate
 from holdfast.postgres.pool import hang_up
 
 SQL = {
@@ -31,7 +31,10 @@ BEFORE, AFTER = 30, 30  # notes of each writer
 def pair():
     """A primary that waits for its standby, and that standby."""
     with postgres_server.folder_of_its_own() as folder:
-        primary, standby = postgres_server.Server(folder / "one"), postgres_server.Server(folder / "two", synchronous_standby_names="")
+        primary, standby = (
+            postgres_server.Server(folder / "one"),
+            postgres_server.Server(folder / "two", synchronous_standby_names=""),
+        )
         try:
             primary.make().start()
             migrate(primary.url())
@@ -161,7 +164,7 @@ def memory_has(memory, key):
 @pytest.mark.battery
 def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):
     primary, standby = pair
-    store = Store(url=primary.url(), read_url=standby.url(), tenant="a")
+    store = PostgresSettings(url=primary.url(), read_url=standby.url(), tenant="a")
     database = Database(store, SQL, 10)
     try:
         with database.reading(replica=True):

@@ -29,9 +29,9 @@ from tiers import tiered
 from waiting import until
 
 from holdfast import Memory, config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.base import failure_log
-from holdfast.context.ledgers import opened
+from holdfast.context.ledgers import open_ledger
 from holdfast.ledger.audit_verify import verify
 from holdfast.postgres.pool import hang_up
 from holdfast.server.github import Wanted, review
@@ -171,11 +171,11 @@ def test_ten_replicas_start_at_once_on_an_empty_database_and_one_shows_the_opera
 
 def in_tenant(gateway, tenant, name, role="operator"):
     """A client of an agent in a tenant of this gateway's store."""
-    porter = Porter(config.load(gateway.home).replace(tenant=tenant))
+    gate = AccessGate(config.load(gateway.home).replace(tenant=tenant))
     try:
-        return Client(gateway.port, porter.add(name, role)[1])
+        return Client(gateway.port, gate.add(name, role)[1])
     finally:
-        porter.close()
+        gate.close()
 
 
 def fill(operator):
@@ -328,12 +328,12 @@ review(settings, opened(settings), "reviewer", Wanted("acme", "shop", 7, "Looks 
     child.kill()
     child.wait(60)
     settings = config.load(home).replace(github_api=github.url, github_token=TOKEN, store=postgres_url)
-    ledger = opened(settings)
+    ledger = open_ledger(settings)
     said = review(settings, ledger, "reviewer", Wanted("acme", "shop", 7, "Looks good."))
     assert said.posted is False and said.review_id == 80 and github.posts == 1
     assert ledger.reviews.exists("reviewer", "acme", "shop", 7)
     other = settings.replace(tenant="red")  # its agent of the same name has not reviewed it
-    assert review(other, opened(other), "reviewer", Wanted("acme", "shop", 7, "Looks good.")).posted is True
+    assert review(other, open_ledger(other), "reviewer", Wanted("acme", "shop", 7, "Looks good.")).posted is True
 
 
 # --- a database that is slow, locked or gone --------------------------------------------------------------------------
@@ -452,6 +452,6 @@ def test_a_database_that_goes_away_is_told_as_that_and_when_it_is_back_all_goes_
         assert agent.get("/gateway/memory").json["memory"][0]["value"] == "Harbour words."
         assert agent.post("/gateway/memory", {**PAIR, "value": "New words."}).json["action"] == "updated"
         assert one.operator.get("/audit/verify").json["ok"] is True
-    ledger = opened(config.load(home))
+    ledger = open_ledger(config.load(home))
     assert verify(ledger.audit).ok
     hang_up(url)

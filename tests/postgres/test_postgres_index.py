@@ -17,26 +17,31 @@ from random_index import HELD, SCOPES, WORDS, Toy, fill, made
 from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.context.sync import PARTS
-from holdfast.formats.versions import file_doc
+from holdfast.formats.versions import file_entry
 from holdfast.index import purge_check, tokenizer
-from holdfast.index.sqlite import Asked, note_of_row
-from holdfast.index.sqlite import Index as Embedded
+from holdfast.index.sqlite import SearchFilter, note_of_row
+from holdfast.index.sqlite import SqliteIndex as Embedded
 from holdfast.models import Progress
 from holdfast.postgres import vectors
-from holdfast.search.hybrid import Seeker
+from holdfast.search.hybrid import HybridSearch
 
 psycopg = pytest.importorskip("psycopg")
 
 from tiers import tiered  # noqa: E402
 
-from holdfast.postgres import Store  # noqa: E402
-from holdfast.postgres.index import Index  # noqa: E402 (it needs the driver)
+from holdfast.postgres import PostgresSettings  # noqa: E402
+from holdfast.postgres.index import PostgresIndex  # noqa: E402 (it needs the driver)
 from holdfast.postgres.pipeline import Connection  # noqa: E402
 from holdfast.postgres.pool import hang_up  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")
-EVERYTHING = Asked(SCOPES)
-PARTLY = Asked(SCOPES[:1]), Asked(SCOPES, part="notes"), Asked(SCOPES[-1:], part="transcripts"), Asked(("projects/nobody",))
+EVERYTHING = SearchFilter(SCOPES)
+PARTLY = (
+    SearchFilter(SCOPES[:1]),
+    SearchFilter(SCOPES, part="notes"),
+    SearchFilter(SCOPES[-1:], part="transcripts"),
+    SearchFilter(("projects/nobody",)),
+)
 FACTS = ((None, None), ("harbour", None), ("Ada", "state"), (None, "OWNER"), ("x" * 3000, None), ("note-3", None))
 QUERIES = (
     "harbour", "storm captain cargo", "Verbindung", "連 記憶", "camelCase snake_case", "What did Mara say about the tide?",
@@ -49,7 +54,7 @@ QUERIES = (
 def both(tmp_path_factory, postgres_databases):
     """Two indexes with the same catalogue in them: the embedded one, and the one in PostgreSQL."""
     home, url = tmp_path_factory.mktemp("embedded"), postgres_databases.fresh()
-    pair = Embedded(str(home), 5, HELD), Index(Store(url=url, agent="*"), 5, HELD)
+    pair = Embedded(str(home), 5, HELD), PostgresIndex(PostgresSettings(url=url, agent="*"), 5, HELD)
     for index in pair:
         fill(index, made(7))
     yield pair
@@ -62,7 +67,7 @@ def both(tmp_path_factory, postgres_databases):
 @pytest.fixture
 def index(postgres_url):
     """An empty one in PostgreSQL."""
-    return Index(Store(url=postgres_url, agent="*"), 5, HELD)
+    return PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, HELD)
 
 
 def where(one):
@@ -128,9 +133,7 @@ def questions(index):
     yield "named", [index.note_named("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
     yield "count", [index.count(SCOPES), index.count(SCOPES, only=1), index.count(("global",), now="2026-05-01")]
     for about, label in FACTS:
-        yield f"facts {about} {label}", [
-            sorted(index.facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")
-        ]
+        yield f"facts {about} {label}", [sorted(index.facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")]
     yield "stale_lines", [sorted(index.stale_lines(SCOPES, at)) for at in ("2026-05-01", "2026-10-01")]
     yield "stating", [index.stating("projects/demo", name) for name in ("harbour", "crane seven", "x" * 3000, "none")]
     yield "has_facts", index.has_facts()
@@ -180,10 +183,10 @@ def _sound(value):
 
 
 def seekers(pair):
-    return [Seeker(index, (Toy(), Toy("use", 512), Toy("sentence", 384))) for index in pair]
+    return [HybridSearch(index, (Toy(), Toy("use", 512), Toy("sentence", 384))) for index in pair]
 
 
-def sought(seeker, query, **more):
+def result(seeker, query, **more):
     asked = EVERYTHING.replace(**more)
     return seeker.search(query, asked, 10, "2026-10-01T00:00:00Z", "hybrid", False, Progress())
 
@@ -195,7 +198,7 @@ def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
     broken = made(7).broken
     for query in QUERIES:
         for part in (None, "notes", "transcripts"):
-            answers = [sought(seeker, query, part=part) for seeker in (here, there)]
+            answers = [result(seeker, query, part=part) for seeker in (here, there)]
             assert {(answer.mode, answer.reason) for answer in answers} == {("hybrid", "")}
             one, other = [[hit for hit in answer.found if (hit.scope, hit.name) not in broken] for answer in answers]
             one, other = one[: len(other)], other[: len(one)]
@@ -209,7 +212,7 @@ def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
 def with_toy(index):
     """An index in PostgreSQL and a toy model that has embedded all of it."""
     fill(index, made(3, 60))
-    seeker = Seeker(index, (Toy(),))
+    seeker = HybridSearch(index, (Toy(),))
     seeker.embedding.catch_up(Progress(), everything=True)
     return index, seeker
 
@@ -234,7 +237,7 @@ def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatc
     monkeypatch.setattr(vectors, "EXACT", most_exact)
     monkeypatch.setattr(vectors, "_FEW", few)
     fill(index, made(5, 80))
-    Seeker(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    HybridSearch(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
     for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
         for folder, wanted in exactly(index, query, 10).items():
             found = index.vectors.nearest(model_of(index), [folder], query, 10)
@@ -243,8 +246,8 @@ def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatc
 
 def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
     seeker = with_toy[1]
-    other = Index(Store(url=postgres_url, agent="*"), 5, HELD)
-    asked = Asked(("projects/demo",), "notes")
+    other = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, HELD)
+    asked = SearchFilter(("projects/demo",), "notes")
     before = {one.key for one in seeker.search("lighthouse keeper", asked, 30, None, "semantic", False, Progress()).found}
     one = random_index.Made(99)
     for number in range(40):
@@ -272,12 +275,12 @@ def test_vectors_of_what_was_taken_out_are_gone_and_are_missed_by_nobody(with_to
 
 def test_what_postgresql_takes_for_no_text_is_kept_as_a_sign_for_it(index):
     data = b"# odd \xff\x00 title\nharbour \xed\xa0\x80 tide\n- [2026-01-01] st\x00ate: \xfe\n"
-    index.put([(file_doc("global", "odd.md", data, (1, 2, 3), 1_780_000_000), None)], lambda _: True)
-    (found,) = index.search("harbour", Asked(("global",)), 5)
+    index.put([(file_entry("global", "odd.md", data, (1, 2, 3), 1_780_000_000), None)], lambda _: True)
+    (found,) = index.search("harbour", SearchFilter(("global",)), 5)
     ((_, _, text, _),) = index.texts([found.passage])
     assert "\ufffd" in text and "tide" in text and index.verify() == ""
     assert index.facts(("global",), "no \0 such \ud800 name", None, None) == []
-    assert index.search("harbour \ud800 \0", Asked(("global",)), 5) and index.note_named("global", "\ud800.md") is None
+    assert index.search("harbour \ud800 \0", SearchFilter(("global",)), 5) and index.note_named("global", "\ud800.md") is None
 
 
 def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
@@ -303,7 +306,7 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
     one.note(), one.note()
     index.put(one.puts, lambda _: True)
     (first, _), (last, _) = one.puts
-    everyone = Index(index._catalogue.store, 5, HELD)
+    everyone = PostgresIndex(index._catalogue.store, 5, HELD)
 
     def known():
         return [row[0] for row in everyone._all("every_word")]
@@ -322,17 +325,17 @@ def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
     index.start_anew()
     assert tuple(index.totals()) == (0, 0, 0, 0) and index.folders_of(EVERYTHING) == [] and index.beginning("harb") == []
     fill(index, made(3, 60))
-    assert index.verify() == "" and sought(seeker, "harbour").found
+    assert index.verify() == "" and result(seeker, "harbour").found
 
 
 def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     seeker = seekers(both)[1]
     assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
-    sought(seeker, "storm captain"), sought(seeker, "storm captain")
+    result(seeker, "storm captain"), result(seeker, "storm captain")
     asked = []
     ask = Connection.run
     monkeypatch.setattr(Connection, "run", lambda self, batch: asked.append(batch) or ask(self, batch))
-    sought(seeker, "storm captain", part="notes")
+    result(seeker, "storm captain", part="notes")
     assert len(asked) <= 9  # what there is, common words, mentions, facts (2), neighbours, passages, their pieces, the end
     asked.clear()
     both[1].search("storm captain", EVERYTHING, 10)
@@ -363,12 +366,12 @@ def test_without_pgvector_words_are_searched_and_the_answer_says_why(postgres_ur
 def test_pgvector_that_comes_later_is_used_from_then_on(postgres_url, tmp_path):
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         owner.execute("DROP EXTENSION vector CASCADE")
-    index = Index(Store(url=postgres_url, agent="*"), 5)
+    index = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5)
     fill(index, made(3, 20))
-    assert sought(Seeker(index, (Toy(),)), "harbour").mode == "keyword"
+    assert result(HybridSearch(index, (Toy(),)), "harbour").mode == "keyword"
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         assert owner.execute("SELECT holdfast.make_vectors()").fetchone() == (True,)
-    found = sought(Seeker(index, (Toy(),)), "harbour")
+    found = result(HybridSearch(index, (Toy(),)), "harbour")
     assert (found.mode, found.reason) == ("hybrid", "") and found.found
 
 
@@ -407,7 +410,7 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
     ]  # fmt: skip
     failed = [child.communicate(timeout=200)[1] for child in children]
     assert [child.returncode for child in children] == [0, 0, 0, 0], failed
-    index = Index(Store(url=postgres_url, agent="*"), 5)
+    index = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5)
     assert index.verify() == ""
     there_are = "(SELECT count(*) FROM vectors v WHERE v.model = s.model AND v.folder = s.folder)"
     counted = index._catalogue.query(f"SELECT s.narrow + s.wide, {there_are} FROM stock s", ())
@@ -415,7 +418,7 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
     orphans = "SELECT count(*) FROM {} x WHERE NOT EXISTS (SELECT 1 FROM passage p WHERE p.id = x.passage)"
     for table in ("mention", "made", "piece", "lacking", "vectors"):
         assert index._catalogue.query(orphans.format(table), ()) == [(0,)], table
-    Seeker(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    HybridSearch(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
     bare = (
         "SELECT count(*) FROM passage p WHERE NOT p.past AND p.words > 0"
         " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id)"
@@ -426,8 +429,8 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
 @pytest.mark.promise("A7")
 def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
     everyone = both[1]
-    ada, eve = [Index(everyone._catalogue.store.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
-    asked = Asked(("agents/ada",))
+    ada, eve = [PostgresIndex(everyone._catalogue.store.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
+    asked = SearchFilter(("agents/ada",))
     found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
     assert found[0] == found[1] != [] and found[2] == []
     assert eve.notes(("agents/ada",)) == [] and eve.folder("agents/ada", "notes") is None

@@ -15,7 +15,7 @@ from postgres_server import name_of
 
 import holdfast
 from holdfast.errors import HoldfastError
-from holdfast.postgres import Database, Lock, Store, statements
+from holdfast.postgres import Database, Lock, PostgresSettings, statements
 from holdfast.postgres.pipeline import Result
 from holdfast.postgres.pool import hang_up, pool_of
 from holdfast.postgres.sql import numbered
@@ -254,9 +254,9 @@ def _compare(full, empty, statement, values, name, told, strangers):
         return 0
     if strangers[0][0] == "a" and name.endswith(": add_words"):  # how many were new: a word is kept once a tenant
         return 0
-    own = outcome(Database(Store(url=full, tenant="a", agent="*"), {}, 5), statement, values)
+    own = outcome(Database(PostgresSettings(url=full, tenant="a", agent="*"), {}, 5), statement, values)
     for tenant, agent in strangers:
-        stranger = Store(url=full, tenant=tenant, agent=agent)
+        stranger = PostgresSettings(url=full, tenant=tenant, agent=agent)
         there = outcome(Database(stranger, {}, 5), statement, values)
         nowhere = outcome(Database(stranger.replace(url=empty), {}, 5), statement, values)
         if tenant == "a" and there[0] == "Conflict":  # with a number that another drew at random
@@ -274,7 +274,7 @@ def test_an_agent_sees_no_row_of_another_in_any_table(look, postgres_url):
     assert {"document", "passage", "word", "vectors", "tokens"} <= set(tables)
 
     def seen(agent):
-        database = Database(Store(url=postgres_url, tenant="a", agent=agent), {}, 5)
+        database = Database(PostgresSettings(url=postgres_url, tenant="a", agent=agent), {}, 5)
         return [table for table in tables if database.query(f"SELECT count(*) FROM {table}", {})[0][0]]
 
     assert seen("*") == tables
@@ -288,14 +288,14 @@ def test_an_agent_sees_no_row_of_another_in_any_table(look, postgres_url):
 def trial_of(postgres_databases, url):
     postgres_databases.server.sql(postgres_server.TRIAL, name_of(url))
     for tenant in "abcd":
-        with Database(Store(url=url, tenant=tenant), SQL, 30).transaction(durable=True) as db:
+        with Database(PostgresSettings(url=url, tenant=tenant), SQL, 30).transaction(durable=True) as db:
             db.execute(SQL["put"], {"id": ord(tenant), "said": tenant})
 
 
 def visit(url, number, connections):
     """One transaction of one of four tenants, read or written, ended well or badly; then a look at what is left behind."""
     tenant = "abcd"[number % 4]
-    store = Store(url=url, tenant=tenant, agent=f"agent-{number}", connections=connections)
+    store = PostgresSettings(url=url, tenant=tenant, agent=f"agent-{number}", connections=connections)
     database = Database(store, SQL, 60)
     expected = [(tenant, ord(tenant), tenant)]
     if number % 3 == 0:
@@ -332,8 +332,8 @@ def test_behind_a_pooler_in_transaction_mode_nothing_is_left_behind_either(postg
         try:
             with ThreadPoolExecutor(8) as threads:  # eight connections to the pooler share two to the server
                 list(threads.map(lambda number: visit(url, number, 8), range(600)))
-            one, other = Lock(Store(url=url), "x", 0.2), Lock(Store(url=url, tenant="b"), "x", 0.2)
-            with one, pytest.raises(HoldfastError), Lock(Store(url=postgres_url), "x", 0.2):
+            one, other = Lock(PostgresSettings(url=url), "x", 0.2), Lock(PostgresSettings(url=url, tenant="b"), "x", 0.2)
+            with one, pytest.raises(HoldfastError), Lock(PostgresSettings(url=postgres_url), "x", 0.2):
                 pass
             with other:
                 pass
@@ -345,7 +345,7 @@ def test_a_pooler_lets_migrations_through(postgres_databases, empty_postgres_url
     with postgres_server.bouncer(postgres_databases.server) as port:
         url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{name_of(empty_postgres_url)}"
         try:
-            assert Database(Store(url=url), {"one": "SELECT holdfast.tenant()"}, 10).rows("one") == [("default",)]
+            assert Database(PostgresSettings(url=url), {"one": "SELECT holdfast.tenant()"}, 10).rows("one") == [("default",)]
         finally:
             hang_up(url)
 
@@ -356,7 +356,9 @@ def test_many_tenants_at_once_read_only_their_own(postgres_databases, postgres_u
 
     def read(tenant):
         for _ in range(50):
-            assert Database(Store(url=postgres_url, tenant=tenant, connections=3), SQL, 30).rows("all")[0][0] == tenant
+            assert (
+                Database(PostgresSettings(url=postgres_url, tenant=tenant, connections=3), SQL, 30).rows("all")[0][0] == tenant
+            )
             next(counts)
 
     with ThreadPoolExecutor(4) as threads:

@@ -42,8 +42,8 @@ from test_ledger import (  # noqa: F401
     test_the_first_writer_of_a_link_wins,
 )
 from test_porter import (  # noqa: F401
+    gate,
     open_porter,
-    porter,
     reviewer,
     test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead,
     test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace,
@@ -58,14 +58,14 @@ from test_porter import (  # noqa: F401
 )
 
 from holdfast import config
-from holdfast.access import Porter
-from holdfast.context.ledgers import opened
+from holdfast.access import AccessGate
+from holdfast.context import ledgers
 from holdfast.errors import Busy, Conflict, Damaged, Denied, HoldfastError, Trouble, Unauthenticated
 from holdfast.ledger.audit import Decision
-from holdfast.ledger.audit_mark import Mark, parsed
+from holdfast.ledger.audit_mark import AuditMark, parsed
 from holdfast.ledger.audit_verify import glance, verify
-from holdfast.postgres import Store
-from holdfast.postgres.ledger import SQL, Ledger
+from holdfast.postgres import PostgresSettings
+from holdfast.postgres.ledger import SQL, PostgresLedger
 from holdfast.postgres.pool import hang_up
 
 
@@ -80,7 +80,7 @@ def open_ledger(postgres_url):
     opened = []
 
     def open_(tenant="default", agent="*", seconds=10):
-        opened.append(Ledger(Store(url=postgres_url, tenant=tenant, agent=agent), seconds))
+        opened.append(PostgresLedger(PostgresSettings(url=postgres_url, tenant=tenant, agent=agent), seconds))
         return opened[-1]
 
     yield open_
@@ -218,7 +218,7 @@ def test_a_cut_tail_is_missed_by_the_head_by_the_mark_and_by_a_head_kept_elsewhe
     for _ in range(5):  # whoever goes on does not heal it, and the mark stays as evidence
         filled.append(decision())
     filled.mark()
-    assert filled.noted() == Mark(12, kept.hash)
+    assert filled.noted() == AuditMark(12, kept.hash)
     assert not verify(filled).ok
     intruder.execute("UPDATE audit_mark SET count = 14, hash = (SELECT hash FROM agent_action_log WHERE number = 14)")
     assert verify(filled).ok  # who has the whole database can do this
@@ -275,7 +275,7 @@ def fill(ledger, tenant, word):
     ledger.link("alias", f"project-{word}")
     ledger.put_place("place", word, f"/{word}")
     ledger.count([f"note-{word}"], NOW)
-    ledger.tell("session", [(f"note-{word}", "v1")], NOW, client="c")
+    ledger.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
     ledger.prompted("session", word, NOW)
     ledger.decide("approved", f"note-{word}", {"word": word}, NOW)
     purged = ledger.purges.digests([f"words of {word} here"])
@@ -284,13 +284,13 @@ def fill(ledger, tenant, word):
     ledger.done.record("a", "kind", word, NOW)
     ledger.reviews.claim("a", "o", word, 1, "h", NOW)
     ledger.reviews.record("a", "o", word, 2, "h", NOW)
-    ledger.repeats.begin("a", word, "digest", NOW)
+    ledger.idempotency_keys.begin("a", word, "digest", NOW)
 
 
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.canonical("alias"), ledger.place("place"), ledger.usage([f"note-{word}"]), ledger.told("session"),
+        ledger.canonical("alias"), ledger.place("place"), ledger.usage([f"note-{word}"]), ledger.shown("session"),
         ledger.briefed(f"note-{word}"), ledger.decisions(f"note-{word}"), ledger.purges.receipts(),
         ledger.purges.receipt_for(f"words of {word} here"), [row.metadata for row in ledger.audit.walk()],
         [one.subject for one in ledger.done.list()[0]], [one.repo for one in ledger.reviews.list()[0]],
@@ -392,9 +392,9 @@ def plain_owner(postgres_databases):
 
 @pytest.mark.promise("A7")
 def test_an_owner_who_may_not_pass_by_row_security_can_let_agents_in_and_sees_no_token(plain_owner, settings):
-    porter = Porter(settings.replace(store=plain_owner, tenant="red"))  # noqa: F811
-    _, token = porter.add("reviewer", "operator")
-    assert Porter(settings.replace(store=plain_owner)).identify(token).tenant == "red"
+    gate = AccessGate(settings.replace(store=plain_owner, tenant="red"))  # noqa: F811
+    _, token = gate.add("reviewer", "operator")
+    assert AccessGate(settings.replace(store=plain_owner)).identify(token).tenant == "red"
     with psycopg.connect(plain_owner, autocommit=True) as owner:
         for table in ("tokens", "agents", "agent_action_log"):
             assert owner.execute(f"SELECT count(*) FROM holdfast.{table}").fetchone() == (0,)
@@ -490,13 +490,13 @@ def test_what_was_purged_is_known_by_digests_until_it_is_taken_back(ledger, open
 
 
 def test_what_a_session_was_told_is_remembered_until_its_context_begins_anew(ledger):
-    assert ledger.tell("s", [("a", "1"), ("b", "1")], NOW, client="c") == ["a", "b"]
-    assert ledger.tell("s", [("a", "1"), ("b", "2")], NOW + 1) == ["b"]
-    assert ledger.told("s") == {"a": "1", "b": "2"}
+    assert ledger.record_shown("s", [("a", "1"), ("b", "1")], NOW, client="c") == ["a", "b"]
+    assert ledger.record_shown("s", [("a", "1"), ("b", "2")], NOW + 1) == ["b"]
+    assert ledger.shown("s") == {"a": "1", "b": "2"}
     assert ledger.briefed_to(["a", "b", "nobody"]) == (3, ["s"])
     assert [ledger.prompted("s", one, NOW) for one in ("x", "x", "y")] == [1, 0, 2]
     ledger.begin("s", NOW + 2)
-    assert ledger.told("s") == {} and ledger.prompted("s", "x", NOW) == 1
+    assert ledger.shown("s") == {} and ledger.prompted("s", "x", NOW) == 1
     assert [row[:3] for row in ledger.briefed("b")] == [("2", "s", ""), ("1", "s", "c")]
     ledger.decide("approved", "b", {"key": "k\0é"}, NOW)
     assert ledger.decisions("b") == [("approved", {"key": "k\0é"}, NOW)]
@@ -515,14 +515,14 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
     from postgres_server import free_port
 
     away = config.load(home).replace(store=f"postgresql://nobody@127.0.0.1:{free_port()}/x", lock_seconds=1)
-    ledger = opened(away, 0.2)
+    ledger = ledgers.open_ledger(away, 0.2)
     for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.presented(["x"]), lambda: ledger.audit.list(),
                 lambda: ledger.audit.append(decision()), lambda: ledger.purges.receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()
     assert ledger.canonical("a") is None and ledger.problem  # what only helps may be missing
     with pytest.raises(Busy):
-        Porter(away).identify("hf_12345678_" + "a" * 43)
+        AccessGate(away).identify("hf_12345678_" + "a" * 43)
 
 
 def test_every_statement_is_used_and_those_of_sqlite_are_all_there():

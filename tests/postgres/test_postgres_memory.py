@@ -21,7 +21,7 @@ from holdfast.postgres.pool import hang_up
 
 HERE = Scope("project", "demo")
 HEADER = transcript.Header("s", "c", "2026-01-01T00:00:00Z", transcript.LIVE)
-SAID = [transcript.render_header(HEADER), transcript.render(transcript.Said("user", "words"))]
+SAID = [transcript.render_header(HEADER), transcript.render(transcript.TranscriptLine("user", "words"))]
 SECRET = "The vault opens with seven silver herrings."
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_wrong_with_a_sound_store_and_it_says_where_it_is(open_hosted
     memory.files.create("plan.md", "# Plan\n\nSail.")
     assert memory.check() == []
     status = memory.status()
-    assert status.shelf.startswith("postgresql://") and status.shelf.endswith("(tenant default)")
+    assert status.store.startswith("postgresql://") and status.store.endswith("(tenant default)")
     assert {one.scope: (one.notes, one.files, one.sessions) for one in status.scopes} == {
         "projects/demo": (1, 1, 1), "agents/ada": (1, 0, 0),
     }  # fmt: skip
@@ -150,8 +150,8 @@ def test_nothing_is_wrong_with_a_sound_store_and_it_says_where_it_is(open_hosted
 def test_a_secret_in_the_store_is_reported_with_what_takes_it_out(hosted):
     key = "AKIA" + "Q3EXAMPLEKEY7XYZ"[:16].upper()
     note = f"---\nid: 01K9Z6V0M4Q2\n---\naws_access_key_id = {key}\n".encode()
-    hosted._desk.shelf.write(HERE, "creds", note, None)
-    hosted._desk.shelf.tree("projects/demo").write(("creds.md",), f"aws_access_key_id = {key}\n".encode(), None)
+    hosted._context.store.write(HERE, "creds", note, None)
+    hosted._context.store.tree("projects/demo").write(("creds.md",), f"aws_access_key_id = {key}\n".encode(), None)
     fixes = {problem.path.partition(":")[0]: problem.fix for problem in hosted.check() if problem.code == "secret"}
     assert "purge creds --scope project --project demo" in fixes["projects/demo/notes/creds.md"]
     assert "purge --text - --files" in fixes["projects/demo/files/creds.md"]
@@ -224,12 +224,12 @@ def test_what_another_process_stored_is_found_by_the_next_question(hosted, child
 def test_what_was_kept_and_never_catalogued_is_found(hosted):
     """As a crash between the two leaves it: the document is there, and nothing else."""
     hosted.store("Ships sail.", key="ships")
-    shelf = hosted._desk.shelf
-    shelf.write(HERE, "lost", b"The harbour is deep.\n", None)
+    store = hosted._context.store
+    store.write(HERE, "lost", b"The harbour is deep.\n", None)
     assert said(hosted.recall("harbour", mode="keyword")) == ["The harbour is deep."]
-    shelf.bin(HERE, ["ships"], "trash", 1000.0)
+    store.move_notes(HERE, ["ships"], "trash", 1000.0)
     assert said(hosted.recall("ships", mode="keyword")) == []
-    hosted._desk.index.start_anew()
+    hosted._context.index.start_anew()
     assert said(hosted.recall("harbour", mode="keyword")) == ["The harbour is deep."]
     assert hosted.check() == []
 
@@ -244,7 +244,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
     try:
         far = open_hosted(store=url, lock_seconds=0.5)
         far.store("Ships sail.", key="ships")
-        notes = far._desk.sync.notes
+        notes = far._context.sync.notes
 
         def cut_off(scope, written):
             wire.cut = cut
@@ -253,7 +253,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
             finally:
                 wire.cut = ""
 
-        monkeypatch.setattr(far._desk.sync, "notes", cut_off)
+        monkeypatch.setattr(far._context.sync, "notes", cut_off)
         assert far.store("The harbour is deep.", key="harbour").action == "created"
         assert said(far.recall("harbour", mode="keyword")) == ["The harbour is deep."]
         assert [version.text for version in far.history("harbour")] == ["The harbour is deep."] and far.check() == []
@@ -266,19 +266,19 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
 @pytest.mark.parametrize("seed", tiered(range(3), fast=[0]))
 def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
     """A few changes at a time, many at a time, and none of them catalogued by who made them."""
-    chance, shelf, index = random.Random(seed), hosted._desk.shelf, hosted._desk.index
-    tree, rolls = shelf.tree("projects/demo"), shelf.rolls("projects/demo")
+    chance, store, index = random.Random(seed), hosted._context.store, hosted._context.index
+    tree, transcript_files = store.tree("projects/demo"), store.transcript_files("projects/demo")
 
     def change():
         key = f"k{chance.randint(0, 40)}"
-        roll = rolls.roll(f"c/{key}.jsonl")
+        transcript_file = transcript_files.transcript_file(f"c/{key}.jsonl")
         steps = [
-            lambda: shelf.write(HERE, key, chance.randbytes(9).hex().encode(), shelf.stamp(HERE.folder, "notes", f"{key}.md")),
-            lambda: shelf.bin(HERE, [key], "trash", 1000.0),
+            lambda: store.write(HERE, key, chance.randbytes(9).hex().encode(), store.stamp(HERE.folder, "notes", f"{key}.md")),
+            lambda: store.move_notes(HERE, [key], "trash", 1000.0),
             lambda: tree.write((key, "a.md"), b"# Plan\n", tree.stamp((key, "a.md"))),
             lambda: tree.is_folder((key,)) and tree.delete((key,)),
-            lambda: roll.append(lambda others, empty: SAID),
-            lambda: roll.erase(),
+            lambda: transcript_file.append(lambda others, empty: SAID),
+            lambda: transcript_file.erase(),
         ]  # fmt: skip
         chance.choice(steps)()
 
@@ -286,7 +286,7 @@ def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
         for _ in range(times):
             change()
         hosted.recall("words", mode="keyword")
-        there = {place: mix for place, mix in shelf.fingerprints(("projects/demo",)).items() if place[1] in PARTS}
+        there = {place: mix for place, mix in store.fingerprints(("projects/demo",)).items() if place[1] in PARTS}
         assert {place: known[1] for place, known in index.known(("projects/demo",)).items()} == there
     assert hosted.check() == []
 
@@ -319,7 +319,7 @@ def test_a_replica_is_asked_only_when_it_has_everything(open_hosted, postgres_da
             assert len(memory.recall("lighthouse", mode="keyword").hits) == 1
             memory.store(f"The lighthouse was painted, says {read_url}.", key="light")
             assert said(memory.recall("painted", mode="keyword")) == [f"The lighthouse was painted, says {read_url}."]
-            asked_there = memory._desk.sync._now.replica
+            asked_there = memory._context.sync._now.replica
             assert asked_there is (read_url == postgres_url)
             memory.close()
     finally:
@@ -335,8 +335,8 @@ def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(op
     open_hosted().store("The lighthouse is red.", key="light")
     stale = postgres_databases.fresh()
     memory = open_hosted(store_read=f"{postgres_url}?application_name=replica")
-    store = memory._desk.shelf.store
-    fresh, other = pool_of(store, "read"), pool_of(store.replace(read_url=stale), "read")
+    settings = memory._context.store.settings
+    fresh, other = pool_of(settings, "read"), pool_of(settings.replace(read_url=stale), "read")
     borrow, lent = fresh.borrow, []
 
     def in_turn(end, tenant):
@@ -351,7 +351,7 @@ def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(op
     finally:
         memory.close()
         hang_up(stale)
-        hang_up(store.read_url)
+        hang_up(settings.read_url)
         postgres_databases.drop(stale)
 
 
@@ -361,7 +361,7 @@ def test_whoever_changes_or_purges_asks_the_primary(open_hosted, postgres_url, m
     from holdfast.index import purge_check
 
     memory = open_hosted(store_read=f"{postgres_url}?application_name=replica")
-    sync, asked, lingering = memory._desk.sync, [], purge_check.lingering
+    sync, asked, lingering = memory._context.sync, [], purge_check.lingering
 
     def watched(*given):
         asked.append(sync._now.replica)
@@ -373,10 +373,10 @@ def test_whoever_changes_or_purges_asks_the_primary(open_hosted, postgres_url, m
     memory.recall("lighthouse", mode="keyword")
     assert sync._now.replica is True
     memory.files.create("page.md", "# A page")
-    assert memory._desk.ask(lambda: sync._now.replica) is False
+    assert memory._context.query(lambda: sync._now.replica) is False
     memory.recall("lighthouse", mode="keyword")
     memory.forget("light")
-    assert memory._desk.ask(lambda: sync._now.replica) is False
+    assert memory._context.query(lambda: sync._now.replica) is False
     assert memory.purge("vault").state == "done"
     assert asked and not any(asked)
 
@@ -387,8 +387,8 @@ def test_an_agent_sees_its_own_scope_and_a_person_all(open_hosted):
         open_hosted(origin="agent", agent=name).store(f"{name} was here.", key="here", scope="agent")
     ada = open_hosted(origin="agent", agent="ada")
     assert said(ada.recall("here", mode="keyword")) == ["ada was here."]
-    assert ada._desk.shelf.scopes() == ["agents/ada"]
-    assert open_hosted()._desk.shelf.scopes() == ["agents/ada", "agents/bob"]
+    assert ada._context.store.scopes() == ["agents/ada"]
+    assert open_hosted()._context.store.scopes() == ["agents/ada", "agents/bob"]
 
 
 @pytest.mark.promise("A7")
@@ -401,7 +401,7 @@ def test_an_agents_purge_tells_nothing_of_what_another_keeps_and_leaves_its_word
         receipt = ada.purge("guess", scope="agent")
         assert receipt.state == "done" and receipt.pending == () and receipt.also_said_by == ()
     assert said(bob.recall("silver", mode="keyword")) == [SECRET]
-    assert bob._desk.index.beginning("herr") == ["herring"]
+    assert bob._context.index.beginning("herr") == ["herring"]
 
 
 @pytest.mark.promise("A7")
@@ -421,13 +421,13 @@ def test_a_purge_leaves_no_key_that_was_made_of_the_first_words(hosted, postgres
 @pytest.mark.promise("A7")
 def test_a_writer_between_its_two_steps_does_not_catalogue_what_was_purged_meanwhile(open_hosted, postgres_url, monkeypatch):
     slow, other = open_hosted(), open_hosted()
-    notes = slow._desk.sync.notes
+    notes = slow._context.sync.notes
 
     def overtaken(scope, written):
         assert other.purge("vault").state == "done"
         notes(scope, written)
 
-    monkeypatch.setattr(slow._desk.sync, "notes", overtaken)
+    monkeypatch.setattr(slow._context.sync, "notes", overtaken)
     slow.store(SECRET, key="vault")
     left = all_texts(postgres_url)
     assert [name for name, text in left.items() if "herring" in text or SECRET.encode().hex() in text] == []

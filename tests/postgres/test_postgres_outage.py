@@ -15,7 +15,7 @@ from test_postgres_failover import SQL, pair  # noqa: F401
 from test_postgres_gateway import PAIR, on_store, own_server, until  # noqa: F401
 
 from holdfast.errors import Busy, Unsure
-from holdfast.postgres import Database, Store, migrate
+from holdfast.postgres import Database, PostgresSettings, migrate
 from holdfast.postgres import outage as outage_module
 from holdfast.postgres.outage import AWAY_SECONDS, Outage
 from holdfast.postgres.pool import hang_up, pool_of
@@ -33,7 +33,7 @@ def trial(own_server):  # noqa: F811
     """A database of the server, with a table to write to."""
     migrate(own_server.url())
     own_server.sql(postgres_server.TRIAL)
-    yield lambda seconds=30, **given: Database(Store(url=own_server.url(), tenant="a", **given), SQL, seconds)
+    yield lambda seconds=30, **given: Database(PostgresSettings(url=own_server.url(), tenant="a", **given), SQL, seconds)
     own_server.thaw()
     hang_up(own_server.url())
 
@@ -154,7 +154,7 @@ def test_a_statement_that_was_given_up_is_called_off_at_a_server_that_comes_to_a
 def test_what_waits_for_a_hanging_primary_goes_on_with_the_standby_that_took_over(pair):  # noqa: F811
     primary, standby = pair
     url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres"
-    database = Database(Store(url=url, tenant="a"), SQL, 30)
+    database = Database(PostgresSettings(url=url, tenant="a"), SQL, 30)
     try:
         assert database.row("count") == (0,)
         primary.freeze()
@@ -208,7 +208,7 @@ def test_the_time_that_an_address_gives_a_connection_is_given_to_a_server_that_w
     for more in ("?connect_timeout=20", "?connect_timeout=0", ""):
         for _ in range(2):
             with pytest.raises(psycopg.OperationalError):
-                pool_of(Store(url=url + more)).borrow(time.monotonic() + 30)
+                pool_of(PostgresSettings(url=url + more)).borrow(time.monotonic() + 30)
     assert given == [20, 20, 2, 2, 2, 2]
     outage = Outage(20)
     outage.lost(time.monotonic() - 60)
@@ -243,7 +243,7 @@ def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and
 def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seconds():
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes calls, and never says a word
         url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=60"
-        pool = pool_of(Store(url=url))
+        pool = pool_of(PostgresSettings(url=url))
         pool.outage.found()
         pool.outage.lost(time.monotonic())
         pool.outage._since -= 2 * AWAY_SECONDS  # it has been away for too long
@@ -254,7 +254,7 @@ def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seco
 
 
 def test_the_time_of_a_write_is_that_of_all_its_tries_and_of_nothing_else():
-    database = Database(Store(url="postgresql://nobody@127.0.0.1:1/none"), SQL, 30)
+    database = Database(PostgresSettings(url="postgresql://nobody@127.0.0.1:1/none"), SQL, 30)
 
     def work(db):
         with database.transaction() as other:
@@ -268,6 +268,6 @@ def test_the_time_of_a_write_is_that_of_all_its_tries_and_of_nothing_else():
 
 
 def test_pools_of_one_address_know_of_the_same_outage():
-    store = Store(url="postgresql://nobody@127.0.0.1:1/none")
+    store = PostgresSettings(url="postgresql://nobody@127.0.0.1:1/none")
     assert pool_of(store).outage is pool_of(store, "locks").outage
     assert pool_of(store).outage is not pool_of(store.replace(url="postgresql://nobody@127.0.0.1:2/none")).outage

@@ -15,14 +15,14 @@ import pytest
 from tiers import tiered
 
 from holdfast.errors import Busy, Conflict, Damaged, InvalidPath, NotFound, Unsure
-from holdfast.formats.versions import mix_of
+from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Scope
-from holdfast.postgres import Store
-from holdfast.postgres.store import Shelf
-from holdfast.postgres.transcripts import Roll, Rolls
+from holdfast.postgres import PostgresSettings
+from holdfast.postgres.store import PostgresStore
+from holdfast.postgres.transcripts import PostgresTranscript, PostgresTranscripts
 from holdfast.postgres.tree import Tree
 from holdfast.store import files, tree
-from holdfast.store import transcripts as roll
+from holdfast.store import transcripts as transcript_file
 from holdfast.store.files import Changed
 
 HERE = Scope("project", "demo")
@@ -35,30 +35,30 @@ def open_shelf(postgres_url, tmp_path):
     """A shelf of the database as somebody sees it."""
 
     def opened(tenant="default", agent="*", seconds=20.0):
-        return Shelf(Store(url=postgres_url, tenant=tenant, agent=agent), str(tmp_path), seconds)
+        return PostgresStore(PostgresSettings(url=postgres_url, tenant=tenant, agent=agent), str(tmp_path), seconds)
 
     return opened
 
 
 @pytest.fixture
-def shelf(open_shelf):
+def store(open_shelf):
     return open_shelf()
 
 
-def every_mix(shelf, scope=FOLDER):
+def every_mix(store, scope=FOLDER):
     """The numbers of a scope's folders, counted anew from what stands there."""
     counts = {"notes": 0, "files": 0, "transcripts": 0}
-    for entry in shelf.census(scope, "notes"):
-        counts["notes"] ^= mix_of(entry.stamp, "")
-    for entry in shelf.tree(scope).census():
-        counts["files"] ^= mix_of(entry.stamp, entry.name)
-    for entry in shelf.rolls(scope).census():
-        counts["transcripts"] ^= mix_of(entry.stamp, entry.name)
+    for entry in store.entries(scope, "notes"):
+        counts["notes"] ^= fingerprint_of(entry.stamp, "")
+    for entry in store.tree(scope).census():
+        counts["files"] ^= fingerprint_of(entry.stamp, entry.name)
+    for entry in store.transcript_files(scope).census():
+        counts["transcripts"] ^= fingerprint_of(entry.stamp, entry.name)
     return counts
 
 
-def as_kept(shelf, scope=FOLDER):
-    return {part: shelf.fingerprint(scope, part) for part in ("notes", "files", "transcripts")}
+def as_kept(store, scope=FOLDER):
+    return {part: store.fingerprint(scope, part) for part in ("notes", "files", "transcripts")}
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------
@@ -66,109 +66,109 @@ def as_kept(shelf, scope=FOLDER):
 
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize("data", BYTES, ids=range(len(BYTES)))
-def test_bytes_come_back_as_they_were_given(shelf, data):
-    stamp = shelf.write(HERE, "k", data, None)
-    sheet = shelf.read(HERE, "k")
-    assert sheet.data == data
-    assert sheet.stamp == stamp == shelf.stamp(FOLDER, "notes", "k.md")
+def test_bytes_come_back_as_they_were_given(store, data):
+    stamp = store.write(HERE, "k", data, None)
+    content = store.read(HERE, "k")
+    assert content.data == data
+    assert content.stamp == stamp == store.stamp(FOLDER, "notes", "k.md")
     assert stamp[2] == len(data)
 
 
 @pytest.mark.promise("A7")
-def test_a_write_names_what_it_replaces(shelf):
-    first = shelf.write(HERE, "k", b"one", None)
+def test_a_write_names_what_it_replaces(store):
+    first = store.write(HERE, "k", b"one", None)
     with pytest.raises(Changed):
-        shelf.write(HERE, "k", b"two", None)
-    second = shelf.write(HERE, "k", b"two", first)
+        store.write(HERE, "k", b"two", None)
+    second = store.write(HERE, "k", b"two", first)
     assert second != first
     with pytest.raises(Changed):
-        shelf.write(HERE, "k", b"three", first)
+        store.write(HERE, "k", b"three", first)
     with pytest.raises(Changed):
-        shelf.write(HERE, "other", b"three", second)
-    assert shelf.read(HERE, "k").data == b"two"
-    assert shelf.read(HERE, "other") is None
-    assert as_kept(shelf) == every_mix(shelf)
+        store.write(HERE, "other", b"three", second)
+    assert store.read(HERE, "k").data == b"two"
+    assert store.read(HERE, "other") is None
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_what_may_not_be_written_is_not(shelf):
+def test_what_may_not_be_written_is_not(store):
     def no():
         raise Conflict("somebody is against it")
 
     with pytest.raises(Conflict):
-        shelf.write(HERE, "k", b"one", None, no)
-    assert shelf.read(HERE, "k") is None
-    assert shelf.fingerprint(FOLDER, "notes") == 0
-    assert not shelf.has(FOLDER)
+        store.write(HERE, "k", b"one", None, no)
+    assert store.read(HERE, "k") is None
+    assert store.fingerprint(FOLDER, "notes") == 0
+    assert not store.has(FOLDER)
 
 
 @pytest.mark.promise("A7")
-def test_many_are_written_all_or_none(shelf):
-    seen = shelf.write(HERE, "a", b"one", None)
+def test_many_are_written_all_or_none(store):
+    seen = store.write(HERE, "a", b"one", None)
     notes = [(f"n{number}.md", b"text", None) for number in range(300)]
     with pytest.raises(Changed):
-        shelf.write_many(HERE, [*notes, ("a.md", b"two", (1, 2, 3))])
-    assert [entry.name for entry in shelf.census(FOLDER, "notes")] == ["a.md"]
-    stamps = shelf.write_many(HERE, [*notes, ("a.md", b"two", seen)])
-    assert shelf.stamps(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
-    assert [sheet and sheet.data for sheet in shelf.read_many(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
-    assert as_kept(shelf) == every_mix(shelf)
+        store.write_many(HERE, [*notes, ("a.md", b"two", (1, 2, 3))])
+    assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["a.md"]
+    stamps = store.write_many(HERE, [*notes, ("a.md", b"two", seen)])
+    assert store.stamps(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
+    assert [content and content.data for content in store.read_many(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
 def test_many_writers_lose_nothing(open_shelf):
     """Each of them counts numbers up, the same ones, again whenever another was faster."""
 
-    def counted_up(shelf, key):
-        sheet = shelf.read(HERE, key)
-        now = int(sheet.data) if sheet else 0
+    def counted_up(store, key):
+        content = store.read(HERE, key)
+        now = int(content.data) if content else 0
         try:
-            shelf.write(HERE, key, str(now + 1).encode(), sheet.stamp if sheet else None)
+            store.write(HERE, key, str(now + 1).encode(), content.stamp if content else None)
         except Changed:
             return False
         return True
 
     def work(_):
-        shelf = open_shelf(seconds=60)
+        store = open_shelf(seconds=60)
         for turn in range(200):
-            while not counted_up(shelf, f"count-{turn % 5}"):
+            while not counted_up(store, f"count-{turn % 5}"):
                 pass
 
     with ThreadPoolExecutor(8) as workers:
         list(workers.map(work, range(8)))
-    shelf = open_shelf()
-    assert [int(shelf.read(HERE, f"count-{number}").data) for number in range(5)] == [320] * 5
-    assert as_kept(shelf) == every_mix(shelf)
+    store = open_shelf()
+    assert [int(store.read(HERE, f"count-{number}").data) for number in range(5)] == [320] * 5
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_notes_go_to_the_trash_and_come_back(shelf):
+def test_notes_go_to_the_trash_and_come_back(store):
     for key in ("a", "b", "c"):
-        shelf.write(HERE, key, key.encode(), None)
-    seen = {"b": shelf.stamp(FOLDER, "notes", "b.md"), "c": (0, 0, 0)}
-    assert shelf.bin(HERE, ["a", "missing"], "trash", 1000.0) == ["a"]
-    assert shelf.bin(HERE, ["b", "c"], "trash", 500.0, seen) == ["b"]
-    assert [one.key for one in shelf.binned(HERE)] == ["b", "a"]  # the last first, though the clock went back
-    assert [entry.name for entry in shelf.census(FOLDER, "notes")] == ["c.md"]
-    one = shelf.binned(HERE, "a")[0]
+        store.write(HERE, key, key.encode(), None)
+    seen = {"b": store.stamp(FOLDER, "notes", "b.md"), "c": (0, 0, 0)}
+    assert store.move_notes(HERE, ["a", "missing"], "trash", 1000.0) == ["a"]
+    assert store.move_notes(HERE, ["b", "c"], "trash", 500.0, seen) == ["b"]
+    assert [one.key for one in store.list_trash(HERE)] == ["b", "a"]  # the last first, though the clock went back
+    assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["c.md"]
+    one = store.list_trash(HERE, "a")[0]
     with pytest.raises(Changed):
-        shelf.unbin(HERE, one, "c")
-    shelf.unbin(HERE, one, "a")
+        store.restore(HERE, one, "c")
+    store.restore(HERE, one, "a")
     with pytest.raises(Changed):
-        shelf.unbin(HERE, one, "again")
-    assert shelf.read(HERE, "a").data == b"a"
-    assert as_kept(shelf) == every_mix(shelf)
+        store.restore(HERE, one, "again")
+    assert store.read(HERE, "a").data == b"a"
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_what_is_erased_is_gone_and_only_what_was_seen_is(shelf):
-    stamp = shelf.write(HERE, "k", b"one", None)
+def test_what_is_erased_is_gone_and_only_what_was_seen_is(store):
+    stamp = store.write(HERE, "k", b"one", None)
     with pytest.raises(Changed):
-        shelf.erase(HERE, "notes", "k.md", (1, 2, 3))
-    assert shelf.erase(HERE, "notes", "k.md", stamp) is True
-    assert shelf.erase(HERE, "notes", "k.md") is False
-    assert shelf.read(HERE, "k") is None
-    assert shelf.fingerprint(FOLDER, "notes") == 0
+        store.erase(HERE, "notes", "k.md", (1, 2, 3))
+    assert store.erase(HERE, "notes", "k.md", stamp) is True
+    assert store.erase(HERE, "notes", "k.md") is False
+    assert store.read(HERE, "k") is None
+    assert store.fingerprint(FOLDER, "notes") == 0
 
 
 @pytest.mark.promise("A7")
@@ -191,8 +191,8 @@ def test_tenants_and_agents_are_apart(open_shelf):
 
 @pytest.mark.promise("A7")
 def test_who_holds_a_scope_keeps_writers_out(open_shelf):
-    shelf, other = open_shelf(), open_shelf(seconds=0.3)
-    with shelf.lock(HERE):
+    store, other = open_shelf(), open_shelf(seconds=0.3)
+    with store.lock(HERE):
         with pytest.raises(Busy):
             other.write(HERE, "k", b"one", None)
         other.write(Scope("global"), "k", b"one", None)
@@ -243,42 +243,42 @@ class Losing:
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize("done", [True, False], ids=["kept", "not kept"])
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_lost_answer_is_settled_by_looking(shelf, times, done):
+def test_a_lost_answer_is_settled_by_looking(store, times, done):
     def lose():
-        shelf.database = Losing(shelf.database, times, done)
+        store.database = Losing(store.database, times, done)
 
     lose()
-    stamp = shelf.write(HERE, "k", b"one", None)
-    assert shelf.stamp(FOLDER, "notes", "k.md") == stamp
+    stamp = store.write(HERE, "k", b"one", None)
+    assert store.stamp(FOLDER, "notes", "k.md") == stamp
     lose()
-    assert shelf.bin(HERE, ["k"], "trash", 1000.0) == ["k"]
+    assert store.move_notes(HERE, ["k"], "trash", 1000.0) == ["k"]
     lose()
-    shelf.unbin(HERE, shelf.binned(HERE)[0], "k")
+    store.restore(HERE, store.list_trash(HERE)[0], "k")
     lose()
-    assert shelf.erase(HERE, "notes", "k.md") is True
+    assert store.erase(HERE, "notes", "k.md") is True
     lose()
-    shelf.tree(FOLDER).write(("a", "b.md"), b"file", None)
+    store.tree(FOLDER).write(("a", "b.md"), b"file", None)
     lose()
-    shelf.tree(FOLDER).rename(("a",), ("z",))
+    store.tree(FOLDER).rename(("a",), ("z",))
     lose()
-    shelf.rolls(FOLDER).roll("c/s.jsonl").append(lambda others, empty: [b"one\n"])
+    store.transcript_files(FOLDER).transcript_file("c/s.jsonl").append(lambda others, empty: [b"one\n"])
     lose()
-    assert shelf.rolls(FOLDER).roll("c/s.jsonl").rewrite(lambda line: b"other") == 1
-    roll = shelf.rolls(FOLDER).roll("c/s.jsonl")
-    assert [line.data for line in roll.lines()] == [b"other"]
+    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").rewrite(lambda line: b"other") == 1
+    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    assert [line.data for line in transcript_file.lines()] == [b"other"]
     lose()
-    assert roll.bin("20260101T000000Z") is True and roll.stamp() is None
+    assert transcript_file.bin("20260101T000000Z") is True and transcript_file.stamp() is None
     lose()
-    assert roll.unbin("s--20260101T000000Z.jsonl") is True and roll.stamp() is not None
+    assert transcript_file.unbin("s--20260101T000000Z.jsonl") is True and transcript_file.stamp() is not None
     lose()
-    assert shelf.rolls(FOLDER).roll("c/s.jsonl").erase() is True and roll.stamp() is None
-    assert as_kept(shelf) == every_mix(shelf)
+    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").erase() is True and transcript_file.stamp() is None
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(shelf, open_shelf):
-    shelf.write(HERE, "k", b"one", None)
-    write, tries = shelf.database.write, []
+def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(store, open_shelf):
+    store.write(HERE, "k", b"one", None)
+    write, tries = store.database.write, []
 
     def outrun(work, durable=False):
         """The first try is lost before its COMMIT; then another one erases the note."""
@@ -294,29 +294,29 @@ def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(sh
         assert open_shelf().erase(HERE, "notes", "k.md") is True
         return write(work, durable)
 
-    shelf.database.write = outrun
-    assert shelf.erase(HERE, "notes", "k.md") is False
+    store.database.write = outrun
+    assert store.erase(HERE, "notes", "k.md") is False
 
 
 @pytest.mark.promise("A7")
-def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(shelf, open_shelf):
-    shelf.write(HERE, "k", b"one", None)
-    shelf.database = Losing(shelf.database, 1, True, lambda: open_shelf().write(HERE, "k", b"another's", None))
+def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(store, open_shelf):
+    store.write(HERE, "k", b"one", None)
+    store.database = Losing(store.database, 1, True, lambda: open_shelf().write(HERE, "k", b"another's", None))
     with pytest.raises(Busy, match="somebody else"):
-        shelf.erase(HERE, "notes", "k.md")
-    assert shelf.read(HERE, "k").data == b"another's"
+        store.erase(HERE, "notes", "k.md")
+    assert store.read(HERE, "k").data == b"another's"
     name = "c/s.jsonl"
-    open_shelf().rolls(FOLDER).roll(name).append(lambda others, empty: [b"one\n"])
-    again = lambda: open_shelf().rolls(FOLDER).roll(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
-    shelf.database = Losing(open_shelf().database, 1, True, again)
+    open_shelf().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"one\n"])
+    again = lambda: open_shelf().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
+    store.database = Losing(open_shelf().database, 1, True, again)
     with pytest.raises(Busy, match="somebody else"):
-        shelf.rolls(FOLDER).roll(name).erase()
-    assert [line.data for line in open_shelf().rolls(FOLDER).roll(name).lines()] == [b"another's"]
+        store.transcript_files(FOLDER).transcript_file(name).erase()
+    assert [line.data for line in open_shelf().transcript_files(FOLDER).transcript_file(name).lines()] == [b"another's"]
 
 
 @pytest.mark.promise("A7")
-def test_who_cannot_look_whether_it_is_kept_says_so(shelf):
-    database = shelf.database
+def test_who_cannot_look_whether_it_is_kept_says_so(store):
+    database = store.database
 
     class Away(Losing):
         def write(self, work, durable=False):
@@ -324,15 +324,15 @@ def test_who_cannot_look_whether_it_is_kept_says_so(shelf):
                 raise Busy("the database is not there")
             return super().write(work, durable)
 
-    shelf.database = Away(database, 1, True)
+    store.database = Away(database, 1, True)
     with pytest.raises(Unsure):
-        shelf.write(HERE, "k", b"one", None)
-    shelf.database = database
-    assert shelf.read(HERE, "k").data == b"one"
+        store.write(HERE, "k", b"one", None)
+    store.database = database
+    assert store.read(HERE, "k").data == b"one"
 
 
 @pytest.mark.promise("A7")
-def test_what_settles_a_lost_answer_is_as_durable_as_the_write(shelf):
+def test_what_settles_a_lost_answer_is_as_durable_as_the_write(store):
     asked = []
 
     class Told(Losing):
@@ -340,23 +340,23 @@ def test_what_settles_a_lost_answer_is_as_durable_as_the_write(shelf):
             asked.append(durable)
             return super().write(work, durable)
 
-    shelf.database = Told(shelf.database, 1, True)
-    shelf.write(HERE, "k", b"one", None)
+    store.database = Told(store.database, 1, True)
+    store.write(HERE, "k", b"one", None)
     assert asked == [True, True]
 
 
 @pytest.mark.promise("A7")
-def test_an_answer_that_is_lost_for_ever_is_trouble(shelf):
-    shelf.database = Losing(shelf.database, 100, False)
+def test_an_answer_that_is_lost_for_ever_is_trouble(store):
+    store.database = Losing(store.database, 100, False)
     with pytest.raises(Unsure):
-        shelf.write(HERE, "k", b"one", None)
+        store.write(HERE, "k", b"one", None)
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
 
 
-def both_trees(shelf, tmp_path):
-    return {"postgres": shelf.tree(FOLDER), "folder": files.Shelf(str(tmp_path / "home"), 5).tree(FOLDER)}
+def both_trees(store, tmp_path):
+    return {"postgres": store.tree(FOLDER), "folder": files.FileStore(str(tmp_path / "home"), 5).tree(FOLDER)}
 
 
 def told(tree, verb, given):
@@ -384,8 +384,8 @@ TREE_STORY = [
 
 
 @pytest.mark.promise("A7")
-def test_a_tree_behaves_as_a_folder_does(shelf, tmp_path):
-    trees = both_trees(shelf, tmp_path)
+def test_a_tree_behaves_as_a_folder_does(store, tmp_path):
+    trees = both_trees(store, tmp_path)
     for verb, *given in TREE_STORY:
         answers = {}
         for kind, one in trees.items():
@@ -394,12 +394,12 @@ def test_a_tree_behaves_as_a_folder_does(shelf, tmp_path):
             if verb == "rename" and answer is None:
                 answers[kind] = sorted(entry.name for entry in one.census())
         assert answers["postgres"] == answers["folder"], (verb, given)
-        assert as_kept(shelf) == every_mix(shelf)
+        assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_a_file_is_put_in_the_place_of_the_one_seen(shelf):
-    tree = shelf.tree(FOLDER)
+def test_a_file_is_put_in_the_place_of_the_one_seen(store):
+    tree = store.tree(FOLDER)
     first = tree.write(("n.md",), b"one", None)
     assert tree.stamp(("n.md",)) == first.stamp
     second = tree.write(("n.md",), b"\0 \xff", first.stamp)
@@ -413,10 +413,10 @@ def test_a_file_is_put_in_the_place_of_the_one_seen(shelf):
 
 
 @pytest.mark.promise("A7")
-def test_lines_are_added_and_read_on_from_a_place(shelf):
-    roll = shelf.rolls(FOLDER).roll("c/s.jsonl")
-    assert roll.stamp() is None and list(roll.lines()) == []
-    first = roll.append(lambda others, empty: [b"head\n", b"nul \0 \xff\n"] if empty else [])
+def test_lines_are_added_and_read_on_from_a_place(store):
+    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    assert transcript_file.stamp() is None and list(transcript_file.lines()) == []
+    first = transcript_file.append(lambda others, empty: [b"head\n", b"nul \0 \xff\n"] if empty else [])
     assert (first.offset, first.lines) == (13, 2)
     shown = []
 
@@ -425,56 +425,58 @@ def test_lines_are_added_and_read_on_from_a_place(shelf):
         assert not empty
         return [b"third\n"]
 
-    other = shelf.rolls(FOLDER).roll("c/s.jsonl")
+    other = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
     second = other.append(compose)
     assert shown == [b"head", b"nul \0 \xff"]
-    lines = list(roll.lines(first))
+    lines = list(transcript_file.lines(first))
     assert [(line.number, line.start, line.end, line.data) for line in lines] == [(3, 13, 19, b"third")]
-    assert roll.stamp()[2] == second.offset == 19
-    assert roll.ends_so(13, lambda data: data == b"nul \0 \xff") and not roll.ends_so(12, lambda data: True)
-    assert [line.data for line in roll.lines(chunk=1)] == [b"head", b"nul \0 \xff", b"third"]
-    assert as_kept(shelf) == every_mix(shelf)
+    assert transcript_file.stamp()[2] == second.offset == 19
+    assert transcript_file.ends_so(13, lambda data: data == b"nul \0 \xff") and not transcript_file.ends_so(
+        12, lambda data: True
+    )
+    assert [line.data for line in transcript_file.lines(chunk=1)] == [b"head", b"nul \0 \xff", b"third"]
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_nothing_said_leaves_nothing(shelf):
-    roll = shelf.rolls(FOLDER).roll("c/s.jsonl")
-    roll.append(lambda others, empty: [])
-    assert roll.stamp() is None and as_kept(shelf) == every_mix(shelf)
+def test_nothing_said_leaves_nothing(store):
+    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    transcript_file.append(lambda others, empty: [])
+    assert transcript_file.stamp() is None and as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_lines_are_replaced_and_the_others_keep_their_numbers(shelf):
-    roll = shelf.rolls(FOLDER).roll("c/s.jsonl")
-    place = roll.append(lambda others, empty: [b"one\n", b"secret words\n", b"three\n"])
-    before = roll.stamp()
-    assert roll.rewrite(lambda line: None) == 0 and roll.stamp() == before
-    assert roll.rewrite(lambda line: b"gone\n" if line.number == 2 else None) == 1
-    assert roll.stamp()[0] != before[0]
-    lines = [(line.number, line.start, line.data) for line in roll.lines()]
+def test_lines_are_replaced_and_the_others_keep_their_numbers(store):
+    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    place = transcript_file.append(lambda others, empty: [b"one\n", b"secret words\n", b"three\n"])
+    before = transcript_file.stamp()
+    assert transcript_file.rewrite(lambda line: None) == 0 and transcript_file.stamp() == before
+    assert transcript_file.rewrite(lambda line: b"gone\n" if line.number == 2 else None) == 1
+    assert transcript_file.stamp()[0] != before[0]
+    lines = [(line.number, line.start, line.data) for line in transcript_file.lines()]
     assert lines == [(1, 0, b"one"), (2, 4, b"gone"), (3, 9, b"three")]
     shown = []
-    roll.append(lambda others, empty: shown.extend(others) or [b"four\n"], place)
+    transcript_file.append(lambda others, empty: shown.extend(others) or [b"four\n"], place)
     assert len(shown) == 3  # another file by now: all of it is shown
-    assert [line.data for line in roll.lines()][-1] == b"four"
-    assert as_kept(shelf) == every_mix(shelf)
+    assert [line.data for line in transcript_file.lines()][-1] == b"four"
+    assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
-def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(shelf):
-    rolls = shelf.rolls(FOLDER)
-    roll = rolls.roll("c/s.jsonl")
-    roll.append(lambda others, empty: [b"one\n"])
-    assert roll.bin("20260101T000000Z") is True and roll.bin("20260102T000000Z") is False
-    assert [one.name for one in rolls.trashed()] == ["c/s--20260101T000000Z.jsonl"]
-    assert list(rolls.census()) == [] and as_kept(shelf) == every_mix(shelf)
-    roll.append(lambda others, empty: [b"again\n"])
-    assert roll.unbin("s--20260101T000000Z.jsonl") is False  # not over another
-    assert roll.erase() is True and roll.erase() is False
-    assert roll.unbin("s--20260101T000000Z.jsonl") is True
-    assert [line.data for line in roll.lines()] == [b"one"]
-    assert roll.bin("20260103T000000Z") and rolls.trashed()[0].erase()
-    assert rolls.trashed() == [] and as_kept(shelf) == every_mix(shelf)
+def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(store):
+    transcript_files = store.transcript_files(FOLDER)
+    transcript_file = transcript_files.transcript_file("c/s.jsonl")
+    transcript_file.append(lambda others, empty: [b"one\n"])
+    assert transcript_file.bin("20260101T000000Z") is True and transcript_file.bin("20260102T000000Z") is False
+    assert [one.name for one in transcript_files.trashed()] == ["c/s--20260101T000000Z.jsonl"]
+    assert list(transcript_files.census()) == [] and as_kept(store) == every_mix(store)
+    transcript_file.append(lambda others, empty: [b"again\n"])
+    assert transcript_file.unbin("s--20260101T000000Z.jsonl") is False  # not over another
+    assert transcript_file.erase() is True and transcript_file.erase() is False
+    assert transcript_file.unbin("s--20260101T000000Z.jsonl") is True
+    assert [line.data for line in transcript_file.lines()] == [b"one"]
+    assert transcript_file.bin("20260103T000000Z") and transcript_files.trashed()[0].erase()
+    assert transcript_files.trashed() == [] and as_kept(store) == every_mix(store)
 
 
 ADDER = """
@@ -490,17 +492,17 @@ for number in range(50):
 
 @pytest.mark.battery
 @pytest.mark.promise("A7")
-def test_processes_that_add_at_once_tear_nothing(shelf, postgres_url):
+def test_processes_that_add_at_once_tear_nothing(store, postgres_url):
     command = [sys.executable, "-c", ADDER, postgres_url]
     children = [subprocess.Popen([*command, f"p{number}"], env=dict(os.environ)) for number in range(4)]
     assert [child.wait(120) for child in children] == [0] * 4
-    lines = list(shelf.rolls(FOLDER).roll("c/s.jsonl").lines())
+    lines = list(store.transcript_files(FOLDER).transcript_file("c/s.jsonl").lines())
     said = [tuple(json.loads(line.data)) for line in lines]
     assert [line.number for line in lines] == list(range(1, 401))
     assert [line.start for line in lines[1:]] == [line.end for line in lines[:-1]]
     assert sorted(said) == sorted((f"p{who}", number, part) for who in range(4) for number in range(50) for part in (1, 2))
     assert all(said[place][:2] == said[place + 1][:2] for place in range(0, 400, 2))  # those of one call stand together
-    assert as_kept(shelf) == every_mix(shelf)
+    assert as_kept(store) == every_mix(store)
 
 
 # --- the folder's number ----------------------------------------------------------------------------------------------
@@ -508,26 +510,30 @@ def test_processes_that_add_at_once_tear_nothing(shelf, postgres_url):
 
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize("seed", tiered(range(6), fast=[0]))
-def test_a_folders_number_is_always_that_of_what_stands_there(shelf, seed):
+def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
     chance = random.Random(seed)
     keys, paths = ["a", "b", "c"], [("a.md",), ("d", "b.md"), ("d", "e", "c.md"), ("f", "g.md")]
 
-    def step(tree, rolls):
+    def step(tree, transcript_files):
         key, path = chance.choice(keys), chance.choice(paths)
-        roll = rolls.roll(f"c/{key}.jsonl")
+        transcript_file = transcript_files.transcript_file(f"c/{key}.jsonl")
         steps = [
-            lambda: shelf.write(HERE, key, chance.randbytes(20), shelf.stamp(FOLDER, "notes", f"{key}.md")),
-            lambda: shelf.bin(HERE, chance.sample(keys, 2), chance.choice(["trash", "archive"]), 1000.0),
-            lambda: [shelf.unbin(HERE, one, one.key) for one in shelf.binned(HERE)[:1]],
-            lambda: shelf.erase(HERE, "notes", f"{key}.md"),
+            lambda: store.write(HERE, key, chance.randbytes(20), store.stamp(FOLDER, "notes", f"{key}.md")),
+            lambda: store.move_notes(HERE, chance.sample(keys, 2), chance.choice(["trash", "archive"]), 1000.0),
+            lambda: [store.restore(HERE, one, one.key) for one in store.list_trash(HERE)[:1]],
+            lambda: store.erase(HERE, "notes", f"{key}.md"),
             lambda: tree.write(path, chance.randbytes(9), tree.stamp(path)),
             lambda: tree.rename(path[:1], chance.choice(paths)),
             lambda: tree.delete(path[: chance.randint(1, len(path))]),
-            lambda: roll.append(lambda others, empty: [b"line %d\n" % chance.randint(0, 10**6)]),
-            lambda: roll.rewrite(lambda line: b"other" if chance.random() < 0.3 else None),
-            lambda: roll.bin(f"2026010{chance.randint(1, 9)}T000000Z"),
-            lambda: [roll.unbin(one.name.partition("/")[2]) for one in rolls.trashed()[:1] if f"/{key}--" in one.name],
-            lambda: roll.erase(),
+            lambda: transcript_file.append(lambda others, empty: [b"line %d\n" % chance.randint(0, 10**6)]),
+            lambda: transcript_file.rewrite(lambda line: b"other" if chance.random() < 0.3 else None),
+            lambda: transcript_file.bin(f"2026010{chance.randint(1, 9)}T000000Z"),
+            lambda: [
+                transcript_file.unbin(one.name.partition("/")[2])
+                for one in transcript_files.trashed()[:1]
+                if f"/{key}--" in one.name
+            ],
+            lambda: transcript_file.erase(),
         ]
         try:
             chance.choice(steps)()
@@ -535,9 +541,9 @@ def test_a_folders_number_is_always_that_of_what_stands_there(shelf, seed):
             pass
 
     for _ in range(60):
-        step(shelf.tree(FOLDER), shelf.rolls(FOLDER))
-        assert as_kept(shelf) == every_mix(shelf)
-    assert shelf.fingerprints((FOLDER,)).keys() >= {(FOLDER, "notes"), (FOLDER, "files")}
+        step(store.tree(FOLDER), store.transcript_files(FOLDER))
+        assert as_kept(store) == every_mix(store)
+    assert store.fingerprints((FOLDER,)).keys() >= {(FOLDER, "notes"), (FOLDER, "files")}
 
 
 # --- its face, and what others see of it -------------------------------------------------------------------------------
@@ -547,10 +553,10 @@ def test_a_folders_number_is_always_that_of_what_stands_there(shelf, seed):
 @pytest.mark.parametrize(
     ("ours", "theirs", "shared"),
     [
-        (Shelf, files.Shelf, {"path", "read", "write", "replace", "archived", "binned", "carried", "close"}),
+        (PostgresStore, files.FileStore, {"path", "read", "write", "replace", "archived", "binned", "carried", "close"}),
         (Tree, tree.Tree, set()),
-        (Rolls, roll.Rolls, set()),
-        (Roll, roll.Roll, {"bin", "unbin"}),
+        (PostgresTranscripts, transcript_file.TranscriptFiles, set()),
+        (PostgresTranscript, transcript_file.TranscriptFile, {"bin", "unbin"}),
     ],
 )
 def test_nothing_of_the_folders_verbs_is_left_to_the_disk(ours, theirs, shared):
@@ -559,11 +565,11 @@ def test_nothing_of_the_folders_verbs_is_left_to_the_disk(ours, theirs, shared):
 
 
 @pytest.mark.promise("A7")
-def test_agent_memory_shows_keys_and_values(shelf, postgres_url):
+def test_agent_memory_shows_keys_and_values(store, postgres_url):
     note = b"---\nid: x\n---\nThe value,\nin two lines.\n\n<!-- holdfast:history -->\n## older\nold\n"
-    shelf.write(Scope("agent", "reviewer"), "style", note, None)
-    shelf.write(Scope("agent", "reviewer"), "odd", b"\xff\0 bytes", None)
-    shelf.write(HERE, "not-an-agents", b"text", None)
+    store.write(Scope("agent", "reviewer"), "style", note, None)
+    store.write(Scope("agent", "reviewer"), "odd", b"\xff\0 bytes", None)
+    store.write(HERE, "not-an-agents", b"text", None)
     with psycopg.connect(postgres_url) as db:
         db.execute("SELECT set_config('role', 'holdfast_app', true), set_config('holdfast.tenant', 'default', true)")
         asked = "SELECT agent, key, value FROM holdfast.agent_memory ORDER BY key"

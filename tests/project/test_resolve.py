@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import config
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.models import is_name
 from holdfast.project.git import normalise
 from holdfast.project.marker import read_marker, write_marker
@@ -31,7 +31,7 @@ class World:
     def __init__(self, tmp: Path) -> None:
         self.tmp = tmp
         self.home = tmp / "home"
-        self.ledger = Ledger(str(self.home), lock_seconds=5)
+        self.ledger = SqliteLedger(str(self.home), lock_seconds=5)
         self.noted: set[str] = set()
         self.seconds = int(time.time()) - 1000  # so that no two repositories begin in the same one by chance
         self.env = {
@@ -635,7 +635,7 @@ def test_resolving_again_writes_nothing(world):
         world.settle(folder)
 
 
-def refuse_writes(ledger: Ledger) -> None:
+def refuse_writes(ledger: SqliteLedger) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("written")
 
@@ -871,7 +871,7 @@ def test_a_marker_reached_by_another_name_of_the_folder_is_no_copy(world, marked
 
 @pytest.mark.promise("P3")
 def test_a_marker_of_another_home_is_foreign(world, marked):
-    stranger = Ledger(str(world.tmp / "other-home"))
+    stranger = SqliteLedger(str(world.tmp / "other-home"))
     project = settle(look(str(marked)), stranger, world.noted.__contains__)
     assert project == Project(look(str(marked)).path, (), "path")
     with pytest.raises(Conflict) as refusal:

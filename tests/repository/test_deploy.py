@@ -16,7 +16,7 @@ from http_gateway import Client, served
 from mcp_raw import HOLDFAST
 
 from holdfast import Memory, config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.cli.parser import read
 
 DEPLOY = Path(__file__).resolve().parents[2] / "docs" / "deploy"
@@ -249,9 +249,9 @@ def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
         memory.store("Harbour words that must be in the copy.", key="harbour")
         memory.store("These words are purged for good before it.", key="gone")
         memory.purge("gone")
-    porter = Porter(config.load(home))
-    token = porter.first_token()
-    porter.close()
+    gate = AccessGate(config.load(home))
+    token = gate.first_token()
+    gate.close()
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(home)], stdout=subprocess.PIPE, text=True)
     try:

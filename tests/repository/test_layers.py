@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "holdfast"
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
-BEGIN = "<!-- floors: made by `python tests/repository/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
+BEGIN = (
+    "<!-- floors: made by `python tests/repository/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
+)
 END = "<!-- /floors -->\n"
 
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for

@@ -85,7 +85,7 @@ def page():
     lines = [
         "# Promises",
         "",
-        "<!-- Made by `python tests/repository/test_promises.py --write` from tests/promises.toml and the tests; change it there. -->",
+        "<!-- Made by `python tests/repository/test_promises.py --write` from tests/promises.toml and the tests. -->",
         "",
         "Each promise, and the tests that prove it. A test fails if one of these has none, or if a test claims to prove",
         "something that is not here. What is not here is not promised yet.",

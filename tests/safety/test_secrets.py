@@ -300,7 +300,7 @@ def test_only_a_person_may_keep_one_and_the_ledger_says_so(open_memory, home):
     note = person.store(f"use {TOKEN}", allow_secret="a test account").note
     assert note.text == f"use {TOKEN}"
     assert "a1b2c3" not in note.key
-    ((action, detail, _),) = person._desk.ledger.decisions(note.id)
+    ((action, detail, _),) = person._context.ledger.decisions(note.id)
     assert action == "secret-allowed"
     assert detail == {"scope": "project:demo", "key": note.key, "rules": "github-pat", "why": "a test account"}
     person.close()
@@ -330,11 +330,11 @@ def pasted(memory, home):
     memory.store("The harbour is deep.", key="harbour")
     memory.files.create("MEMORY.md", "# Overview")
     memory.files.create("HEARTBEAT.md", "# Heartbeat")
-    shelf = home / "shelf/projects/demo"
-    note = shelf / "notes/harbour.md"
+    store = home / "shelf/projects/demo"
+    note = store / "notes/harbour.md"
     note.write_text(note.read_text().replace("is deep.", f"is deep: {TOKEN}\n{PEM}"))
-    (shelf / "files/MEMORY.md").write_text(f"# Overview\nharbour {TOKEN}\n")
-    (shelf / "files/HEARTBEAT.md").write_text(f"# Heartbeat\n- harbour {TOKEN}\n")
+    (store / "files/MEMORY.md").write_text(f"# Overview\nharbour {TOKEN}\n")
+    (store / "files/HEARTBEAT.md").write_text(f"# Heartbeat\n- harbour {TOKEN}\n")
     return memory
 
 

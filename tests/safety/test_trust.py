@@ -115,16 +115,18 @@ sources = st.builds(
 def test_whatever_a_source_says_it_is_read_back_from_head_and_history(now, before, approved):
     head = Head("x", "user", (), EARLY, LATER, now, EARLY, approved=approved)
     old = Version("old", "user", (), before, EARLY, EARLY, None, LATER)
-    sheet = note_file.parse(note_file.render(note_file.succeed(note_file.new(head, "old"), old, head, "new")))
-    again = note_file.head_of(sheet)
+    content = note_file.parse(note_file.render(note_file.succeed(note_file.new(head, "old"), old, head, "new")))
+    again = note_file.head_of(content)
     assert (again.source, again.approved, again.problems) == (now, approved, ())
-    assert note_file.past_of(sheet)[0].source == before
+    assert note_file.past_of(content)[0].source == before
 
 
 def test_a_trust_we_do_not_know_is_the_least_and_none_raises_an_origin():
     assert note_file.head_of(note_file.parse("---\ntrust: divine\n---\nx\n")).source.trusted == "web"
     assert note_file.head_of(note_file.parse("---\nsource: {origin: web}\ntrust: user\n---\nx\n")).source.trusted == "web"
-    assert note_file.head_of(note_file.parse("---\napproved: yes\n---\nx\n")).problems == ("approved: must be {time: ..., text: ...}",)
+    assert note_file.head_of(note_file.parse("---\napproved: yes\n---\nx\n")).problems == (
+        "approved: must be {time: ..., text: ...}",
+    )
 
 
 # --- quarantine -------------------------------------------------------------------------------------------------------
@@ -267,7 +269,7 @@ def origins_of_doors(home, tmp_path):
         transcript = tmp_path / "chat.jsonl"
         rows = [{"role": one["type"], "content": one["message"]["content"]} for one in turns]
         transcript.write_text("\n".join(json.dumps(row) for row in [*rows, {"role": "tool", "content": "lighthouse tool"}]))
-        history.import_history(memory._desk, str(transcript), "hooked", "project", kept="live")
+        history.import_history(memory._context, str(transcript), "hooked", "project", kept="live")
         hits = {hit.speaker: hit.source.origin for hit in memory.recall("lighthouse", kind="turn", mode="keyword")}
         yield "captured by a hook: the user", hits["user"]
         yield "captured by a hook: the assistant", hits["assistant"]
@@ -450,9 +452,9 @@ def test_what_is_in_quarantine_does_not_take_the_place_of_what_is_trusted(memory
 
 def test_the_catalogue_knows_at_once_whether_anything_is_in_quarantine(memory):
     memory.store("one", key="k")
-    assert not memory._desk.index.has_held()
+    assert not memory._context.index.has_held()
     memory.store("two", key="w", origin="web")
-    assert memory._desk.index.has_held()
+    assert memory._context.index.has_held()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from holdfast import home as home_folder
 from holdfast.embedders import endpoint
 from holdfast.errors import DiskTrouble
 from holdfast.index import sqlite
-from holdfast.index.sqlite import Asked
+from holdfast.index.sqlite import SearchFilter
 from holdfast.search import candidates, hybrid, scoring, vectorize
 
 pytestmark = pytest.mark.xdist_group("models")  # they are loaded once a process
@@ -131,7 +131,7 @@ def test_without_an_embedder_keyword_search_runs_and_says_so(monkeypatch, open_m
 @pytest.mark.promise("N7", "promise-8")
 def test_passages_that_wait_for_their_vectors_are_told(notes, monkeypatch):
     monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 0, "multi": 0})
-    monkeypatch.setattr(vectorize.Embedding, "_go_on_behind", lambda self: None)
+    monkeypatch.setattr(vectorize.Vectorizer, "_go_on_behind", lambda self: None)
     notes.store("the lighthouse is dark", key="light")
     answer = notes.recall("lighthouse")
     assert keys(answer)[0] == "light" and answer.degraded and "1 passages wait" in answer.reason
@@ -141,7 +141,7 @@ def test_passages_that_wait_for_their_vectors_are_told(notes, monkeypatch):
 
 def test_what_has_no_vectors_yet_is_found_by_its_words(notes, monkeypatch):
     monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 0, "sentence": 0, "multi": 0})
-    monkeypatch.setattr(vectorize.Embedding, "_go_on_behind", lambda self: None)
+    monkeypatch.setattr(vectorize.Vectorizer, "_go_on_behind", lambda self: None)
     notes.store("the lighthouse is dark", key="light")
     answer = notes.recall("lighthouse")
     assert answer.degraded and keys(answer)[:1] == ["light"]
@@ -151,7 +151,7 @@ def test_what_waits_is_embedded_behind_the_answers(notes, monkeypatch):
     monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 2, "multi": 2})
     notes.store_many([{"key": f"k{number}", "text": f"sentence number {number}"} for number in range(20)])
     assert notes.recall("sentence").degraded
-    with notes._desk.seeker().embedding._behind:
+    with notes._context.hybrid_search().embedding._behind:
         pass
     assert not notes.recall("sentence").degraded
 
@@ -507,7 +507,7 @@ def test_what_is_remembered_of_words_and_passages_changes_no_answer(notes, monke
     queries = ("the broken machine", "dog", "office in Paris", "water the tomatoes", "tape")
     before = [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries]
     monkeypatch.setattr(candidates, "_MOST_PASSAGES", 4)
-    notes._desk.seeker()._vocabulary = None
+    notes._context.hybrid_search()._vocabulary = None
     assert [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries] == before
 
 
@@ -525,7 +525,7 @@ def test_where_words_are_too_common_to_rate_the_rarest_still_choose(memory, monk
 
 def test_how_common_a_word_is_is_counted_again_when_something_was_written(memory, open_memory):
     def counted():
-        return memory._desk.index.frequencies(["heron", "otter"], Asked(("projects/demo",)))
+        return memory._context.index.frequencies(["heron", "otter"], SearchFilter(("projects/demo",)))
 
     memory.store("a heron by the lake", key="one")
     assert counted() == {"heron": 1}
@@ -538,11 +538,11 @@ def test_how_common_a_word_is_is_counted_again_when_something_was_written(memory
 def test_the_last_notes_may_go_while_words_are_counted(memory, open_memory, monkeypatch):
     memory.store("a heron", key="one")
     open_memory(project="other").store("a heron", key="two")
-    index = memory._desk.index
+    index = memory._context.index
     one = index._one
     monkeypatch.setattr(index, "_within", lambda _: "place : (nowhere) AND ")
     monkeypatch.setattr(index, "_one", lambda name, **values: (0,) if name == "current" else one(name, **values))
-    assert index.frequencies(["heron"], Asked(("projects/demo",))) == {}
+    assert index.frequencies(["heron"], SearchFilter(("projects/demo",))) == {}
 
 
 @pytest.mark.parametrize("most", [5_000, 3], ids=["counted", "too many to count"])
@@ -551,10 +551,12 @@ def test_how_common_a_word_is_is_counted_where_one_looks(memory, open_memory, mo
     memory.store_many([{"text": f"heron {number}"} for number in range(10)])
     other = open_memory(project="other")
     other.store_many([{"text": f"heron and otter {number}"} for number in range(30)])
-    counted = memory._desk.index.frequencies
-    assert counted(["heron", "otter"], Asked(("projects/demo", "projects/other"))) == {"heron": 40, "otter": 30}
-    assert counted(["heron", "otter"], Asked(("projects/demo",))) == ({"heron": 10} if most > 30 else {"heron": 10, "otter": 7})
-    assert counted(["heron"], Asked(("projects/nobody",))) == {}
+    counted = memory._context.index.frequencies
+    assert counted(["heron", "otter"], SearchFilter(("projects/demo", "projects/other"))) == {"heron": 40, "otter": 30}
+    assert counted(["heron", "otter"], SearchFilter(("projects/demo",))) == (
+        {"heron": 10} if most > 30 else {"heron": 10, "otter": 7}
+    )
+    assert counted(["heron"], SearchFilter(("projects/nobody",))) == {}
 
 
 def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):
@@ -563,14 +565,14 @@ def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):
     notes.recall("sentence")
     notes.close()
     notes.recall("sentence")
-    with notes._desk.seeker().embedding._behind:
+    with notes._context.hybrid_search().embedding._behind:
         pass
     assert not notes.recall("sentence").degraded
 
 
 def test_trouble_behind_the_answers_is_told_until_it_is_over(notes, monkeypatch):
     monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 0, "multi": 0})
-    work = notes._desk.seeker().embedding
+    work = notes._context.hybrid_search().embedding
     notes.store("one more sentence", key="more")
     with monkeypatch.context() as patch:
         patch.setattr(work, "_embed", lambda model, role, *rest: 1 / 0 if role == "sentence" else 0)

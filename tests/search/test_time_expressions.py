@@ -438,7 +438,8 @@ def cost(text: str) -> float:
 
 
 def test_importing_is_light():
-    code = "import sys; import holdfast.search.time_expressions; print(*(set(sys.modules) & {'re', 'datetime', 'numpy', 'unicodedata'}))"
+    code = "import sys; import holdfast.search.time_expressions; "
+    code += "print(*(set(sys.modules) & {'re', 'datetime', 'numpy', 'unicodedata'}))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {code}"],
                           capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
     assert done.stdout.strip() == ""

@@ -18,7 +18,7 @@ from holdfast.ledger.audit import Audit
 from holdfast.server.app import App
 from holdfast.server.body import must_be_small
 from holdfast.server.gateway import Gateway
-from holdfast.server.limits import Rates
+from holdfast.server.limits import RateLimit
 from holdfast.server.logs import Logs
 from holdfast.server.problem import Problem
 from holdfast.server.routes.table import ROUTES
@@ -120,7 +120,7 @@ def test_no_route_does_any_work_before_it_is_known_who_asks(home):
             assert asked(App(gateway), route, headers) == (401, 0), route.name
     assert gateway.used == []
     assert not home.exists()  # not even looked up in a home that was made for it
-    token = gateway.porter.first_token()
+    token = gateway.gate.first_token()
     status, body = asked(App(gateway), next(one for one in ROUTES if one.path == "/gateway/memory" and one.takes),
                          [(b"authorization", f"Bearer {token}".encode())])  # fmt: skip
     assert (status, body) == (200, 1) and "memory" in gateway.used  # so the spy would have seen it
@@ -208,13 +208,13 @@ def test_values_are_counted_before_anything_is_parsed():
 
 def test_a_role_that_may_not_is_told_so_before_any_of_its_body_is_read(home):
     gateway = Gateway(str(home))
-    gateway.porter.first_token()
-    token = gateway.porter.add("typist", "secretary")[1]
+    gateway.gate.first_token()
+    token = gateway.gate.add("typist", "secretary")[1]
     taking = [route for route in ROUTES if route.takes is not None]
     assert len(taking) > 20
     for route in taking:
         assert asked(App(gateway), route, [(b"authorization", f"Bearer {token}".encode())]) == (403, 0), route.name
-    rows = gateway.porter.ledger.audit.list(limit=1000, agent="typist")[0]
+    rows = gateway.gate.ledger.audit.list(limit=1000, agent="typist")[0]
     assert [row.outcome for row in rows] == ["denied"] * len(taking)
     gateway.close()
 
@@ -265,7 +265,7 @@ def test_a_schema_says_where_a_request_is_wrong(gateway):
 
 def test_a_bucket_fills_as_time_goes_by():
     now = [0.0]
-    rates = Rates(10, lambda: now[0])
+    rates = RateLimit(10, lambda: now[0])
     for _ in range(10):
         rates.take("a")
     with pytest.raises(TooMany) as refused:
@@ -286,7 +286,7 @@ def took(rates, token):
 
 def test_a_flood_at_ten_times_the_limit_gets_what_it_may_and_nobody_else_feels_it():
     now, passed = [0.0], 0
-    rates = Rates(100, lambda: now[0])
+    rates = RateLimit(100, lambda: now[0])
     seconds = 60
     for request in range(seconds * 1000):  # ten times the limit, evenly
         now[0] = request / 1000
@@ -464,7 +464,7 @@ def test_health_is_told_to_everybody_and_readiness_is_the_ledgers(gateway):
 
 def test_a_ledger_that_cannot_be_read_makes_it_unready(home):
     first = Gateway(str(home))
-    first.porter.first_token()
+    first.gate.first_token()
     first.close()
     newer = sqlite3.connect(home / "ledger.db")
     newer.execute("PRAGMA user_version = 99")  # as one that only a later Holdfast can read

@@ -18,7 +18,7 @@ def hook(gateway):
 
 
 def rows_of(gateway, action):
-    return [(row.agent, row.outcome, row.metadata) for row in gateway.porter.ledger.audit.list(action=action)[0]]
+    return [(row.agent, row.outcome, row.metadata) for row in gateway.gate.ledger.audit.list(action=action)[0]]
 
 
 @pytest.mark.promise("A5", "A3")

@@ -14,7 +14,7 @@ from github_server import TOKEN, GitHub
 from waiting import until
 
 from holdfast import Damaged, HoldfastError, Unreached, config
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.server import github as room
 from holdfast.server.github import Wanted, review
 
@@ -76,10 +76,10 @@ def test_a_review_is_posted_and_recorded_once(gateway, github, reviewer):
     again = reviewer.post("/github/review", {**REVIEW, "owner": "ACME"})
     assert again.json["posted"] is False and again.json["reviewed_at"] == said.json["reviewed_at"]
     assert github.posts == 1
-    rows, _ = gateway.porter.ledger.reviews.list()
+    rows, _ = gateway.gate.ledger.reviews.list()
     assert [(row.agent, row.owner, row.repo, row.pr_number) for row in rows] == [("reviewer", "acme", "shop", 7)]
     assert reviewer.post("/github/review", {**REVIEW, "again": True}).json["posted"] is True
-    assert github.posts == 2 and len(gateway.porter.ledger.reviews.list()[0]) == 1
+    assert github.posts == 2 and len(gateway.gate.ledger.reviews.list()[0]) == 1
     assert gateway.agent("second").post("/github/review", REVIEW).json["posted"] is True
 
 
@@ -184,7 +184,7 @@ def settings(home, github, monkeypatch):
 
 @pytest.fixture
 def ledger(home):
-    one = Ledger(str(home), 5)
+    one = SqliteLedger(str(home), 5)
     yield one
     one.close()
 
@@ -351,7 +351,7 @@ def test_nobody_there_and_nothing_set_are_said(gateway, home):
     reviewer = gateway.agent("reviewer")
     assert reviewer.post("/github/review", REVIEW).code == "usage"
     settings = config.load(home).replace(github_api="http://127.0.0.1:9", github_token=TOKEN)
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     with pytest.raises(Unreached) as refused:
         review(settings, ledger, "a", Wanted("acme", "shop", 7, "x"))
     assert refused.value.sent is False and TOKEN not in str(refused.value)

@@ -82,7 +82,7 @@ def scopes_of(route):
 @pytest.mark.promise("A2")
 @pytest.mark.parametrize("name", ROLES)
 def test_every_route_is_allowed_or_denied_as_the_policy_says(gateway, name):
-    client, role = gateway.agent("asker", name), gateway.porter.role(name)
+    client, role = gateway.agent("asker", name), gateway.gate.role(name)
     wrong, seen = [], 0
     for route in ROUTES:
         for scope, meant in scopes_of(route) if route.action else ():
@@ -94,14 +94,14 @@ def test_every_route_is_allowed_or_denied_as_the_policy_says(gateway, name):
             if (said.status == 403) != denied or said.status in (401, 500):
                 wrong.append((route.name, scope, denied, said))
     assert wrong == [] and seen > 100
-    rows = gateway.porter.ledger.audit.list(limit=1000, agent="asker")[0]
+    rows = gateway.gate.ledger.audit.list(limit=1000, agent="asker")[0]
     assert len(rows) == seen  # one row a decision, and no other
 
 
 @pytest.mark.promise("A2")
 @pytest.mark.parametrize("name", ROLES)
 def test_every_tool_is_allowed_or_denied_as_the_policy_says(gateway, name):
-    client, role = gateway.agent("asker", name), gateway.porter.role(name)
+    client, role = gateway.agent("asker", name), gateway.gate.role(name)
     sent = {"Authorization": f"Bearer {client.token}", "X-Holdfast-Project": "demo", "X-Holdfast-Session": "s1"}
 
     async def talk():
@@ -119,7 +119,7 @@ def test_every_tool_is_allowed_or_denied_as_the_policy_says(gateway, name):
                     assert said.is_error or not denied
 
     run(talk)
-    rows = gateway.porter.ledger.audit.list(limit=1000, agent="asker")[0]
+    rows = gateway.gate.ledger.audit.list(limit=1000, agent="asker")[0]
     assert len(rows) == sum(len(scopes_of_tool(tool)) for tool, _, _ in TOOLS)
 
 
@@ -131,7 +131,7 @@ def scopes_of_tool(tool):
 @pytest.mark.promise("A2")
 @pytest.mark.parametrize("name", ROLES)
 def test_resources_and_prompts_are_allowed_or_denied_as_the_policy_says(gateway, name):
-    client, role = gateway.agent("asker", name), gateway.porter.role(name)
+    client, role = gateway.agent("asker", name), gateway.gate.role(name)
     denied = bool(why_not(role, READ, None))
 
     async def refused(asking):
@@ -155,5 +155,5 @@ def test_resources_and_prompts_are_allowed_or_denied_as_the_policy_says(gateway,
                 assert await refused(asking) == denied
 
     run(talk)
-    rows = gateway.porter.ledger.audit.list(limit=1000, agent="asker")[0]
+    rows = gateway.gate.ledger.audit.list(limit=1000, agent="asker")[0]
     assert [row.outcome for row in rows] == ["denied" if denied else "allowed"] * 3

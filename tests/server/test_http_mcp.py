@@ -133,7 +133,7 @@ def test_a_token_that_is_revoked_ends_a_conversation(gateway):
     async def talk():
         async with reached(gateway, agent, "legacy") as client:
             assert not (await client.call_tool("memory_store", STORE)).is_error
-            gateway.porter.revoke("a")
+            gateway.gate.revoke("a")
             with pytest.raises(Exception):  # noqa: B017  # what the client says of a 401 is its own
                 await client.call_tool("memory_store", STORE)
 

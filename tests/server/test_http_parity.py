@@ -235,7 +235,7 @@ def test_a_line_reaches_no_scope_that_the_role_does_not(free):
         said = agent("POST", "/v1/import", raw=lines({"text": "y", "scope": "agent"}, row), Content_Type=LINES,
                      X_Holdfast_Project="demo")  # fmt: skip
         assert (said.status, said.code) == (403, "denied")
-    denied = free.porter.ledger.audit.list(limit=100, agent="a", outcome="denied")[0]
+    denied = free.gate.ledger.audit.list(limit=100, agent="a", outcome="denied")[0]
     assert [row.metadata["scope"] for row in denied] == ["project", "global"]
     assert [note["key"] for note in agent.get("/v1/notes").json["notes"]] == ["a"]
     said = free.operator("POST", "/v1/import", raw=lines({"text": "x", "key": "x"}), Content_Type=LINES)
@@ -440,7 +440,7 @@ def test_who_may_only_read_does_not_bring_an_archived_note_back(free):
     free.role("writer", ["agent.memory.read", "agent.memory.write"], ["project"])
     with Memory(free.home, project="demo") as memory:
         place = memory.store("The harbour is closed.", key="k").note.scope
-        memory._desk.bin(place, ["k"], "archive")
+        memory._context.move_notes(place, ["k"], "archive")
     reader, writer = free.agent("r", "reader"), free.agent("w", "writer")
     asked = "/v1/notes/project/k?project=demo"
     for client, archived in ((reader, True), (reader, True), (writer, True), (reader, False)):
@@ -451,7 +451,7 @@ def test_who_may_only_read_does_not_bring_an_archived_note_back(free):
 def test_archived_notes_are_listed_and_found_over_http(free):
     with Memory(free.home, project="demo") as memory:
         place = memory.store("The harbour is closed.", key="k").note.scope
-        memory._desk.bin(place, ["k"], "archive")
+        memory._context.move_notes(place, ["k"], "archive")
     listed = "/v1/notes?scope=project&project=demo"
     assert free.operator.get(listed).json["notes"] == []
     assert [note["archived"] for note in free.operator.get(f"{listed}&archived=true").json["notes"]] == [True]

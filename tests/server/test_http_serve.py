@@ -21,7 +21,7 @@ from mcp_raw import HOLDFAST
 from tiers import tiered
 
 from holdfast import Memory
-from holdfast.server.header_timeout import Timely
+from holdfast.server.header_timeout import HeaderTimeout
 from holdfast.server.processes import Workers
 
 
@@ -277,7 +277,8 @@ def test_what_libraries_say_is_one_line_without_a_word_of_a_request(home, tmp_pa
                 connection.sendall(
                     f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {one.token}\r\n"
                     "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
-                    f"Content-Length: {len(data)}\r\n\r\n".encode() + sent
+                    f"Content-Length: {len(data)}\r\n\r\n".encode()
+                    + sent
                 )
         for _ in range(3):
             client.get("/healthz")
@@ -295,7 +296,9 @@ def timely(monkeypatch, seconds):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="off", http=Timely, timeout_keep_alive=60)
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_config=None, lifespan="off", http=HeaderTimeout, timeout_keep_alive=60
+    )
     with config.bind_socket() as listening:
         listening.listen()
         server = uvicorn.Server(config)

@@ -225,9 +225,9 @@ def test_a_memory_that_cannot_be_loaded_does_not_block_a_dispatch(gateway):
     gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
     runner = gateway.agent("runner", "runner")
     runner.post("/gateway/memory", {"key": "k", "value": "v"})
-    shelf = gateway.home / "shelf" / "agents" / "runner"
-    (shelf / "notes").rename(shelf / "aside")
-    (shelf / "notes").write_text("no folder")
+    store = gateway.home / "shelf" / "agents" / "runner"
+    (store / "notes").rename(store / "aside")
+    (store / "notes").write_text("no folder")
     said = runner.post("/dispatch", {"task": "Go on"})
     assert said.status == 200 and said.json["role_context"]["role"] == "runner" and said.json["role_context"]["degraded"]
 

@@ -438,7 +438,7 @@ def test_who_is_shut_out_while_an_import_runs_imports_no_more(gateway):
     connection.send(f"{len(first):x}\r\n".encode() + first + b"\r\n")
     said = connection.getresponse()
     assert json.loads(said.readline())["progress"]["created"] == 500
-    gateway.porter.revoke("a")
+    gateway.gate.revoke("a")
     connection.send(f"{len(second):x}\r\n".encode() + second + b"\r\n")
     last = json.loads(said.readline())
     assert last["failed"]["created"] == 500 and last["problem"]["code"] == "unauthenticated"

@@ -16,7 +16,7 @@ from holdfast.errors import no_space
 from holdfast.models import Problem
 from holdfast.sqlite import ours
 from holdfast.verbs import status
-from holdfast.verbs.purge.job import Work
+from holdfast.verbs.purge.job import PurgeJob
 
 ADVICE = "Free some space on the disk of {home}, then run"
 
@@ -115,14 +115,14 @@ def test_a_purge_that_the_disk_is_too_full_for_is_not_begun(disk, capsys, left):
 
 
 def test_a_purge_that_meets_a_full_disk_half_way_says_so_and_is_ended_by_running_it_again(disk, monkeypatch):
-    scrub = Work.scrub
+    scrub = PurgeJob.scrub
 
     def filled(*given):
         disk.fill()  # somebody else does, when the note is gone already
         return scrub(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Work, "scrub", filled)
+        patched.setattr(PurgeJob, "scrub", filled)
         with disk.open() as memory, pytest.raises(DiskTrouble, match="the purge was begun and is not complete") as caught:
             memory.purge("n1")
     assert ADVICE.format(home=disk.home) in caught.value.fix
@@ -147,7 +147,7 @@ def test_a_purge_that_was_cut_short_and_is_run_again_takes_the_note_out_of_files
     memory.render(shown)
     assert "Aline" in shown.read_text()
     with monkeypatch.context() as patched:
-        patched.setattr(Work, "scrub", _out_of_space)
+        patched.setattr(PurgeJob, "scrub", _out_of_space)
         with pytest.raises(DiskTrouble):
             memory.purge("aline")
     memory.purge("aline")
@@ -163,17 +163,17 @@ def test_a_purge_that_was_cut_short_and_is_finished_by_a_check_shows_and_tells_n
     memory.store("Words of others.", key="others")
     memory.render(shown)
     memory.render(spoilt)
-    done = memory._desk.ledger.done
+    done = memory._context.ledger.done
     done.record("a", "call", f"Told: {text}", 1)
     done.record("a", "call", "something else", 2)
     with monkeypatch.context() as patched:
-        patched.setattr(Work, "scrub", _out_of_space)
+        patched.setattr(PurgeJob, "scrub", _out_of_space)
         with pytest.raises(DiskTrouble):
             memory.purge("aline")
     assert "Aline" in shown.read_text() and done.list()[0][1].subject == f"Told: {text}"
     spoilt.write_bytes(b"\xff" + spoilt.read_bytes())
     with monkeypatch.context() as patched:  # the rows that it takes out before it is held up again are on record
-        patched.setattr(type(memory._desk.index), "scrub", _busy)
+        patched.setattr(type(memory._context.index), "scrub", _busy)
         assert [problem.code for problem in memory.check()] == ["purge"]
     assert [problem.code for problem in memory.check()] == []
     [receipt] = memory.receipts()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from holdfast.store import atomic
-from holdfast.store.files import Shelf
+from holdfast.store.files import FileStore
 
 PARTS = 300
 
@@ -25,7 +25,7 @@ def _left_by_a_dead_writer(home: Path) -> Path:
 
 
 def _look(home: Path) -> None:
-    Shelf(str(home), 1).fingerprint("global", "notes")
+    FileStore(str(home), 1).fingerprint("global", "notes")
 
 
 FORKS_WHILE_IT_SWEEPS = """

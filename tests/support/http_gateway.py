@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from holdfast import config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.server.app import App
 from holdfast.server.gateway import Gateway
 from holdfast.server.logs import Logs
@@ -88,13 +88,13 @@ class Served:
 
     def __init__(self, home, port, app):
         self.home, self.port, self.app = home, port, app
-        self.porter = Porter(config.load(home))
-        self.operator = Client(port, self.porter.first_token())
+        self.gate = AccessGate(config.load(home))
+        self.operator = Client(port, self.gate.first_token())
         self.anybody = Client(port)
 
     def agent(self, name, role="code-review-engineer"):
         """A client of a new agent."""
-        return Client(self.port, self.porter.add(name, role)[1])
+        return Client(self.port, self.gate.add(name, role)[1])
 
     def role(self, name, actions, scopes=("agent",)):
         """A role of the operator's own."""
@@ -131,4 +131,4 @@ def served(home, log=None, **given):
         try:
             yield one
         finally:
-            one.porter.close()
+            one.gate.close()

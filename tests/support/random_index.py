@@ -7,8 +7,8 @@ import zlib
 
 import numpy as np
 
-from holdfast.formats.versions import Doc, Draft, Passage, compose, file_doc, note_doc, unread_doc
-from holdfast.index.sqlite import Index as Embedded
+from holdfast.formats.versions import Draft, IndexEntry, Passage, compose, file_entry, note_entry, unreadable_entry
+from holdfast.index.sqlite import SqliteIndex as Embedded
 from holdfast.models import Source
 
 HELD = ("web", "import")
@@ -31,7 +31,7 @@ class Made:
         self.stamp = 100
         self.leaves: dict[tuple[str, str], object] = {}
         self.sessions: dict[tuple[str, str], int] = {}
-        self.puts: list[tuple[Doc, tuple[int, int, int] | None]] = []
+        self.puts: list[tuple[IndexEntry, tuple[int, int, int] | None]] = []
         self.stamps: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         self.broken: set[tuple[str, str]] = set()  # files that were once no text: PostgreSQL compares U+FFFD instead
 
@@ -68,13 +68,13 @@ class Made:
             self.random.choice((None, ("ci-cd", "Ümlaut"), ("boats",))), valid_from=self.random.choice((None, self.moment())),
             pinned=self.random.choice((None, True, False)),
         )  # fmt: skip
-        what, leaf = compose(draft, old, self.moment(), f"01ID{scope}{key}".replace("/", ""))
+        what, parsed = compose(draft, old, self.moment(), f"01ID{scope}{key}".replace("/", ""))
         if what == "unchanged":
             return
         known = self.stamps.get((scope, "notes", f"{key}.md"))
         newest_only = known is not None and self.random.random() < 0.7
-        self.leaves[scope, key] = leaf
-        self.add(note_doc(scope, f"{key}.md", leaf, self.next_stamp(), newest_only), known if newest_only else None)
+        self.leaves[scope, key] = parsed
+        self.add(note_entry(scope, f"{key}.md", parsed, self.next_stamp(), newest_only), known if newest_only else None)
 
     def file(self) -> None:
         scope, name = self.random.choice(SCOPES), f"deep/page-{self.random.randint(1, 4)}.md"
@@ -83,7 +83,7 @@ class Made:
         if self.random.random() < 0.3:
             data += b"\xff\x00broken"
             self.broken.add((scope, name))
-        self.add(file_doc(scope, name, data, self.next_stamp(), 1_780_000_000), None)
+        self.add(file_entry(scope, name, data, self.next_stamp(), 1_780_000_000), None)
 
     def turns(self) -> None:
         scope, name = self.random.choice(SCOPES[:2]), f"talk-{self.random.randint(1, 3)}.jsonl"
@@ -94,7 +94,7 @@ class Made:
         ino = 9000 + len(name)
         stamp = ino, first + count, 100 * (first + count)
         self.add(
-            Doc(
+            IndexEntry(
                 scope, "transcripts", name, stamp, f"mark {first + count}", "session", name, "", name, None, (),
                 some[-1].recorded, some[-1].recorded, Source("agent"), None, None, False, "", (1, 9), first + count, "",
                 some, (),
@@ -111,9 +111,9 @@ class Made:
         )  # fmt: skip
 
     def bad(self) -> None:
-        self.add(unread_doc(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), "not text"), None)
+        self.add(unreadable_entry(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), "not text"), None)
 
-    def add(self, doc: Doc, replaced: tuple[int, int, int] | None) -> None:
+    def add(self, doc: IndexEntry, replaced: tuple[int, int, int] | None) -> None:
         self.stamps[doc.scope, doc.part, doc.name] = doc.stamp
         self.puts.append((doc, replaced))
 
@@ -128,7 +128,7 @@ def made(seed: int, count: int = 120) -> Made:
 
 def fill(index: Embedded, catalogue: Made) -> None:
     """Put it in by calls of one to five documents of a folder, and take a few out."""
-    batch: list[tuple[Doc, tuple[int, int, int] | None]] = []
+    batch: list[tuple[IndexEntry, tuple[int, int, int] | None]] = []
     for number, (doc, replaced) in enumerate(catalogue.puts):
         same = batch and (batch[0][0].scope, batch[0][0].part) == (doc.scope, doc.part)
         if batch and (not same or len(batch) == 5 or doc.name in [one.name for one, _ in batch]):

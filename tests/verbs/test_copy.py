@@ -12,10 +12,10 @@ import pytest
 from mcp_raw import HOLDFAST
 
 from holdfast import Conflict, Memory, NotFound, Purged, UsageError, config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.errors import Disabled
 from holdfast.ledger.audit_verify import verify
-from holdfast.ledger.sqlite import Ledger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import Progress
 from holdfast.postgres.ledger_copy import TABLES
 from holdfast.postgres.pool import hang_up
@@ -58,10 +58,10 @@ def full(home, tmp_path):
     notes = home / "shelf" / "projects" / "demo" / "notes"
     (notes / "by-hand.md").write_bytes(b"\xef\xbb\xbfno front matter, \xff no UTF-8\r\n")
     os.utime(notes / "by-hand.md", (1_700_000_000, 1_700_000_000))
-    porter = Porter(config.load(home))
-    porter.first_token()
-    porter.close()
-    ledger = Ledger(str(home))
+    gate = AccessGate(config.load(home))
+    gate.first_token()
+    gate.close()
+    ledger = SqliteLedger(str(home))
     ledger.link("old-name", "demo")
     ledger.prompted("s1", "a digest", 5)
     ledger.put_place("m1", "nonce", "/some/where")
@@ -72,19 +72,19 @@ def full(home, tmp_path):
     ledger.reviews.claim("reviewer", "o", "r", 7, "me", 1005)
     ledger.reviews.claim("reviewer", "o", "r", 8, "me", 1005)
     ledger.reviews.record("reviewer", "o", "r", 7, "me", 1006)
-    ledger.repeats.begin("reviewer", "key-1", "d", 10)
+    ledger.idempotency_keys.begin("reviewer", "key-1", "d", 10)
     ledger.close()
     return home
 
 
 def trees(home):
     """The bytes and times of every document, the lines of every transcript, and the folders of every tree."""
-    shelf = home / "shelf"
-    folders = {str(path.relative_to(shelf)): b"" for path in shelf.glob("*/*/files/**") if path.is_dir()}
+    store = home / "shelf"
+    folders = {str(path.relative_to(store)): b"" for path in store.glob("*/*/files/**") if path.is_dir()}
     return folders | {
-        str(path.relative_to(shelf)): (path.read_bytes(), 0 if path.suffix == ".jsonl" else int(path.stat().st_mtime))
-        for path in shelf.rglob("*")
-        if path.is_file() and not (path.name == "index.md" and "files" not in path.relative_to(shelf).parts)
+        str(path.relative_to(store)): (path.read_bytes(), 0 if path.suffix == ".jsonl" else int(path.stat().st_mtime))
+        for path in store.rglob("*")
+        if path.is_file() and not (path.name == "index.md" and "files" not in path.relative_to(store).parts)
     }
 
 
@@ -94,7 +94,7 @@ def documents(home):
 
 def records(home):
     """Every row of a ledger, and whether its audit holds."""
-    ledger = Ledger(str(home))
+    ledger = SqliteLedger(str(home))
     try:
         carrier = copy.ends.carrier(ledger)
         return {table.name: carrier.rows(table) for table in TABLES}, list(ledger.audit.rows()), verify(ledger.audit).ok
@@ -150,7 +150,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
     copy.copy(between, str(tmp_path / "back"), settings)
     with copy.ends.opened(between, settings) as end:
         told = masked(end.ledger)
-    assert told == masked(Ledger(str(full))) == masked(Ledger(str(tmp_path / "back"))) and told[0]
+    assert told == masked(SqliteLedger(str(full))) == masked(SqliteLedger(str(tmp_path / "back"))) and told[0]
     assert (tmp_path / "back" / "review.key").stat().st_mode & 0o777 == 0o600
 
 
@@ -250,9 +250,9 @@ def test_another_transcript_of_the_same_session_is_refused(full, tmp_path, setti
 
 def test_two_audits_do_not_become_one(full, tmp_path, settings):
     target = tmp_path / "target"
-    porter = Porter(config.load(target))
-    porter.first_token()
-    porter.close()
+    gate = AccessGate(config.load(target))
+    gate.first_token()
+    gate.close()
     with pytest.raises(Conflict, match="audit row 1"):
         copy.copy(str(full), str(target), settings)
 

@@ -426,9 +426,9 @@ def test_an_edit_of_a_file_that_somebody_changed_meanwhile_conflicts(memory, tre
     read = Tree.read
 
     def read_and_lose_the_race(self, parts):
-        sheet = read(self, parts)
+        content = read(self, parts)
         (tree / "page.md").write_text("one two three, said somebody")
-        return sheet
+        return content
 
     monkeypatch.setattr(Tree, "read", read_and_lose_the_race)
     with pytest.raises(Conflict):
@@ -545,15 +545,15 @@ def test_an_untouched_index_of_an_earlier_template_is_not_shown(memory):
 
 
 def test_overview_pages_come_in_order_each_with_all_its_lines(memory):
-    shelf, place = memory._desk.shelf, memory._desk.scope("project")
+    store, place = memory._context.store, memory._context.scope("project")
     memory.files.create("memory/index.md", "- [Harbour](memories/harbour.md)\n- two\n\n")
     memory.files.create("index.md", "top\n")
-    assert [(one.path, one.lines) for one in overviews(shelf, place)] == [("files/index.md", 1), ("files/memory/index.md", 2)]
+    assert [(one.path, one.lines) for one in overviews(store, place)] == [("files/index.md", 1), ("files/memory/index.md", 2)]
     memory.files.create("MEMORY.md", "\n".join(f"line {n}" for n in range(250)))
-    assert [one.lines for one in overviews(shelf, place)] == [250, 1, 2]
-    assert overviews(shelf, place)[0].path == "files/MEMORY.md"
+    assert [one.lines for one in overviews(store, place)] == [250, 1, 2]
+    assert overviews(store, place)[0].path == "files/MEMORY.md"
     memory.files.create("MEMORY.md", " \n")
-    assert next((page.path, page.text) for page in overviews(shelf, place)) == ("files/index.md", "top\n")
+    assert next((page.path, page.text) for page in overviews(store, place)) == ("files/index.md", "top\n")
 
 
 # --- entry files (F5) -------------------------------------------------------------------------------------------------

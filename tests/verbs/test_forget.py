@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast import Conflict, InvalidKey, NotFound
-from holdfast.store.files import Shelf
+from holdfast.store.files import FileStore
 
 SECRET = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
 
@@ -360,7 +360,7 @@ def test_a_note_that_comes_back_is_catalogued_without_a_look_at_the_others(memor
     memory.store_many([{"text": f"number {n}", "key": f"k{n}"} for n in range(20)])
     memory.forget("k7")
     with monkeypatch.context() as blind:
-        blind.setattr(Shelf, "fingerprint", lambda *_arguments: pytest.fail("the folder was looked through"))
+        blind.setattr(FileStore, "fingerprint", lambda *_arguments: pytest.fail("the folder was looked through"))
         memory.restore("k7")
     with memory.__class__(home, project="demo", cwd=home.parent) as another:
         assert "k7" in [hit.key for hit in another.recall("number 7", mode="keyword").hits]

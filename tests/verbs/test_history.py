@@ -30,7 +30,7 @@ from holdfast.errors import (
 from holdfast.formats import transcript
 from holdfast.models import Logged, Progress
 from holdfast.store import transcripts as roll_
-from holdfast.store.transcripts import Place, Rolls
+from holdfast.store.transcripts import Place, TranscriptFiles
 from holdfast.verbs import history
 from holdfast.verbs.brief import render
 
@@ -38,15 +38,15 @@ HELLO = [{"role": "user", "text": "Where is the harbour?"}, {"role": "assistant"
 
 
 def log(memory, given, session="s", client="c", scope="project"):
-    return history.log(memory._desk, given, session, client, scope)
+    return history.log(memory._context, given, session, client, scope)
 
 
 def bring(memory, path, client=None, scope="project", progress=None):
-    return history.import_history(memory._desk, path, client, scope, progress)
+    return history.import_history(memory._context, path, client, scope, progress)
 
 
 def expand(memory, what, before=3, after=3, session=None):
-    return history.expand(memory._desk, what, before, after, session)
+    return history.expand(memory._context, what, before, after, session)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_turns_belong_to_a_scope(open_memory, scope):
 
 def test_a_session_goes_on_where_it_is_under_an_older_id_of_the_project(memory, monkeypatch):
     log(memory, HELLO)
-    monkeypatch.setattr(memory._desk, "_project", ("renamed", "demo"))
+    monkeypatch.setattr(memory._context, "_project", ("renamed", "demo"))
     assert log(memory, [*HELLO, {"text": "more"}]) == Logged("s", "c", 1, 2, "projects/demo/transcripts/c/s.jsonl")
     assert log(memory, HELLO, "new").path == "projects/renamed/transcripts/c/new.jsonl"
 
@@ -549,23 +549,23 @@ def test_the_census_names_every_session_and_changes_with_it(memory, home, kept):
     log(memory, HELLO, "b", "x")
     log(memory, HELLO, "a", "y")
     (kept.file().parent.parent / "x" / "notes.txt").write_text("no transcript")
-    rolls = Rolls(str(home), "projects/demo", 1)
-    before = {entry.name: entry.stamp for entry in rolls.census()}
+    transcript_files = TranscriptFiles(str(home), "projects/demo", 1)
+    before = {entry.name: entry.stamp for entry in transcript_files.census()}
     assert list(before) == ["x/a.jsonl", "x/b.jsonl", "y/a.jsonl"]
-    assert rolls.roll("x/a.jsonl").stamp() == before["x/a.jsonl"]
+    assert transcript_files.transcript_file("x/a.jsonl").stamp() == before["x/a.jsonl"]
     log(memory, [{"text": "more"}], "a", "x")
-    after = {entry.name: entry.stamp for entry in rolls.census()}
+    after = {entry.name: entry.stamp for entry in transcript_files.census()}
     assert [name for name in after if after[name] != before[name]] == ["x/a.jsonl"]
-    assert len(rolls.folders()) == 3
+    assert len(transcript_files.folders()) == 3
 
 
 def test_a_reader_goes_on_from_where_it_was(memory, home):
     log(memory, HELLO)
-    roll = Rolls(str(home), "projects/demo", 1).roll("c/s.jsonl")
-    last = list(roll.lines())[-1]
-    header = transcript.parse_header(next(roll.lines()).data)
+    transcript_file = TranscriptFiles(str(home), "projects/demo", 1).transcript_file("c/s.jsonl")
+    last = list(transcript_file.lines())[-1]
+    header = transcript.parse_header(next(transcript_file.lines()).data)
     log(memory, [{"text": "more"}])
-    new = list(history.turns_of(roll, Place(last.end, last.number), header))
+    new = list(history.turns_of(transcript_file, Place(last.end, last.number), header))
     assert [(one.text, one.number, one.citation) for one in new] == [("more", 2, "projects/demo/transcripts/c/s.jsonl:4-4")]
 
 
@@ -575,7 +575,7 @@ def test_a_reader_goes_on_from_where_it_was(memory, home):
 )
 def test_no_name_leaves_the_transcripts(home, name):
     with pytest.raises(InvalidPath):
-        Rolls(str(home), "projects/demo", 1).roll(name)
+        TranscriptFiles(str(home), "projects/demo", 1).transcript_file(name)
 
 
 def test_a_folder_that_holds_the_home_does_not_bring_our_own_transcripts_in_again(memory, tmp_path):

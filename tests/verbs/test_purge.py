@@ -572,7 +572,7 @@ def test_whom_it_was_told_to_is_counted_before_that_is_forgotten(memory, open_me
     assert len(told) == 1
     assert "s1" in told[0]
     assert "s2" in told[0]
-    assert memory._desk.ledger.briefed_to([memory.receipts()[0].id]) == (0, [])
+    assert memory._context.ledger.briefed_to([memory.receipts()[0].id]) == (0, [])
 
 
 @pytest.mark.promise("N10")
@@ -730,8 +730,8 @@ def test_what_came_back_as_a_file_is_told_by_no_verb(memory, home, note_file):
     memory.store(TEXT, key="k")
     memory.files.create("page.md", f"# Page\n{LINE}\n")
     said(memory)
-    roll = home / "shelf" / "projects" / "demo" / "transcripts" / "chat" / "s.jsonl"
-    files = {path: path.read_bytes() for path in (note_file("k"), roll)}
+    transcript_file = home / "shelf" / "projects" / "demo" / "transcripts" / "chat" / "s.jsonl"
+    files = {path: path.read_bytes() for path in (note_file("k"), transcript_file)}
     page = home / "shelf" / "projects" / "demo" / "files" / "page.md"
     files[page] = page.read_bytes()
     page.unlink()
@@ -837,8 +837,8 @@ def test_a_transcript_that_was_read_before_a_purge_is_not_catalogued_after_it(me
 def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory, open_memory, monkeypatch, home):
     memory.store(TEXT, key="k")
     memory.forget("k")
-    other, shelf = open_memory(), memory._desk.shelf
-    binned, acquire, tried = shelf.binned, Lock.acquire, threading.Event()
+    other, store = open_memory(), memory._context.store
+    binned, acquire, tried = store.binned, Lock.acquire, threading.Event()
 
     def restore():
         with suppress(Conflict, NotFound, Purged):
@@ -858,7 +858,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         return acquire(self, seconds)
 
     restoring = threading.Thread(target=restore)
-    monkeypatch.setattr(shelf, "binned", slowly)
+    monkeypatch.setattr(store, "binned", slowly)
     monkeypatch.setattr(Lock, "acquire", waiting)
     receipt = memory.purge("k")
     restoring.join()
@@ -866,10 +866,10 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
     assert holding(home) == []
 
 
-def on_its_way(monkeypatch, desk, asks, write):
+def on_its_way(monkeypatch, context, asks, write):
     """A thread that has asked whether it may write, and does so as soon as somebody waits for its lock, or is told to."""
     asked, goes_on = threading.Event(), threading.Event()
-    ask, acquire = getattr(desk, asks), Lock.acquire
+    ask, acquire = getattr(context, asks), Lock.acquire
 
     def slowly(*given, **named):
         answer = ask(*given, **named)
@@ -883,7 +883,7 @@ def on_its_way(monkeypatch, desk, asks, write):
         goes_on.set()
         return acquire(self, seconds)
 
-    monkeypatch.setattr(desk, asks, slowly)
+    monkeypatch.setattr(context, asks, slowly)
     monkeypatch.setattr(Lock, "acquire", waiting)
     thread = threading.Thread(target=write)
     thread.start()
@@ -896,7 +896,7 @@ def test_a_turn_that_is_on_its_way_when_a_purge_begins_is_taken_out(memory, open
     memory.store(LINE, key="k")
     other = open_memory()
     said(other, texts=["what was it?"])
-    thread, goes_on = on_its_way(monkeypatch, other._desk, "purged_turns", lambda: said(other))
+    thread, goes_on = on_its_way(monkeypatch, other._context, "purged_turns", lambda: said(other))
     receipt = memory.purge("k", transcripts=True)
     goes_on.set()
     thread.join()
@@ -908,7 +908,7 @@ def test_a_turn_that_is_on_its_way_when_a_purge_begins_is_taken_out(memory, open
 def test_a_note_that_is_on_its_way_when_a_purge_of_its_text_begins_is_taken_out(person, open_memory, monkeypatch, home):
     person.store("something else stays", key="other")
     other = open_memory()
-    thread, goes_on = on_its_way(monkeypatch, other._desk, "refuse", lambda: other.store(TEXT, key="late"))
+    thread, goes_on = on_its_way(monkeypatch, other._context, "refuse", lambda: other.store(TEXT, key="late"))
     receipt = person.purge(text=LINE)
     goes_on.set()
     thread.join()
@@ -923,8 +923,8 @@ def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person,
     place = person.store(TEXT, key="k").note.scope
     if back:
         person.forget("k")
-    shelf, other = person._desk.shelf, open_memory()._desk.shelf
-    census, left = shelf.census, [moment]
+    store, other = person._context.store, open_memory()._context.store
+    census, left = store.census, [moment]
 
     def meanwhile(*given):
         left[0] -= 1
@@ -935,7 +935,7 @@ def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person,
                 other.bin(place, ["k"], "trash", 0)
         return census(*given)
 
-    monkeypatch.setattr(shelf, "census", meanwhile)
+    monkeypatch.setattr(store, "census", meanwhile)
     assert person.purge(text=LINE).state == "done"
     assert holding(home) == []
 
@@ -944,38 +944,38 @@ def test_the_ledger_is_asked_once_for_many_turns(memory, monkeypatch):
     memory.store(TEXT, key="gone")
     memory.purge("gone")
     said(memory, "s", [f"turn number {number}" for number in range(50)])
-    asked, real = [], memory._desk.ledger.purges.turns
-    monkeypatch.setattr(memory._desk.ledger.purges, "turns", lambda *given: asked.append(1) or real(*given))
+    asked, real = [], memory._context.ledger.purges.turns
+    monkeypatch.setattr(memory._context.ledger.purges, "turns", lambda *given: asked.append(1) or real(*given))
     memory.reindex()
     assert len(memory.recall("turn number", kind="turn", limit=100)) == 50
     assert len(asked) == 1
 
 
 def test_a_note_that_others_write_all_the_time_is_pending(person, monkeypatch):
-    from holdfast.store.files import Changed, Shelf
+    from holdfast.store.files import Changed, FileStore
 
     def changed(*_):
         raise Changed
 
     person.store(TEXT, key="k")
     with monkeypatch.context() as patched:
-        patched.setattr(Shelf, "erase", changed)
+        patched.setattr(FileStore, "erase", changed)
         receipt = person.purge(text=LINE)
     assert receipt.state == "pending"
     assert any("all the time" in one for one in receipt.pending)
 
 
 def test_a_session_that_goes_on_is_not_claimed_to_have_no_file(memory, open_memory, monkeypatch):
-    from holdfast.verbs.purge.job import Work
+    from holdfast.verbs.purge.job import PurgeJob
 
     said(memory)
-    other, real = open_memory(), Work.scrub
+    other, real = open_memory(), PurgeJob.scrub
 
     def scrub(work, *given):
         said(other, "s", ["something quite new was said since"])
         real(work, *given)
 
-    monkeypatch.setattr(Work, "scrub", scrub)
+    monkeypatch.setattr(PurgeJob, "scrub", scrub)
     receipt = memory.purge(session="s")
     assert receipt.state == "done"
     assert any("goes on" in one for one in receipt.checks)

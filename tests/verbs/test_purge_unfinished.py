@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.errors import Busy, HoldfastError
-from holdfast.verbs.purge.job import Work
+from holdfast.verbs.purge.job import PurgeJob
 
 TEXT = "The harbour code of zanzibarqvx7 is forty-two and a half."
 
@@ -19,7 +19,7 @@ def cut_short(monkeypatch):
 
     def run(memory, *given, **named):
         with monkeypatch.context() as patched:
-            patched.setattr(Work, "scrub", _breaks)
+            patched.setattr(PurgeJob, "scrub", _breaks)
             with pytest.raises(HoldfastError):
                 memory.purge(*given, **named)
         assert memory.receipts()[0].state == "begun"
@@ -86,7 +86,7 @@ def test_a_purge_that_another_program_keeps_from_ending_is_told_to_whoever_purge
     memory.store(TEXT, key="k")
     cut_short(memory, "k")
     with monkeypatch.context() as patched:
-        patched.setattr(type(memory._desk.index), "scrub", _busy_if_rewritten)
+        patched.setattr(type(memory._context.index), "scrub", _busy_if_rewritten)
         again, other = memory.purge("k"), memory.purge("another")
         elsewhere = open_memory(project="elsewhere").purge("k")
         [problem] = of_purge(memory)
@@ -113,7 +113,7 @@ def test_what_stands_for_a_note_is_kept_until_its_purge_is_over_and_no_longer(me
     memory.store(TEXT, key="k")
     memory.store("Quite another text to purge.", key="l")
     cut_short(memory, "k")
-    kept = memory._desk.ledger.purges
+    kept = memory._context.ledger.purges
     assert kept.receipts()[0]["named"]
     memory.purge("l")
     assert [receipt.get("named") for receipt in kept.receipts()] == [None, None]

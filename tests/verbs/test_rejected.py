@@ -264,16 +264,16 @@ def test_of_two_who_are_written_together_each_is_held_to_what_it_may_see(open_an
     ada, ben, person = open_any(agent="ada"), open_any(agent="ben"), open_any("user", agent="ben")
     ben.store(POISON, key="invoices", scope="agent", origin="web")
     person.reject("invoices", scope="agent")
-    desks = [ada._desk, ben._desk]
-    (hers,) = write.Gate(ada._desk, "project", None, False).let_in([{"text": POISON, "key": "a"}])
-    (his,) = write.Gate(ben._desk, "project", None, False).let_in([{"text": POISON, "key": "b"}])
-    stored = write.write_notes(desks, hers.scope, [hers.draft, his.draft])
+    contexts = [ada._context, ben._context]
+    (hers,) = write.Gate(ada._context, "project", None, False).let_in([{"text": POISON, "key": "a"}])
+    (his,) = write.Gate(ben._context, "project", None, False).let_in([{"text": POISON, "key": "b"}])
+    stored = write.write_notes(contexts, hers.scope, [hers.draft, his.draft])
     assert [one.note.quarantined for one in stored] == [False, True]
 
 
 def test_the_sign_stands_before_the_first_rejection_does(open_memory, home):
     open_memory().store("Ship on Fridays.")
-    purges = open_memory(origin="user", config=config.load(home).replace(lock_seconds=0.05))._desk.ledger.purges
+    purges = open_memory(origin="user", config=config.load(home).replace(lock_seconds=0.05))._context.ledger.purges
     purges.mark("anything")  # so that there is a ledger, with its key
     assert not purges.any_rejected()
     other = apsw.Connection(str(home / "ledger.db"))

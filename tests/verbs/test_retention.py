@@ -255,7 +255,7 @@ def test_a_ledger_that_cannot_be_asked_archives_nothing(memory, clock, monkeypat
     def busy(*_):
         raise Busy("another process holds it", "Try again")
 
-    monkeypatch.setattr(memory._desk.ledger, "_strict_rows", busy)
+    monkeypatch.setattr(memory._context.ledger, "_strict_rows", busy)
     with pytest.raises(Busy):
         memory.retain()
     assert keys(memory.list()) == ["k"]
@@ -266,13 +266,13 @@ def test_a_count_that_fails_never_fails_a_read(archived, monkeypatch):
     def busy(*_):
         raise Busy("another process holds it", "Try again")
 
-    monkeypatch.setattr(archived._desk.ledger, "count", busy)
+    monkeypatch.setattr(archived._context.ledger, "count", busy)
     assert archived.get("port").text == archived.get("port").text == "The harbour port is 5433."
 
 
 @pytest.mark.promise("N11")
 def test_a_home_that_cannot_be_written_still_reads_archived_notes(archived, monkeypatch):
-    monkeypatch.setattr(archived._desk.shelf, "unbin", lambda *_: (_ for _ in ()).throw(PermissionError(13, "no")))
+    monkeypatch.setattr(archived._context.store, "unbin", lambda *_: (_ for _ in ()).throw(PermissionError(13, "no")))
     for _ in range(2):
         assert archived.get("port").archived
     assert archived.recall("harbour").hits[0].archived

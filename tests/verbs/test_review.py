@@ -170,7 +170,7 @@ def test_to_approve_what_is_not_in_quarantine_says_so(home, tmp_path, capsys):
 def test_what_somebody_wrote_after_the_edit_is_not_approved_with_it(home, tmp_path, monkeypatch):
     """The edit is done, and before the approval another text of the web stands there."""
     from holdfast.cli.commands import edit, review
-    from holdfast.cli.output import Screen
+    from holdfast.cli.output import Output
 
     with Memory(home, project="demo", cwd=tmp_path, origin="user") as memory:
         note = memory.store("of a page", key="k", origin="web").note
@@ -183,7 +183,7 @@ def test_what_somebody_wrote_after_the_edit_is_not_approved_with_it(home, tmp_pa
         monkeypatch.setattr(edit, "edited", edited)
 
         class Call:
-            screen = Screen(False)
+            screen = Output(False)
 
         Call.memory = memory
         with pytest.raises(Conflict):
@@ -193,13 +193,13 @@ def test_what_somebody_wrote_after_the_edit_is_not_approved_with_it(home, tmp_pa
 
 def test_what_somebody_wrote_after_it_was_shown_is_not_rejected(memory, person):
     from holdfast.cli.commands import review
-    from holdfast.cli.output import Screen
+    from holdfast.cli.output import Output
 
     shown = memory.store("The harbour opens at six.", key="tide", origin="web").note
     memory.store("The harbour opens at seven.", key="tide", origin="web")
 
     class Call:
-        screen = Screen(False)
+        screen = Output(False)
 
     Call.memory = person
     with pytest.raises(Conflict):

@@ -5,7 +5,7 @@ Nothing is allowed that a role does not name. A role that cannot be read means n
 
 from __future__ import annotations
 
-from holdfast.access.gate import Porter
+from holdfast.access.gate import AccessGate
 from holdfast.access.policy import ACTIONS, Caller, Role
 
-__all__ = ["ACTIONS", "Caller", "Porter", "Role"]
+__all__ = ["ACTIONS", "AccessGate", "Caller", "Role"]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from holdfast.access.roles import Fault
+    from holdfast.access.roles import RoleProblem
     from holdfast.config import Config
-    from holdfast.ledger import Ledger
+    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.agents import Agent
 
 LOG = "audit.log"  # of decisions that could not be written into the audit
@@ -43,8 +43,8 @@ class Permit:
     """What was allowed and changes tokens: its row goes into the audit together with the change, both or neither. Where
     nothing was changed, the row is written at the end, and says why."""
 
-    def __init__(self, porter: Porter, caller: Caller, role: Role, action: str, meta: dict[str, Any]) -> None:
-        self._porter, self._caller, self._action, self._meta = porter, caller, action, meta
+    def __init__(self, gate: AccessGate, caller: Caller, role: Role, action: str, meta: dict[str, Any]) -> None:
+        self._gate, self._caller, self._action, self._meta = gate, caller, action, meta
         self.role = role  # by which it was allowed
         self.used = False
 
@@ -57,34 +57,34 @@ class Permit:
         why = {"failed": getattr(error, "code", type(error).__name__)} if error is not None else {}
         told = {**self._meta, **why}
         if getattr(error, "may_be_done", False):  # whoever asks is told that, and never that nothing was done
-            self._porter._record(self._caller, self._action, "allowed", told)
+            self._gate._record(self._caller, self._action, "allowed", told)
         else:
-            self._porter._must_record(self._caller, self._action, told)
+            self._gate._must_record(self._caller, self._action, told)
 
     def decision(self, **more: Any) -> Decision:
         """The row that the change writes."""
         return _decision(self._caller, self._action, "allowed", {**self._meta, **more})
 
 
-class Porter:
+class AccessGate:
     """One home's porter, for any number of threads. Making one touches nothing. One that takes another's place goes on with
     what that could not write down."""
 
-    def __init__(self, config: Config, of: Porter | None = None, missed: Missed | None = None) -> None:
+    def __init__(self, config: Config, of: AccessGate | None = None, missed: Missed | None = None) -> None:
         self.config = config
         self._ledgers: Ledgers = of._ledgers if of else Ledgers(config, min(config.lock_seconds, _WAIT_SECONDS))
         self.missed: Missed = of.missed if of else missed or Missed()
         self._roles: Roles = of._roles if of else Roles(config.home)
         self._local = LOCAL.replace(tenant=config.tenant) if config.store else LOCAL
 
-    def of(self, caller: Caller) -> Porter:
+    def of(self, caller: Caller) -> AccessGate:
         """The same for the caller's tenant: its agents and its audit. A home has but one."""
         if not self.config.store or caller.tenant == self.config.tenant:
             return self
-        return Porter(self.config.replace(tenant=caller.tenant), self)
+        return AccessGate(self.config.replace(tenant=caller.tenant), self)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> SqliteLedger:
         return self._ledgers.of(self._local.tenant)
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class Porter:
 
     @contextmanager
     def _changing(
-        self, permit: Permit | None, verb: str, name: str, made: tokens.Made | None = None, **more: str
+        self, permit: Permit | None, verb: str, name: str, made: tokens.NewToken | None = None, **more: str
     ) -> Iterator[Decision]:
         """The row that goes with a change: the caller's, or the owner's of the home."""
         given = permit or Permit(self, self._local, Role(self._local.role), "agents.manage", {})
@@ -225,7 +225,7 @@ class Porter:
         """Those that are good."""
         return self._roles.list()
 
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[RoleProblem, ...]:
         """Files of roles that cannot be read; their roles mean nothing."""
         return self._roles.faults()
 

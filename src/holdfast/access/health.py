@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import os
 
-from holdfast.access.gate import LOG, Porter
+from holdfast.access.gate import LOG, AccessGate
 from holdfast.access.role_file import SUFFIX
 from holdfast.base import dates, failure_log
 from holdfast.errors import HoldfastError
 from holdfast.ledger import audit_mark
 from holdfast.ledger.audit_verify import glance, newest
 from holdfast.models import Problem
-from holdfast.verbs.doctor.fixes import Mending, quoted
+from holdfast.verbs.doctor.fixes import Fix, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,35 +25,35 @@ _SECONDS = 7 * 86400
 
 def problems(config: Config) -> list[Problem]:
     """Everything about it that is not as it should be; where there is no gateway, nothing."""
-    porter = Porter(config)
+    gate = AccessGate(config)
     try:
-        return found(porter)
+        return found(gate)
     finally:
-        porter.close()
+        gate.close()
 
 
-def found(porter: Porter, whole: bool = True, may: Callable[[str], bool] = lambda action: True) -> list[Problem]:
+def found(gate: AccessGate, whole: bool = True, may: Callable[[str], bool] = lambda action: True) -> list[Problem]:
     """The same of a porter that is there already; one that is not the `whole` gateway's knows of its own tenant alone. Whoever
     asks is told no more than their other actions let them see."""
-    config = porter.config
+    config = gate.config
     try:
-        roles = _roles(porter) if may("roles.read") else []
-        agents = _agents(porter) if may("agents.manage") else []
-        audit = [*(_unrecorded(config) if whole else []), *_chain(porter)] if may("audit.read") else []
+        roles = _roles(gate) if may("roles.read") else []
+        agents = _agents(gate) if may("agents.manage") else []
+        audit = [*(_unrecorded(config) if whole else []), *_chain(gate)] if may("audit.read") else []
         return roles + agents + audit
     except HoldfastError as error:
         return [Problem("gateway", error.message, error.fix, "" if config.store else "ledger.db")]
 
 
-def _roles(porter: Porter) -> list[Problem]:
+def _roles(gate: AccessGate) -> list[Problem]:
     """A file with a mistake is a person's to correct; what is no file of a role goes out of the way."""
-    mending = Mending(porter.config.home)
+    mending = Fix(gate.config.home)
     return [
         Problem(
             "role", f"{f'the role {fault.role} means' if fault.role else 'every role means'} nothing: {fault.message}",
             (mending.edited if _is_ours(fault.path) else mending.out_of_the_way)(fault.path), fault.path,
         )
-        for fault in porter.faults()
+        for fault in gate.faults()
     ]  # fmt: skip
 
 
@@ -61,23 +61,23 @@ def _is_ours(path: str) -> bool:
     return path.endswith(SUFFIX) and os.path.isfile(path) and not os.path.islink(path)
 
 
-def _agents(porter: Porter) -> list[Problem]:
+def _agents(gate: AccessGate) -> list[Problem]:
     """Those whose role is not there: they can do nothing."""
-    known, broken = [role.name for role in porter.roles()], [fault.role for fault in porter.faults()]
+    known, broken = [role.name for role in gate.roles()], [fault.role for fault in gate.faults()]
     now = dates.clock()
     return [
         Problem(
             "agent", f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
-            _command(porter, f"agent revoke {agent.name}"),
+            _command(gate, f"agent revoke {agent.name}"),
         )
-        for agent in porter.agents()
+        for agent in gate.agents()
         if agent.role not in known and agent.role not in broken and agent.state(now) == "active"
     ]  # fmt: skip
 
 
 def _unrecorded(config: Config) -> list[Problem]:
     """Decisions of this week that could not be written down: how many, the last one, and why."""
-    since = dates.stamp(dates.clock() - _SECONDS)
+    since = dates.timestamp(dates.clock() - _SECONDS)
     missed = [one for one in failure_log.read(config.home, LOG) if one.time >= since]
     if not missed:
         return []
@@ -87,19 +87,19 @@ def _unrecorded(config: Config) -> list[Problem]:
     return [Problem("audit", what, f"{last.fix}; afterwards rm -f {quoted(log)}", log)]
 
 
-def _chain(porter: Porter) -> list[Problem]:
+def _chain(gate: AccessGate) -> list[Problem]:
     """Both ends of the audit against each other, and its last rows; `audit verify` reads all of it."""
-    wrong = glance(porter.ledger.audit) or newest(porter.ledger.audit)
+    wrong = glance(gate.ledger.audit) or newest(gate.ledger.audit)
     if not wrong:
         return []
-    aside = "delete the tenant's row of holdfast.audit_mark" if porter.config.store else f"move {audit_mark.NAME} aside"
+    aside = "delete the tenant's row of holdfast.audit_mark" if gate.config.store else f"move {audit_mark.NAME} aside"
     what = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
-    place = "" if porter.config.store else audit_mark.NAME
-    return [Problem("audit_chain", what, _command(porter, "audit verify"), place)]
+    place = "" if gate.config.store else audit_mark.NAME
+    return [Problem("audit_chain", what, _command(gate, "audit verify"), place)]
 
 
-def _command(porter: Porter, words: str) -> str:
+def _command(gate: AccessGate, words: str) -> str:
     """A command of ours, for the tenant that it is about."""
-    config = porter.config
+    config = gate.config
     of = f"--tenant {quoted(config.tenant)} " if config.store and config.tenant != "default" else ""
-    return Mending(config.home).holdfast(of + words)
+    return Fix(config.home).holdfast(of + words)

@@ -20,7 +20,7 @@ _SHIPPED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "builtin_rol
 _Stamp = tuple[tuple[str, int, int, int, int], ...]
 
 
-class Fault(Record):
+class RoleProblem(Record):
     """A role that means nothing, and why."""
 
     role: str
@@ -35,7 +35,7 @@ class Roles:
     def __init__(self, home: str) -> None:
         self.folder = os.path.join(home, "roles")
         self._shipped: dict[str, Role] | None = None
-        self._now: tuple[_Stamp | None, dict[str, Role], tuple[Fault, ...]] | None = None
+        self._now: tuple[_Stamp | None, dict[str, Role], tuple[RoleProblem, ...]] | None = None
 
     def get(self, name: str) -> Role | None:
         """The role of that name, if there is a good one."""
@@ -44,7 +44,7 @@ class Roles:
     def list(self) -> tuple[Role, ...]:
         return tuple([role for _, role in sorted(self._current()[1].items())])
 
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[RoleProblem, ...]:
         return self._current()[2]
 
     def own(self, name: str) -> bool:
@@ -55,19 +55,19 @@ class Roles:
         """Where the operator's own would stand."""
         return os.path.join(self.folder, name + role_file.SUFFIX)
 
-    def _current(self) -> tuple[_Stamp | None, dict[str, Role], tuple[Fault, ...]]:
+    def _current(self) -> tuple[_Stamp | None, dict[str, Role], tuple[RoleProblem, ...]]:
         """What is known now; a snapshot, so that a thread never sees half of a change."""
         now = self._now
         try:
             stamp = _stamp(self.folder)
         except OSError as error:  # nobody knows what would have been taken away there
             trouble = from_os(error, f"cannot read {self.folder}")
-            return None, {}, (Fault("", self.folder, trouble.message, trouble.fix),)
+            return None, {}, (RoleProblem("", self.folder, trouble.message, trouble.fix),)
         if now is None or now[0] != stamp:
             now = self._now = stamp, *self._read(stamp)
         return now
 
-    def _read(self, stamp: _Stamp) -> tuple[dict[str, Role], tuple[Fault, ...]]:
+    def _read(self, stamp: _Stamp) -> tuple[dict[str, Role], tuple[RoleProblem, ...]]:
         roles, faults = dict(self._shipped_roles()), []
         for file, *_ in stamp:
             path, name = os.path.join(self.folder, file), file.removesuffix(role_file.SUFFIX)
@@ -75,7 +75,7 @@ class Roles:
             try:
                 roles[name] = _own(path)
             except HoldfastError as error:
-                faults.append(Fault(name, path, error.message, error.fix))
+                faults.append(RoleProblem(name, path, error.message, error.fix))
         return roles, tuple(faults)
 
     def _shipped_roles(self) -> dict[str, Role]:

@@ -19,7 +19,7 @@ _FORM = pattern(r"hf_([0-9a-z]{8})_[A-Za-z0-9_-]{43}\Z")
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class Made(Record):
+class NewToken(Record):
     """A new token: what is shown once, and what is kept of it."""
 
     token: str
@@ -29,10 +29,10 @@ class Made(Record):
         return f"Made({self.kept.id})"
 
 
-def make() -> Made:
+def make() -> NewToken:
     id = "".join([secrets.choice(_LETTERS) for _ in range(8)])
     token = f"hf_{id}_{secrets.token_urlsafe(32)}"
-    return Made(token, Minted(id, digest(token)))
+    return NewToken(token, Minted(id, digest(token)))
 
 
 def digest(token: str) -> bytes:

@@ -7,10 +7,10 @@ import os
 from holdfast import config as configuration
 from holdfast.api.provenance import Provenance
 from holdfast.base import dates
-from holdfast.context.caller import Desk, typed_errors, usage_id
+from holdfast.context.caller import Context, typed_errors, usage_id
 from holdfast.errors import Template, UsageError, field
-from holdfast.index.results import lowered
-from holdfast.index.sqlite import Asked, note_of_row
+from holdfast.index.results import rank_archived_lower
+from holdfast.index.sqlite import SearchFilter, note_of_row
 from holdfast.models import (
     EVERY_PART,
     MODES,
@@ -23,8 +23,8 @@ from holdfast.models import (
     Cleared,
     Note,
     Progress,
-    stamp,
     tags_of,
+    timestamp,
 )  # fmt: skip
 from holdfast.safety import validate
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.context.caller import Tags, When
-    from holdfast.models import Binned, Fact, FactSet, Forgotten, Hit, Logged, Problem, Receipt, Stored, Turn, Version
-    from holdfast.search.vectorize import Left
+    from holdfast.models import Fact, FactSet, Forgotten, Hit, Logged, Problem, Receipt, Stored, TrashedNote, Turn, Version
+    from holdfast.search.vectorize import WaitingCounts
     from holdfast.verbs.brief.render import Brief
     from holdfast.verbs.export import Export
     from holdfast.verbs.files import Files
@@ -72,7 +72,7 @@ class Memory(Provenance):
     ) -> None:
         self.config = config or configuration.load(home)
         whose = self.config.project if project is None else project  # an empty one is an error, not none
-        self._desk = Desk(
+        self._context = Context(
             self.config, whose, session or self.config.session, agent or self.config.agent,
             client or self.config.client, origin, os.fspath(cwd) if cwd is not None else None, progress or Progress(),
         )  # fmt: skip
@@ -101,21 +101,21 @@ class Memory(Provenance):
         `expected` is the `version` of the note you saw: if it is another by now, `Conflict`, and nothing is written.
         `made_from` is what it came from (an address, a path, `note:KEY`): it is trusted no more than that. What was purged is
         refused, unless a person wants it `again`; a secret, unless it is to `redact` or a person says why to `allow_secret`."""
-        desk = self._desk
-        desk.must_be_enabled()
-        draft = desk.draft(
+        context = self._context
+        context.require_enabled()
+        draft = context.make_draft(
             text, key, type, tags, valid_from, valid_to, pinned, origin, expected, made_from, redact, allow_secret
         )
-        place = desk.scope(scope)
-        if place.kind == "project" and desk.project_ids()[1:]:
+        place = context.scope(scope)
+        if place.kind == "project" and context.project_ids()[1:]:
             from holdfast.verbs import projects
 
-            place = projects.place_to_write(desk, place, draft.key)
-        if desk.config.together and not again and not draft.allowed:
+            place = projects.place_to_write(context, place, draft.key)
+        if context.config.batch_writes and not again and not draft.allowed:
             from holdfast.verbs import batching
 
-            return batching.store(desk, place, draft)
-        return desk.write(place, draft.key, lambda _: draft, again)
+            return batching.store(context, place, draft)
+        return context.write(place, draft.key, lambda _: draft, again)
 
     def store_many(
         self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
@@ -125,8 +125,8 @@ class Memory(Provenance):
         to the project. Interrupted, or where a disk fails or a scope is busy, some may be kept: call it again."""
         from holdfast.verbs import write
 
-        self._desk.must_be_enabled()
-        return write.store_many(self._desk, notes, scope, origin, redact)
+        self._context.require_enabled()
+        return write.store_many(self._context, notes, scope, origin, redact)
 
     def fact(
         self,
@@ -144,8 +144,10 @@ class Memory(Provenance):
         """Write `label: value` about a subject, as of a day. The value before it is struck through and dated."""
         from holdfast.verbs import facts as fact_lines
 
-        self._desk.must_be_enabled()
-        return fact_lines.fact(self._desk, subject, label, value, on, many, self._desk.scope(scope), origin, made_from, redact)
+        self._context.require_enabled()
+        return fact_lines.fact(
+            self._context, subject, label, value, on, many, self._context.scope(scope), origin, made_from, redact
+        )
 
     def log(
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
@@ -155,7 +157,7 @@ class Memory(Provenance):
         `speaker`, and if you like a `time` and an `id`; one that is kept already is not added again."""
         from holdfast.verbs import history
 
-        return history.log(self._desk, turns, session, client, scope, redact)
+        return history.log(self._context, turns, session, client, scope, redact)
 
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
@@ -163,45 +165,45 @@ class Memory(Provenance):
         """Keep the turns of another program's transcript, or of all in a folder; what is kept already is not added again."""
         from holdfast.verbs import history
 
-        return history.import_history(self._desk, path, client, scope, self._desk.progress)
+        return history.import_history(self._context, path, client, scope, self._context.progress)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         """Put a note in the trash: gone from every answer at once, restorable for 30 days; only the version `expected`."""
         from holdfast.verbs import forget as back
 
-        self._desk.must_be_enabled()
-        desk = self._desk
-        places = desk.places_of(validate.key_of_note(key), scope)
-        places = places or desk.places_of(key, scope, lambda place, key: key in desk.shelf.archived(place, [key]))
-        return self._forgotten(key, back.forget(self._desk, places, key, expected))
+        self._context.require_enabled()
+        context = self._context
+        places = context.scopes_holding(validate.key_of_note(key), scope)
+        places = places or context.scopes_holding(key, scope, lambda place, key: key in context.store.archived(place, [key]))
+        return self._forgotten(key, back.forget(self._context, places, key, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
         another key, if the old one has been taken since."""
         from holdfast.verbs import forget as back
 
-        self._desk.must_be_enabled()
-        name, place = back.restore(self._desk, key, scope, under)
+        self._context.require_enabled()
+        name, place = back.restore(self._context, key, scope, under)
         return self.get(name, scope=place.kind)
 
     def forget_session(self, session: str, *, client: str | None = None) -> Forgotten:
         """Put the transcript of a session in the trash: gone from every answer at once, restorable for 30 days."""
         from holdfast.verbs import forget as back
 
-        self._desk.must_be_enabled()
-        return back.forget_session(self._desk, *validate.session(session, client, needed=True))
+        self._context.require_enabled()
+        return back.forget_session(self._context, *validate.session(session, client, needed=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
         """Bring back the transcript of a session that was forgotten."""
         from holdfast.verbs import forget as back
 
-        self._desk.must_be_enabled()
-        return back.restore_session(self._desk, *validate.session(session, client, needed=True))
+        self._context.require_enabled()
+        return back.restore_session(self._context, *validate.session(session, client, needed=True))
 
-    def trash(self, *, scope: str | None = None) -> List[Binned]:
+    def trash(self, *, scope: str | None = None) -> List[TrashedNote]:
         """What can be restored, newest first."""
-        places = self._desk.places(scope) if self.config.enabled else []
-        return [one for place in places for one in self._desk.shelf.binned(place)]
+        places = self._context.visible_scopes(scope) if self.config.enabled else []
+        return [one for place in places for one in self._context.store.list_trash(place)]
 
     def purge(
         self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
@@ -211,21 +213,23 @@ class Memory(Provenance):
         stands, in `files` too. Answers when every byte has been read back; it cannot come back unless a person says so."""
         from holdfast.verbs import purge
 
-        self._desk.must_be_enabled()
-        return purge.purge(self._desk, key, scope, transcripts, *validate.session(session, client), text, files, self._told_of)
+        self._context.require_enabled()
+        return purge.purge(
+            self._context, key, scope, transcripts, *validate.session(session, client), text, files, self._told_of
+        )
 
     def receipts(self, id: str | None = None) -> List[Receipt]:
         """What was purged, newest first: what went, how that was checked, and not a word of it."""
         from holdfast.verbs import purge
 
-        return purge.receipts(self._desk, validate.string(id, "id of a receipt"))
+        return purge.receipts(self._context, validate.string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
         """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
         from holdfast.verbs import forget as back
 
-        self._desk.must_be_enabled()
-        cleared = Cleared(back.clear(self._desk, scope))
+        self._context.require_enabled()
+        cleared = Cleared(back.clear(self._context, scope))
         cleared.beyond_reach = tuple(self._render_anew()[1])
         return cleared
 
@@ -234,10 +238,10 @@ class Memory(Provenance):
         and empty trash that is too old to restore."""
         from holdfast.verbs import purge, retention
 
-        self._desk.must_be_enabled()
-        archived = retention.run(self._desk, dry_run)
+        self._context.require_enabled()
+        archived = retention.run(self._context, dry_run)
         if not dry_run:
-            purge.finish(self._desk, self._told_of)
+            purge.finish(self._context, self._told_of)
         if archived and not dry_run:
             self._render_anew()
         return archived
@@ -269,32 +273,32 @@ class Memory(Provenance):
         `explain` each hit says why it is where it is."""
         from holdfast.search import order
 
-        desk = self._desk
+        context = self._context
         asked, ran = self._asked(query, scope, kind, type, tags, limit, as_of, known_at, mode, sort)
         present = dates.moment(now, "now") if now is not None else None
         if not self.config.enabled:
             return Answer((), ran, True, "memory is disabled", True)
         weak: frozenset[int] = frozenset()
-        reason, why = desk.look(asked.scopes, archived=True), {}
+        reason, why = context.refresh(asked.scopes, archived=True), {}
         if asked.part == _FACTS:
             found, by_meaning, ran = [], ran != "keyword", "keyword"
             reason = reason or ("facts are found by words: keyword search ran" if by_meaning else "")
         elif ran == "recent":
-            found = desk.ask(lambda: desk.index.recent(asked, limit * 4))
+            found = context.query(lambda: context.index.recent(asked, limit * 4))
         else:
-            sought = desk.ask(lambda: desk.sought(query, asked, limit, present, ran, explain))
-            found, ran, why, reason = sought.found, sought.mode, sought.why, reason or sought.reason
-            weak = sought.weak
-        found, why = lowered(found, why)
-        usage = desk.usage(found) if sort == "usage" else {}
+            result = context.query(lambda: context.search(query, asked, limit, present, ran, explain))
+            found, ran, why, reason = result.found, result.mode, result.why, reason or result.reason
+            weak = result.weak
+        found, why = rank_archived_lower(found, why)
+        usage = context.usage(found) if sort == "usage" else {}
         near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others
         ranked = order.order(found, near, "recency" if ran == "recent" else sort, usage, usage_id)
-        hits = desk.hits(ranked, limit, why, weak)
+        hits = context.hits(ranked, limit, why, weak)
         if ran != "recent" and (asked.as_of if asked.part == EVERY_PART else _FACTS in (asked.part or "")):
             from holdfast.verbs import facts as fact_lines
 
             at = asked.as_of or present or asked.now
-            hits = _merged(hits, fact_lines.recalled(desk, query, asked, at, limit, explain), sort)[:limit]
+            hits = _merged(hits, fact_lines.recalled(context, query, asked, at, limit, explain), sort)[:limit]
         return Answer(tuple(hits), ran, bool(reason), reason)
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
@@ -304,10 +308,10 @@ class Memory(Provenance):
 
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
-        place, there, lies = self._desk.standing(key, scope)
+        place, there, lies = self._context.find_note(key, scope)
         held = self.config.quarantine
         note = versions.note_at(place, key, there, moment, known, held) if moment else versions.note_of(place, key, there, held)
-        back = self._desk.used(place, key, there.head.id, lies)
+        back = self._context.record_use(place, key, there.head.id, lies)
         if lies is None:
             return note
         return note.replace(archived=True, path=note.path if back else f"{place.folder}/{lies.part}/{lies.name}")
@@ -318,32 +322,34 @@ class Memory(Provenance):
     ) -> List[Note]:  # fmt: skip
         """The notes this caller may see, newest first, pinned ones before; only those that came from a `source`, be it by way
         of other notes. With `archived` the archived notes instead."""
-        desk = self._desk
+        context = self._context
         wanted = _one_of(type, TYPES, "type") if type else None
         most = _limit(limit, 10**9) if limit is not None else -1
         if not self.config.enabled:
             return []
-        folders = desk.folders(scope)
-        desk.look(folders, archived)
+        folders = context.visible_folders(scope)
+        context.refresh(folders, archived)
         if archived:
             if source is not None:
                 raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
-            rows = desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
+            rows = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
             return [note_of_row(row, archived=True) for row in rows]
         if source is not None:
             from holdfast.verbs import forget_source
 
-            paths = forget_source.paths(desk, source, folders)
-            every = desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags)))
+            paths = forget_source.paths(context, source, folders)
+            every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
             return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
-        return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes(folders, wanted, tags_of(tags), most=most))]
+        return [
+            note_of_row(row) for row in context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most))
+        ]
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
         """Every version of a note, newest first."""
         from holdfast.formats import versions
 
-        place, there, lies = self._desk.standing(key, scope)
-        self._desk.used(place, key, there.head.id, lies)
+        place, there, lies = self._context.find_note(key, scope)
+        self._context.record_use(place, key, there.head.id, lies)
         return versions.versions_of(there)
 
     def facts(
@@ -358,7 +364,7 @@ class Memory(Provenance):
         """What is stated about a subject, now or as of a day; with `history` everything that ever was."""
         from holdfast.verbs import facts as fact_lines
 
-        return fact_lines.facts_of(self._desk, subject, label, as_of, scope, history)
+        return fact_lines.facts_of(self._context, subject, label, as_of, scope, history)
 
     def brief(
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
@@ -371,7 +377,7 @@ class Memory(Provenance):
         from holdfast.verbs.brief import select
 
         how = _one_of(mode, ("keyword", "hybrid"), "mode")
-        return select.brief(self._desk, prompt, again, cap, explain, how, remember=remember)
+        return select.brief(self._context, prompt, again, cap, explain, how, remember=remember)
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
         """Put the briefing into a file that a client reads: into a block of ours, the rest of the file untouched. With
@@ -379,30 +385,28 @@ class Memory(Provenance):
         who works in the project reads it: notes of one session or one agent are not in it."""
         from holdfast.verbs import render
 
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         text_of = (lambda _: "") if remove else self._told_of
         return render.render(self.config, os.fspath(path), text_of, self.project)
 
-    def boot(
-        self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None
-    ) -> Boot:
+    def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
         """What an agent that keeps continuity reads when it starts: heartbeat, messages, live state, open loops, identity,
         goals. `scaffolds` are made first where they are missing: those a client declares, and those of the settings."""
         from holdfast.verbs.scaffold import boot
 
-        return boot.boot(self._desk, scope, cap, scaffolds)
+        return boot.boot(self._context, scope, cap, scaffolds)
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
         """What was said around a turn, which is named by its citation or its id."""
         from holdfast.verbs import history
 
-        return history.expand(self._desk, of, before, after, session)
+        return history.expand(self._context, of, before, after, session)
 
     def export(self, *, scope: str | None = None) -> Export:
         """Every note, with all its versions, as plain data; of secrets only the rules (`redacted`). At the end: `left_out`."""
         from holdfast.verbs import export
 
-        return export.export(self._desk, scope)
+        return export.export(self._context, scope)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
         """What is known about an entity and its neighbours: facts with [[links]], now or as of a day."""
@@ -416,13 +420,13 @@ class Memory(Provenance):
 
         return graph.path(self.facts(as_of=as_of, scope=scope), start, end)
 
-    def embed(self) -> Left:
+    def embed(self) -> WaitingCounts:
         """Give every passage its vectors now, instead of a few with each recall; by role of a model, how many still lack
         them. Its `failed` says why a model could not be used."""
-        desk = self._desk
-        desk.must_be_enabled()
-        desk.look(tuple(desk.shelf.scopes()), archived=True)
-        return desk.ask(lambda: desk.seeker().embedding.catch_up(desk.progress, everything=True))
+        context = self._context
+        context.require_enabled()
+        context.refresh(tuple(context.store.scopes()), archived=True)
+        return context.query(lambda: context.hybrid_search().embedding.catch_up(context.progress, everything=True))
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         """Pieces of notes and files that match, by words and by meaning: path, lines, score, snippet. The list also says
@@ -437,23 +441,31 @@ class Memory(Provenance):
         note counts as use, as with `get`."""
         from holdfast.verbs.read import read_piece
 
-        desk, on = self._desk, self.config.enabled
-        return read_piece(desk.shelf, path, start, lines, desk.folders(None) if on else (), desk.refuse_returned, desk.used)
+        context, on = self._context, self.config.enabled
+        return read_piece(
+            context.store,
+            path,
+            start,
+            lines,
+            context.visible_folders(None) if on else (),
+            context.refuse_returned,
+            context.record_use,
+        )
 
     @property
     def files(self) -> Files:
         """The agent's own tree, by the six verbs of the memory tool."""
         from holdfast.verbs.files import Files
 
-        return Files(self._desk)
+        return Files(self._context)
 
     def scaffold(self, name: str, *, scope: str | None = None) -> Scaffolded:
         """Put a tree of template files where they are missing: the agent's tree, without an agent the project's. What stands
         there is never touched."""
         from holdfast.verbs import scaffold
 
-        self._desk.must_be_enabled()
-        return scaffold.make(self._desk, name, scaffold.place_of(self._desk, scope))
+        self._context.require_enabled()
+        return scaffold.make(self._context, name, scaffold.place_of(self._context, scope))
 
     # --- looking after it ----------------------------------------------------------------------------------------
 
@@ -463,41 +475,41 @@ class Memory(Provenance):
         from holdfast.verbs import status
         from holdfast.verbs.brief import select
 
-        return status.status(self._desk, select.brief(self._desk, remember=False), whole)
+        return status.status(self._context, select.brief(self._context, remember=False), whole)
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
         from holdfast.verbs import purge, render, status
 
-        return [*status.check(self._desk), *purge.problems(self._desk, self._told_of), *render.problems(self.config.home)]
+        return [*status.check(self._context), *purge.problems(self._context, self._told_of), *render.problems(self.config.home)]
 
     def reindex(self) -> Reindexed:
         """Throw the catalogue away and build it from the shelf."""
         from holdfast.verbs import status
 
-        self._desk.must_be_enabled()
-        return status.reindex(self._desk)
+        self._context.require_enabled()
+        return status.reindex(self._context)
 
     def projects(self) -> List[KnownProject]:
         """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone.
         Only a person may ask: `Memory(origin="user")`."""
         from holdfast.verbs import projects
 
-        self._desk.must_be_person("list the projects of this home", "project list")
-        return projects.every(self._desk)
+        self._context.require_person("list the projects of this home", "project list")
+        return projects.every(self._context)
 
     def adopt(self, old: str, new: str | None = None) -> Adopted:
         """Let the memory of the project `old` be found from `new`, or from this caller's own project. Only a person may:
         `Memory(origin="user")`. The notes stay where they are."""
         from holdfast.verbs import projects
 
-        self._desk.must_be_enabled()
-        return projects.adopt(self._desk, old, new)
+        self._context.require_enabled()
+        return projects.adopt(self._context, old, new)
 
     def mark(self) -> str:
         """Give this folder a marker, so that its memory moves with it; the project's id."""
-        self._desk.must_be_enabled()
-        return self._desk.mark()
+        self._context.require_enabled()
+        return self._context.write_marker()
 
     @property
     def home(self) -> str:
@@ -507,19 +519,19 @@ class Memory(Provenance):
     @property
     def project(self) -> str:
         """The id of the project this caller works in."""
-        return self._desk.project_ids()[0]
+        return self._context.project_ids()[0]
 
     @property
     def session(self) -> str | None:
-        return self._desk.session
+        return self._context.session
 
     @property
     def agent(self) -> str | None:
-        return self._desk.agent
+        return self._context.agent
 
     def close(self) -> None:
         """Let go of files; everything stored is on disk already."""
-        self._desk.close()
+        self._context.close()
 
     def __enter__(self) -> Self:
         return self
@@ -539,12 +551,12 @@ class Memory(Provenance):
 
         others = self.config.replace(project=None, session=None, agent=None, sees=SCOPES)
         with Memory(config=others, project=project, client=self.config.client) as memory:
-            return select.brief(memory._desk, remember=False).text
+            return select.brief(memory._context, remember=False).text
 
     def _asked(
         self, query: object, scope: str | None, kind: str | None, type: str | None, tags: Tags, limit: object, as_of: When,
         known_at: When, mode: str, sort: str,
-    ) -> tuple[Asked, str]:  # fmt: skip
+    ) -> tuple[SearchFilter, str]:  # fmt: skip
         """The question, checked before any work, and the mode that will run."""
         _one_of(mode, MODES, "mode")
         _one_of(sort, SORTS, "sort")
@@ -556,13 +568,13 @@ class Memory(Provenance):
         known = dates.as_of(known_at, "known_at") if known_at is not None else None
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         wanted = _one_of(type, TYPES, "type") if type else None
-        look = self._desk.everywhere if scope == "all" else lambda: self._desk.folders(scope)
+        look = self._context.all_folders if scope == "all" else lambda: self._context.visible_folders(scope)
         folders = look() if self.config.enabled else ()
         kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
         if mode == "recent" and kinds == ["fact"]:
             raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
         part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
-        return Asked(folders, part, wanted, tags_of(tags), moment, known, stamp(dates.clock())), mode
+        return SearchFilter(folders, part, wanted, tags_of(tags), moment, known, timestamp(dates.clock())), mode
 
 
 def _merged(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:

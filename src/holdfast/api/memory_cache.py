@@ -10,25 +10,25 @@ from contextlib import contextmanager
 from holdfast.api.memory import Memory
 
 
-class _Lent:
+class _CachedMemory:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.uses = 0
 
 
-class Lending:
+class MemoryCache:
     """Lends memories by whose they are. Beyond `most` those are closed that were not used for longest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._guard = threading.Lock()
-        self._kept: OrderedDict[Hashable, _Lent] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _CachedMemory] = OrderedDict()
 
     @contextmanager
     def lend(self, whose: Hashable, opened: Callable[[], Memory]) -> Iterator[Memory]:
         """The memory for one call; opened if it is not there."""
         with self._guard:
-            lent = self._kept.pop(whose, None) or _Lent(opened())
+            lent = self._kept.pop(whose, None) or _CachedMemory(opened())
             self._kept[whose] = lent
             lent.uses += 1
         try:
@@ -46,7 +46,7 @@ class Lending:
                 if not lent.uses:
                     lent.memory.close()
 
-    def _give_back(self, whose: Hashable, lent: _Lent) -> None:
+    def _give_back(self, whose: Hashable, lent: _CachedMemory) -> None:
         if not lent.uses and self._kept.get(whose) is not lent:
             lent.memory.close()
         idle = [one for one, other in self._kept.items() if not other.uses]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from holdfast.errors import NotFound, UsageError
 from holdfast.index.sqlite import note_of_row
-from holdfast.models import Binned, Fact, Note, Receipt, Scope, Source, Version, tags_of
+from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, tags_of
 from holdfast.safety import validate
 from holdfast.verbs import facts as fact_lines
 
@@ -30,7 +30,7 @@ def page(
 ) -> tuple[list[Note], str | None]:
     """As `Memory.list`, but only so many, and the cursor for the next; none at the end."""
     wanted = validate.type_(type) if type else None
-    folders = memory._desk.folders(scope) if memory.config.enabled else ()
+    folders = memory._context.visible_folders(scope) if memory.config.enabled else ()
     last = _last_note(cursor, folders)
     if source is not None:  # what came from it is followed note by note: all of it is known, or none
         every = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
@@ -45,15 +45,15 @@ def _noted(
     """A page of the notes of some folders, behind the last of the page before. `only` is the index's."""
     if not memory.config.enabled:
         return [], None
-    desk = memory._desk
-    desk.look(folders, archived)
+    context = memory._context
+    context.refresh(folders, archived)
 
     def rows() -> list[tuple[object, ...]]:
         if last is None:
-            return desk.index.notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
-        return desk.index.notes_after(last, folders, type, tags, limit + 1, only, archived)
+            return context.index.notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
+        return context.index.notes_after(last, folders, type, tags, limit + 1, only, archived)
 
-    return _some([note_of_row(row, archived) for row in desk.ask(rows)], limit, _cursor_of)
+    return _some([note_of_row(row, archived) for row in context.query(rows)], limit, _cursor_of)
 
 
 def waiting(
@@ -64,23 +64,23 @@ def waiting(
 
     if not memory.config.enabled:
         return [], None, 0
-    desk = memory._desk
-    folders = review.everywhere(desk, scope) if everywhere else desk.folders(scope)
+    context = memory._context
+    folders = review.everywhere(context, scope) if everywhere else context.visible_folders(scope)
     found, following = _noted(memory, limit, folders, _last_note(cursor, folders), only=_HELD)
-    return found, following, desk.ask(lambda: desk.index.count(folders, only=_HELD))
+    return found, following, context.query(lambda: context.index.count(folders, only=_HELD))
 
 
 def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
     """Every note that this caller may see, by scope and by name; no more than a page of them is held at a time."""
     if not memory.config.enabled:
         return
-    desk = memory._desk
-    folders = desk.folders(scope)
-    desk.look(folders)
+    context = memory._context
+    folders = context.visible_folders(scope)
+    context.refresh(folders)
     for folder in folders:
         after = ""
         while True:
-            rows = desk.ask(lambda: desk.index.notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
+            rows = context.query(lambda: context.index.notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
             yield from [note_of_row(row) for row in rows]
             if len(rows) < _AT_A_TIME:
                 break
@@ -96,16 +96,16 @@ def versions(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: s
     return every[len(every) - left :][:limit], str(left - limit) if left > limit else None
 
 
-def binned(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None) -> tuple[list[Binned], str | None]:
+def binned(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None) -> tuple[list[TrashedNote], str | None]:
     """As `Memory.trash`, but only so many."""
     last = _unpacked(cursor, 4) if cursor else None
-    places = memory._desk.places(scope) if memory.config.enabled else []
+    places = memory._context.visible_scopes(scope) if memory.config.enabled else []
     folders = [place.folder for place in places]
     if last is not None and places and last[0] not in folders:
         raise UsageError("no such cursor", _FIX)
-    found: list[Binned] = []
+    found: list[TrashedNote] = []
     for place in places[folders.index(last[0]) if last and places else 0 :]:
-        every = sorted(memory._desk.shelf.binned(place), key=_age, reverse=True)
+        every = sorted(memory._context.store.list_trash(place), key=_age, reverse=True)
         found += [one for one in every if last is None or place.folder != last[0] or _age(one) < tuple(last[1:])]
         if len(found) > limit:
             break
@@ -118,10 +118,10 @@ def facts(
 ) -> tuple[list[Fact], str | None]:  # fmt: skip
     """As `Memory.facts`, but only so many."""
     last = _fact_of(cursor) if cursor else None
-    folders = memory._desk.folders(scope) if last and memory.config.enabled else ()
+    folders = memory._context.visible_folders(scope) if last and memory.config.enabled else ()
     if last and folders and not last.path.startswith(tuple([f"{folder}/" for folder in folders])):
         raise UsageError("this cursor is of another list", _FIX)
-    found = fact_lines.facts_of(memory._desk, subject, label, as_of, scope, history, last, limit + 1)
+    found = fact_lines.facts_of(memory._context, subject, label, as_of, scope, history, last, limit + 1)
     return _some(found, limit, lambda one: _packed(one.subject, one.label, one.valid_from, str(one.line), one.path))
 
 
@@ -134,7 +134,7 @@ def receipts(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt
             memory.receipts(cursor)
     except NotFound:
         raise UsageError("no such cursor", _FIX) from None
-    return _some(purge.receipts_behind(memory._desk, cursor or None, limit + 1), limit, lambda one: one.id)
+    return _some(purge.receipts_behind(memory._context, cursor or None, limit + 1), limit, lambda one: one.id)
 
 
 def _some(found: list[T], limit: int, name: Callable[[T], str]) -> tuple[list[T], str | None]:
@@ -142,7 +142,7 @@ def _some(found: list[T], limit: int, name: Callable[[T], str]) -> tuple[list[T]
     return found[:limit], name(found[limit - 1]) if len(found) > limit else None
 
 
-def _age(one: Binned) -> tuple[str, str, str]:
+def _age(one: TrashedNote) -> tuple[str, str, str]:
     """Which came later to the trash is told by its number: the clock may go back."""
     return one.name.rpartition("-")[2], one.time, f"{one.part}/{one.name}"
 

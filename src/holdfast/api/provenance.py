@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, Self
 
     from holdfast.config import Config
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Note, Scope
     from holdfast.verbs.forget_source import Swept
     from holdfast.verbs.trace import Trace
@@ -24,7 +24,7 @@ class Provenance:
     """What Memory can do besides, as far as it is about trust."""
 
     config: Config
-    _desk: Desk
+    _context: Context
 
     def __new__(cls, home: object = None, *_: object, token: str | None = None, **__: object) -> Self:
         """A memory in a folder or in PostgreSQL; where its home is another address, one that asks a gateway."""
@@ -44,7 +44,7 @@ class Provenance:
     @property
     def origin(self) -> str:
         """Who speaks: user, agent, tool, import or web."""
-        return self._desk.origin
+        return self._context.origin
 
     def forget_source(
         self, source: str, *, revert: bool = False, dry_run: bool = False, everywhere: bool = False
@@ -54,8 +54,8 @@ class Provenance:
         did not gets that back instead. `everywhere` is a person's: all scopes there are."""
         from holdfast.verbs import forget_source
 
-        self._desk.must_be_enabled()
-        swept = forget_source.sweep(self._desk, source, revert, dry_run, everywhere)
+        self._context.require_enabled()
+        swept = forget_source.sweep(self._context, source, revert, dry_run, everywhere)
         return swept if dry_run else swept.replace(beyond_reach=tuple(self._render_anew()[1]))
 
     def review(self, *, scope: str | None = None, everywhere: bool = False) -> list[Note]:
@@ -63,35 +63,35 @@ class Provenance:
         every agent, project and session there is."""
         from holdfast.verbs import review
 
-        return review.waiting(self._desk, scope, everywhere) if self.config.enabled else []
+        return review.waiting(self._context, scope, everywhere) if self.config.enabled else []
 
     def approve(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
         """Let the text of a note pass that is in quarantine. Only a person may: `Memory(origin="user")`. One that is not
         among their own is meant by its whole scope, as `review` tells it: `approve(note.key, scope=note.scope)`."""
         from holdfast.verbs import review
 
-        self._desk.must_be_enabled()
-        return review.approve(self._desk, key, scope, expected)
+        self._context.require_enabled()
+        return review.approve(self._context, key, scope, expected)
 
     def reject(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Forgotten:
         """Forget a note that is in quarantine, and keep that a person decided so."""
         from holdfast.verbs import forget, review
 
-        self._desk.must_be_enabled()
-        return self._forgotten(key, review.reject(self._desk, key, scope, expected, forget.forget))
+        self._context.require_enabled()
+        return self._forgotten(key, review.reject(self._context, key, scope, expected, forget.forget))
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         """Where a note came from, to whom it was told, what was made from it, and what people decided about it."""
         from holdfast.verbs import trace
 
-        return trace.trace(self._desk, key, scope)
+        return trace.trace(self._context, key, scope)
 
     def _forgotten(self, key: str, places: list[Scope]) -> Forgotten:
         """What became of a note that was taken away from these places."""
         if not places:
             return Forgotten(False, key)
         beyond = self._render_anew()[1]
-        until = dates.stamp(dates.clock() + self.config.trash_days * 86400)
+        until = dates.timestamp(dates.clock() + self.config.trash_days * 86400)
         return Forgotten(True, key, places[0], until, tuple(beyond))
 
     if TYPE_CHECKING:

@@ -86,11 +86,11 @@ class Resident:
     """Answers until it is stopped; when config.toml changes, by what it says then."""
 
     def __init__(self, home: str, open_memory: Open) -> None:
-        from holdfast.api.memory_cache import Lending  # not for those that only ask
+        from holdfast.api.memory_cache import MemoryCache  # not for those that only ask
 
         self._home = home
         self._open = open_memory
-        self._memories = Lending(_CALLERS)
+        self._memories = MemoryCache(_CALLERS)
         self._settings = config.stamp(home)
         self._listening: Any = None
         self._stopped = False
@@ -177,7 +177,7 @@ class Resident:
             if "prompt" in request:
                 from holdfast.verbs.brief import relevance
 
-                found = relevance.matches(memory._desk, request["prompt"], "hybrid") if memory.config.enabled else []
+                found = relevance.matches(memory._context, request["prompt"], "hybrid") if memory.config.enabled else []
                 return {"matches": [match.as_dict() for match in found]}
             return {"answer": memory.recall(query, **asked).as_dict()}
 

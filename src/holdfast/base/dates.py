@@ -6,7 +6,7 @@ import time
 
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Template, UsageError, field
-from holdfast.models import stamp as stamp
+from holdfast.models import timestamp as timestamp
 
 clock = time.time  # tests put another one here
 
@@ -21,7 +21,7 @@ _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
 def now() -> str:
     """This second."""
-    return stamp(clock())
+    return timestamp(clock())
 
 
 def moment(value: object, name: str) -> str:
@@ -53,7 +53,7 @@ def days_before(moment_: str, days: int) -> str:
     """The stamp so many days earlier."""
     from datetime import datetime
 
-    return stamp(datetime.fromisoformat(moment_).timestamp() - 86400 * days)
+    return timestamp(datetime.fromisoformat(moment_).timestamp() - 86400 * days)
 
 
 def _text(value: object) -> str:

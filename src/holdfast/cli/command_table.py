@@ -11,7 +11,9 @@ from holdfast.cli.command import Arg, Command, Option
 _SCOPE = Option("--scope", "SCOPE", "where it belongs, if not to the project", choices="SCOPES")
 _SCOPED = Option("--scope", "SCOPE", "only there, not everywhere you may see", choices="SCOPES")
 _SCOPED_OR_ALL = Option(
-    "--scope", "SCOPE", "only there, not everywhere you may see; all: every project, agent and session of the home",
+    "--scope",
+    "SCOPE",
+    "only there, not everywhere you may see; all: every project, agent and session of the home",
     choices=("session", "project", "agent", "global", "all"),
 )
 _OF_TYPE = Option("--type", "TYPE", "only of this type", choices="TYPES")
@@ -414,7 +416,9 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
             example="holdfast brief --explain",
         ),
-        Command("status", "doctor:status", "where memory for this folder lives and how much there is", example="holdfast status"),
+        Command(
+            "status", "doctor:status", "where memory for this folder lives and how much there is", example="holdfast status",
+        ),
         Command(
             "review", "review:review", "what waits for a person before it is told: approve, reject or edit it",
             options=(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
+    from holdfast.cli.output import Output
     from holdfast.models import Hit
 
 _MODELS = {"static": "static model", "sentence": "sentence model", "multi": "multilingual model"}
@@ -25,7 +25,7 @@ MEANS = {
 _LEAST = 0.001  # less is what rounding left
 
 
-def tell_why(screen: Screen, hit: Hit) -> None:
+def tell_why(screen: Output, hit: Hit) -> None:
     """A small table, what weighed most first; it adds up to the score."""
     why = hit.why or {}
     rows = [(MEANS.get(name, name), value, added) for name, (value, added) in why.items()]

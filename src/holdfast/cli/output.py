@@ -19,7 +19,7 @@ _LEAST = 20  # cells of the last column, before others give way
 _GIST = 100  # characters of a note in a table that has no edge
 
 
-class Screen:
+class Output:
     """One command's way to the outside."""
 
     def __init__(self, json: bool = False, plain: bool = False) -> None:

@@ -24,7 +24,7 @@ _SYNONYMS = {
 }  # fmt: skip
 
 
-class Words:
+class ParsedArguments:
     """A request as typed: the command, its values by name, and what is still open when the words end."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Words:
         return bool(self.values.get(name))
 
 
-def read(typed: list[str]) -> Words:
+def read(typed: list[str]) -> ParsedArguments:
     """The request, complete; or a UsageError that says what to type instead."""
     words = scan(typed)
     if words.pending:
@@ -50,9 +50,9 @@ def read(typed: list[str]) -> Words:
     return words
 
 
-def scan(typed: list[str]) -> Words:
+def scan(typed: list[str]) -> ParsedArguments:
     """The same as far as it goes: nothing needs to be complete yet, as while a shell completes it."""
-    words = Words()
+    words = ParsedArguments()
     left = list(typed)
     while left:
         word = left.pop(0)
@@ -93,7 +93,7 @@ def _is_option(word: str) -> bool:
     return len(word) == 2 and word[0] == "-" and word[1].isalpha()
 
 
-def _take_option(words: Words, word: str) -> None:
+def _take_option(words: ParsedArguments, word: str) -> None:
     name, given, value = word.partition("=")
     name = _SHORT.get(name, name)
     option = words.options.get(name)
@@ -107,7 +107,7 @@ def _take_option(words: Words, word: str) -> None:
         _give(words, option, value if given else True)
 
 
-def _give(words: Words, option: Option, value: object) -> None:
+def _give(words: ParsedArguments, option: Option, value: object) -> None:
     if words.pending and isinstance(value, str) and value.partition("=")[0] in words.options:
         raise UsageError(f"{option.name} needs a value", f"Write {option.name}=... for one that starts with '--'")
     words.pending = None
@@ -126,7 +126,7 @@ def _number(text: str, name: str) -> int:
         raise UsageError(f"{name} needs a whole number, not {text!r}", f"Write {name} 10") from None
 
 
-def _take_command(words: Words, word: str) -> None:
+def _take_command(words: ParsedArguments, word: str) -> None:
     if not words.family and word in FAMILIES:
         words.family = word
         return
@@ -137,7 +137,7 @@ def _take_command(words: Words, word: str) -> None:
     words.options.update({option.name: option for option in words.command.options})
 
 
-def _fill(words: Words, command: Command) -> None:
+def _fill(words: ParsedArguments, command: Command) -> None:
     """Words in their places, each by its argument's name."""
     places = list(words.places)
     for arg in command.args:
@@ -167,7 +167,7 @@ def _unknown_command(name: str, family: str) -> UsageError:
     return UsageError(f"there is no command {name!r}", " ".join(hints))
 
 
-def _unknown_option(words: Words, name: str) -> UsageError:
+def _unknown_option(words: ParsedArguments, name: str) -> UsageError:
     if words.command is None and any(option.name == name for one in COMMANDS.values() for option in one.options):
         return UsageError(f"{name} is an option of a command", "Write it after the command")
     meant = near(name, words.options)

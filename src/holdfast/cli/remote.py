@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.api.memory import Memory
     from holdfast.cli.command import Command
-    from holdfast.cli.runner import Call
+    from holdfast.cli.runner import Invocation
     from holdfast.config import Config
 
 OFFERED = (
@@ -22,7 +22,7 @@ OF_THE_HOME = ("render", "resident", "project")  # about a memory, but not one t
 _TOKEN_BYTES = 4096
 
 
-def url_of(call: Call, settings: Config) -> str | None:
+def url_of(call: Invocation, settings: Config) -> str | None:
     """The gateway that is meant. One from the settings is for what a gateway offers, and not for what is about this machine."""
     command = call.words.command
     given: str | None = call["url"]
@@ -39,13 +39,13 @@ def must_be_offered(command: Command, given: bool) -> None:
         raise UsageError(what, fix)
 
 
-def say_where(call: Call, settings: Config) -> None:
+def say_where(call: Invocation, settings: Config) -> None:
     """What is about this machine's home acts on it though the settings name a gateway: say so."""
     if settings.url:
         call.screen.aside(f"on the home {settings.home} of this machine; HOLDFAST_URL (gateway.url) is not asked")
 
 
-def memory(call: Call, settings: Config, url: str) -> Memory:
+def memory(call: Invocation, settings: Config, url: str) -> Memory:
     """The memory at that address."""
     from holdfast.api.memory import Memory
     from holdfast.cli.progress import Bar
@@ -58,7 +58,7 @@ def memory(call: Call, settings: Config, url: str) -> Memory:
     )  # fmt: skip
 
 
-def token(call: Call) -> str | None:
+def token(call: Invocation) -> str | None:
     """The token in the file that was named: a token itself on a command line, every user of the machine could see."""
     path = call["token_file"]
     if path is None:

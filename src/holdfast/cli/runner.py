@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.cli.output import Screen, visible
+from holdfast.cli.output import Output, visible
 from holdfast.cli.parser import json_wanted, read
 from holdfast.errors import HoldfastError, TooLarge, UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, TypeVar
 
     from holdfast.api.memory import Memory
-    from holdfast.cli.parser import Words
+    from holdfast.cli.parser import ParsedArguments
     from holdfast.config import Config
     from holdfast.models import Record
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _OF_STORE = {"store": "store.url", "read_store": "store.read_url", "tenant": "store.tenant"}
 
 
-class Call:
+class Invocation:
     """What was asked, the memory it is asked of, and where the answer goes."""
 
-    def __init__(self, words: Words, screen: Screen) -> None:
+    def __init__(self, words: ParsedArguments, screen: Output) -> None:
         self.words = words
         self.screen = screen
         self._memory: Memory | None = None
@@ -64,7 +64,7 @@ class Call:
         if command and command.reads_project and config.enabled and (self["project"] or config.project):
             from holdfast.verbs import projects
 
-            self._notice = projects.unknown(memory._desk)
+            self._notice = projects.unknown(memory._context)
             if self._notice:
                 sys.stderr.write(visible(self._notice) + "\n")
 
@@ -134,7 +134,7 @@ class Call:
             raise TooLarge(f"{what} may have {most:,} bytes, and stdin has more", "Split it, or keep a summary of it")
         return text
 
-    def answer(self, what: T, tell: Callable[[Screen, T], None], code: int = 0) -> int:
+    def answer(self, what: T, tell: Callable[[Output, T], None], code: int = 0) -> int:
         """Give the answer, as JSON or as `tell` tells it to people."""
         try:
             if self.screen.json:
@@ -173,7 +173,7 @@ def plain(what: Any) -> Any:
 def run(typed: list[str]) -> int:
     """Read the words, do it, answer, and turn whatever went wrong into a message and an exit code."""
     _open_streams()
-    screen = Screen(json_wanted(typed), "--no-color" in typed)
+    screen = Output(json_wanted(typed), "--no-color" in typed)
     try:
         code = _run(typed, screen)
         _hand_over()
@@ -211,7 +211,7 @@ def _open_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
-def _run(typed: list[str], screen: Screen) -> int:
+def _run(typed: list[str], screen: Output) -> int:
     words = read(typed)
     if words.wants("version"):
         return _version(screen)
@@ -223,7 +223,7 @@ def _run(typed: list[str], screen: Screen) -> int:
         from holdfast.cli.remote import must_be_offered
 
         must_be_offered(words.command, given=True)
-    call = Call(words, screen)
+    call = Invocation(words, screen)
     try:
         try:
             code = _function(words.command.target)(call)
@@ -237,14 +237,14 @@ def _run(typed: list[str], screen: Screen) -> int:
     return code
 
 
-def _function(target: str) -> Callable[[Call], int]:
+def _function(target: str) -> Callable[[Invocation], int]:
     """The function that does it, and only now its module."""
     module, _, name = target.partition(":")
-    function: Callable[[Call], int] = getattr(__import__(f"holdfast.cli.commands.{module}", fromlist=[name]), name)
+    function: Callable[[Invocation], int] = getattr(__import__(f"holdfast.cli.commands.{module}", fromlist=[name]), name)
     return function
 
 
-def _version(screen: Screen) -> int:
+def _version(screen: Output) -> int:
     from holdfast import __version__
 
     if screen.json:
@@ -254,7 +254,7 @@ def _version(screen: Screen) -> int:
     return 0
 
 
-def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
+def _failed(screen: Output, error: HoldfastError, typed: list[str]) -> int:
     if "--debug" in typed:
         import traceback
 
@@ -274,14 +274,14 @@ def _failed(screen: Screen, error: HoldfastError, typed: list[str]) -> int:
     return error.exit_code
 
 
-def _complain(screen: Screen, message: str, fix: str) -> None:
+def _complain(screen: Output, message: str, fix: str) -> None:
     sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(message)}\n")
     if fix:
         sys.stderr.write("".join([f"  {line}\n" for line in visible(fix).split("\n")]))
     sys.stderr.flush()
 
 
-def _interrupted(screen: Screen, error: KeyboardInterrupt) -> int:
+def _interrupted(screen: Output, error: KeyboardInterrupt) -> int:
     """Ctrl-C. A program that reads JSON is told on stdout; where its answer is on the way already, which may be stuck half-way,
     on stderr. A person is told where there is more to know than that."""
     from holdfast.cli.interrupts import Stopped
@@ -331,12 +331,12 @@ def _unheard() -> int:
     return 0
 
 
-def must_ask(call: Call) -> bool:
+def must_ask(call: Invocation) -> bool:
     """Whether a person must be asked first: not after `--yes`; and switched off, the verb refuses by itself."""
     return not call["yes"] and call.memory.config.enabled
 
 
-def confirm(call: Call, question: str) -> None:
+def confirm(call: Invocation, question: str) -> None:
     """Ask before what cannot be undone; where nobody can be asked, `--yes` must have been given."""
     from holdfast.errors import Refused
 
@@ -382,7 +382,7 @@ def stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def only_one(call: Call, *names: str) -> None:
+def only_one(call: Invocation, *names: str) -> None:
     """Refuse options that contradict each other."""
     given = [f"--{name.replace('_', '-')}" for name in names if call[name] is not None]
     if len(given) > 1:

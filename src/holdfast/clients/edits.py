@@ -152,7 +152,11 @@ def _take_entry(text: str, change: Change, old: str, place: Place) -> str:
         return text
     if not json_entries.has(old, change.keys):
         return json_entries.take(text, change.keys)
-    return json_entries.put(text, change.keys, json_entries.value(old, change.keys)) if json_entries.has(text, change.keys) else text
+    return (
+        json_entries.put(text, change.keys, json_entries.value(old, change.keys))
+        if json_entries.has(text, change.keys)
+        else text
+    )
 
 
 def _mentions(text: str, keys: tuple[str, ...], folder: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.errors import HoldfastError
-from holdfast.formats.versions import opened, restored, versions_of
+from holdfast.formats.versions import parse_note, restored, versions_of
 from holdfast.store.files import Changed
 from holdfast.verbs import quarantine
 
@@ -13,52 +13,52 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.config import Config
-    from holdfast.context.caller import Desk
-    from holdfast.models import Binned, Scope
+    from holdfast.context.caller import Context
+    from holdfast.models import Scope, TrashedNote
 
 
-def bring_back(desk: Desk, place: Scope, one: Binned) -> bool:
+def bring_back(context: Context, place: Scope, one: TrashedNote) -> bool:
     """Move an archived note back among the notes under its own key, because it is used; its bytes stay the same. False where
     another note has the key now, where it must not come back, or where it cannot be moved."""
     try:
-        sheet = desk.shelf.read_name(place.folder, one.part, one.name)
-        if sheet is None:
+        content = context.store.read_name(place.folder, one.part, one.name)
+        if content is None:
             return False
-        there = opened(sheet.data, sheet.modified)
-        quarantine.must_not_restore(desk, desk.usage_id_of(place, one.key, there.head.id), one.key)
-        desk.refuse_purged([(f"{place.folder}/notes/{one.key}", version.text) for version in versions_of(there)])
-        desk.shelf.unbin(place, one, one.key)
-        desk.catalogue(lambda: desk.sync.gone(place.folder, one.part, [one.name]))
-        returned(desk, place, one.key)
+        there = parse_note(content.data, content.modified)
+        quarantine.must_not_restore(context, context.usage_id_of(place, one.key, there.head.id), one.key)
+        context.refuse_purged([(f"{place.folder}/notes/{one.key}", version.text) for version in versions_of(there)])
+        context.store.restore(place, one, one.key)
+        context.update_index(lambda: context.sync.remove_files(place.folder, one.part, [one.name]))
+        returned(context, place, one.key)
     except (Changed, HoldfastError, OSError):
         return False
     return True
 
 
-def returned(desk: Desk, place: Scope, key: str, touched: bool = False) -> None:
+def returned(context: Context, place: Scope, key: str, touched: bool = False) -> None:
     """Index a note that was moved back among the notes; one that a person restored from the archive counts as `touched`."""
-    desk.sync.ready(place.folder)
-    sheet = desk.shelf.read(place, key)
+    context.sync.prepare_scope(place.folder)
+    content = context.store.read(place, key)
     try:
-        if sheet:
-            there, stamp = opened(sheet.data, sheet.modified), sheet.stamp
+        if content:
+            there, stamp = parse_note(content.data, content.modified), content.stamp
             if touched:
                 there = restored(there, dates.now())
-                stamp = desk.shelf.write(place, key, there.data, stamp)
-            desk.catalogue(lambda: desk.sync.notes(place.folder, [(f"{key}.md", there, stamp, None)]))
+                stamp = context.store.write(place, key, there.data, stamp)
+            context.update_index(lambda: context.sync.index_notes(place.folder, [(f"{key}.md", there, stamp, None)]))
     except Changed:
         pass  # another process updated it meanwhile, and indexed that
-    desk.sync.listing(place)
+    context.sync.listing(place)
 
 
-def discard(desk: Desk, place: Scope, key: str | None = None) -> int:
+def discard(context: Context, place: Scope, key: str | None = None) -> int:
     """Move the archived notes of a scope to the trash, oldest first, or only those of a key; how many keys had one."""
-    if not desk.shelf.has(place.folder, "archive"):
+    if not context.store.has(place.folder, "archive"):
         return 0
-    archived = [one for one in reversed(desk.shelf.binned(place, key)) if one.part == "archive"]
-    moved = [one for one in archived if desk.shelf.discard(place, one, dates.clock())]
+    archived = [one for one in reversed(context.store.list_trash(place, key)) if one.part == "archive"]
+    moved = [one for one in archived if context.store.trash_archived(place, one, dates.clock())]
     if moved:
-        desk.catalogue(lambda: desk.sync.gone(place.folder, "archive", [one.name for one in moved]))
+        context.update_index(lambda: context.sync.remove_files(place.folder, "archive", [one.name for one in moved]))
     return len({one.key for one in moved})
 
 

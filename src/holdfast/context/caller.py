@@ -24,14 +24,14 @@ from holdfast.errors import (
 )
 from holdfast.formats import note_file, versions
 from holdfast.formats.versions import Draft
-from holdfast.index.results import Found, Sought
-from holdfast.index.sqlite import Index, Lost, by_words, read_at
+from holdfast.index.results import FoundPassage, SearchResult
+from holdfast.index.sqlite import IndexReset, SqliteIndex, by_words, read_at
 from holdfast.index.tokenizer import POSTINGS
-from holdfast.ledger.sqlite import Ledger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
-from holdfast.models import stamp as utc
+from holdfast.models import timestamp as utc
 from holdfast.safety import validate
-from holdfast.store.files import Changed, Shelf
+from holdfast.store.files import Changed, FileStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
     from holdfast.formats.versions import Stamp
-    from holdfast.index.sqlite import Asked
-    from holdfast.models import Binned
-    from holdfast.search.hybrid import Seeker
-    from holdfast.store.atomic import Sheet
+    from holdfast.index.sqlite import SearchFilter
+    from holdfast.models import TrashedNote
+    from holdfast.search.hybrid import HybridSearch
+    from holdfast.store.atomic import FileContent
 
     T = TypeVar("T")
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
@@ -55,7 +55,7 @@ _ATTEMPTS = 1000  # at notes that others keep changing
 _NONSENSE = (TypeError, ValueError, LookupError, AttributeError)  # what a spoiled row may lead to
 
 
-class Desk:
+class Context:
     """One home's rooms, and who is asking."""
 
     def __init__(
@@ -67,24 +67,24 @@ class Desk:
         self.agent = validate.name(agent, "agent name") if agent else None
         self.client = validate.one_line(client, "client's name", 100) if client else None
         self.origin = validate.origin(origin)
-        self.override = validate.name(project, "project id") if project is not None else None
+        self.project_override = validate.name(project, "project id") if project is not None else None
         self._project: tuple[str, ...] | None = None
-        self._recorded = self.override is not None  # whether the ledger knows the folder of this project
+        self._recorded = self.project_override is not None  # whether the ledger knows the folder of this project
         self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
-        self._seeker: Seeker | None = None
+        self._hybrid_search: HybridSearch | None = None
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
-        self.shelf, kept_true = Shelf(config.home, config.lock_seconds), Sync
-        self.index = Index(config.home, config.lock_seconds, config.quarantine)
-        self.ledger = Ledger(config.home, config.lock_seconds)
+        self.store, kept_true = FileStore(config.home, config.lock_seconds), Sync
+        self.index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
+        self.ledger = SqliteLedger(config.home, config.lock_seconds)
         if config.store or config.store_read:
             from holdfast.postgres.backend import rooms
 
-            self.shelf, self.index, self.ledger, kept_true = rooms(config, self.agent, self.origin == "user")
-        self.sync = kept_true(self.shelf, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
+            self.store, self.index, self.ledger, kept_true = rooms(config, self.agent, self.origin == "user")
+        self.sync = kept_true(self.store, self.index, progress, config.lock_seconds, self.purged_as, self.purged_turns)
         self._sign = "" if config.store else os.path.join(config.home, "ledger.")  # and what there is to ask it for
 
     @property
-    def folder(self) -> str:
+    def working_folder(self) -> str:
         """The folder that the caller works in."""
         return self._cwd or "."
 
@@ -95,34 +95,38 @@ class Desk:
         if self._project is None:
             from holdfast.project import resolve
 
-            seen = resolve.look(self._cwd or ".", self.override, self.config.isolate_worktrees)
-            remember = self.config.enabled and self.shelf.there()
-            project = resolve.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"), remember=remember)
+            seen = resolve.look(self._cwd or ".", self.project_override, self.config.isolate_worktrees)
+            remember = self.config.enabled and self.store.exists()
+            project = resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
-            self._recorded = self._recorded or (remember and self.shelf.has(f"projects/{project.id}"))
+            self._recorded = self._recorded or (remember and self.store.has(f"projects/{project.id}"))
         return self._project
 
     def record_project(self) -> None:
         """After a write: let the ledger know the folder of a project that has just got its first notes."""
-        if self._recorded or self._project is None or not self.shelf.has(f"projects/{self._project[0]}"):
+        if self._recorded or self._project is None or not self.store.has(f"projects/{self._project[0]}"):
             return
         from holdfast.project import resolve
 
         self._recorded = True
         seen = resolve.look(self._cwd or ".", None, self.config.isolate_worktrees)
-        resolve.settle(seen, self.ledger, lambda id: self.shelf.has(f"projects/{id}"))
+        resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
         from holdfast.project.resolve import ignored_marker, look
 
-        return "" if self.override else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
+        return (
+            ""
+            if self.project_override
+            else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
+        )
 
     def forget_project(self) -> None:
         """Find out the project again with the next call: what the ledger says of it has changed."""
         self._project = None
 
-    def mark(self) -> str:
+    def write_marker(self) -> str:
         """Write a marker into this folder: an id that moves with it."""
         from holdfast.project.marker import write_marker
 
@@ -133,8 +137,10 @@ class Desk:
         """The scope of that kind that is this caller's."""
         if kind not in SCOPES:
             raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
-        if kind not in self.config.sees:
-            raise errors.Denied(f"this caller has no part in the scope {kind}", f"It may use: {', '.join(self.config.sees)}")
+        if kind not in self.config.allowed_scopes:
+            raise errors.Denied(
+                f"this caller has no part in the scope {kind}", f"It may use: {', '.join(self.config.allowed_scopes)}"
+            )
         if kind == "global":
             return Scope("global")
         id = self.project_ids()[0] if kind == "project" else self.session if kind == "session" else self.agent
@@ -144,7 +150,7 @@ class Desk:
             raise NoScope(what, Template(phrase(f"{kind} of scope", given)))
         return Scope(kind, id)
 
-    def places(self, kind: str | None) -> list[Scope]:
+    def visible_scopes(self, kind: str | None) -> list[Scope]:
         """Where this caller may look, nearest first."""
         if kind is not None:
             first = self.scope(kind)
@@ -152,33 +158,33 @@ class Desk:
         places = [Scope("session", self.session)] if self.session else []
         places += [Scope("project", id) for id in self.project_ids()]
         places += [Scope("agent", self.agent)] if self.agent else []
-        return [place for place in (*places, Scope("global")) if place.kind in self.config.sees]
+        return [place for place in (*places, Scope("global")) if place.kind in self.config.allowed_scopes]
 
-    def folders(self, kind: str | None) -> tuple[str, ...]:
+    def visible_folders(self, kind: str | None) -> tuple[str, ...]:
         """The same, as folders of the shelf."""
-        return tuple([place.folder for place in self.places(kind)])
+        return tuple([place.folder for place in self.visible_scopes(kind)])
 
-    def everywhere(self) -> tuple[str, ...]:
+    def all_folders(self) -> tuple[str, ...]:
         """The folders of every scope of the home. Only a person may look there."""
-        self.must_be_person("search every project", "recall --scope all")
-        kinds = {folder: Scope.of_folder(folder).kind for folder in self.shelf.scopes()}
-        return tuple([folder for folder, kind in kinds.items() if kind in self.config.sees])
+        self.require_person("search every project", "recall --scope all")
+        kinds = {folder: Scope.of_folder(folder).kind for folder in self.store.scopes()}
+        return tuple([folder for folder, kind in kinds.items() if kind in self.config.allowed_scopes])
 
-    def must_be_person(self, what: str, by: str) -> None:
+    def require_person(self, what: str, by: str) -> None:
         """Raise `Denied` for an agent: it has no part in the memory of other projects."""
         if self.origin != "user":
             does = phrase(f"{by} as a person", f'`holdfast {by}` in a terminal of their own, or Memory(origin="user")')
             raise errors.Denied(f"only a person may {what}", Template("A person does it: ", does))
 
-    def place_of(self, scope: Scope, key: str) -> Scope:
+    def scope_holding(self, scope: Scope, key: str) -> Scope:
         """Where a key of this scope lives: a project's older id may have it already."""
         if scope.kind != "project" or not self._older() or self._has(scope, key):
             return scope
         return next((old for old in self._older() if self._has(old, key)), scope)
 
-    def places_of(self, key: str, kind: str | None, has: Callable[[Scope, str], bool] | None = None) -> list[Scope]:
+    def scopes_holding(self, key: str, kind: str | None, has: Callable[[Scope, str], bool] | None = None) -> list[Scope]:
         """The places that have this key, all of one kind; if several kinds have, the caller must say which is meant."""
-        places = [place for place in self.places(kind) if (has or self._has)(place, key)]
+        places = [place for place in self.visible_scopes(kind) if (has or self._has)(place, key)]
         kinds = list(dict.fromkeys(place.kind for place in places))
         if len(kinds) > 1:
             raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
@@ -188,15 +194,15 @@ class Desk:
         return [Scope("project", id) for id in self.project_ids()[1:]]
 
     def _has(self, place: Scope, key: str) -> bool:
-        return self.shelf.stamp(place.folder, "notes", f"{key}.md") is not None
+        return self.store.stamp(place.folder, "notes", f"{key}.md") is not None
 
     # --- writing -------------------------------------------------------------------------------------------------
 
-    def must_be_enabled(self) -> None:
+    def require_enabled(self) -> None:
         if not self.config.enabled:
             raise Disabled
 
-    def draft(
+    def make_draft(
         self, text: object, key: str | None, type: str | None = None, tags: Tags = None, valid_from: When = None,
         valid_to: When = None, pinned: bool | None = None, origin: str | None = None, expected: str | None = None,
         made_from: object = None, redact: bool = False, allow_secret: str | None = None, amends: bool | None = None,
@@ -228,7 +234,7 @@ class Desk:
     def _source(self, origin: str | None, made_from: object = None) -> Source:
         """Who is speaking, and from what; the same record for all that comes from one origin."""
         name = validate.origin(self.origin if origin is None else origin)
-        self.must_be_named_safely()
+        self.check_caller_names()
         if made_from is not None and made_from != ():
             from holdfast.verbs import quarantine
 
@@ -237,10 +243,10 @@ class Desk:
             self._sources[name, ()] = Source(name, self.agent, self.client, self.session)
         return self._sources[name, ()]
 
-    def must_be_named_safely(self) -> None:
+    def check_caller_names(self) -> None:
         """The caller's names become names of folders and stand beside what it writes; asked once."""
         if not self._named:
-            for one in filter(None, (self.agent, self.client, self.session, self.override)):
+            for one in filter(None, (self.agent, self.client, self.session, self.project_override)):
                 validate.no_secret(one, "the name of an agent, client, session or project", fix="Give it another name")
             self._named = True
 
@@ -249,24 +255,24 @@ class Desk:
     ) -> Stored:
         """Put the next version, however often others change the note meanwhile. Truth first, catalogue second. What a person
         wants `again` passes once it stands there; what it says `also` must not have been purged either."""
-        self.sync.ready(place.folder)
+        self.sync.prepare_scope(place.folder)
         doubts: dict[str, str] = {}
         for _ in range(_ATTEMPTS):
-            sheet = self.shelf.read(place, key)
-            if sheet is None and self.unarchive(place, [key]):
+            content = self.store.read(place, key)
+            if content is None and self.unarchive(place, [key]):
                 continue  # the next version of the archived note
-            old = versions.opened(sheet.data, sheet.modified) if sheet else None
+            old = versions.parse_note(content.data, content.modified) if content else None
             draft = draft_for(versions.note_of(place, key, old, self.config.quarantine) if old else None)
             if again and draft.source.origin != "user":
                 fix = Template("Store it yourself: ", command("store TEXT --again"))
                 raise Refused("only a person may take back what was purged", fix)
-            action, new = self.composed([draft], [old], doubts)[0]
-            if action == "unchanged" and again and sheet and old:
+            action, new = self.compose_versions([draft], [old], doubts)[0]
+            if action == "unchanged" and again and content and old:
                 self._take_back(place, draft)
-                stamp = sheet.stamp
-                self.catalogue(lambda: self.sync.notes(place.folder, [(f"{key}.md", old, stamp, None)]))  # noqa: B023
+                stamp = content.stamp
+                self.update_index(lambda: self.sync.index_notes(place.folder, [(f"{key}.md", old, stamp, None)]))  # noqa: B023
             elif action != "unchanged":
-                seen = sheet.stamp if sheet else None
+                seen = content.stamp if content else None
                 beside = [("", one) for one in (*also, *(draft.tags or ()))]
                 says = [] if again else [(f"{place.folder}/notes/{key}", draft.text), *beside]
                 if draft.allowed or not self.config.store:  # a store asks once, when nobody else can write
@@ -274,7 +280,7 @@ class Desk:
                 if draft.allowed:  # on record before it is on disk
                     self._record_allowed(place, key, new.head.id, draft.allowed)
                 try:
-                    stamp = self.shelf.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, [(self, draft)]))  # noqa: B023
+                    stamp = self.store.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, [(self, draft)]))  # noqa: B023
                 except Changed:
                     continue
                 except versions.Rejected as error:
@@ -282,18 +288,18 @@ class Desk:
                     continue
                 if again:
                     self._take_back(place, draft)
-                self.catalogue(lambda: self.sync.notes(place.folder, [(f"{key}.md", new, stamp, seen)]))  # noqa: B023
+                self.update_index(lambda: self.sync.index_notes(place.folder, [(f"{key}.md", new, stamp, seen)]))  # noqa: B023
                 self.sync.listing(place)
             return Stored(action, versions.note_of(place, key, new, self.config.quarantine), draft.redacted)
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
 
-    def composed(
-        self, drafts: list[Draft], olds: list[versions.Leaf | None], doubts: Mapping[str, str]
-    ) -> list[tuple[str, versions.Leaf]]:
+    def compose_versions(
+        self, drafts: list[Draft], olds: list[versions.ParsedNote | None], doubts: Mapping[str, str]
+    ) -> list[tuple[str, versions.ParsedNote]]:
         """The next version of each note. What is in quarantine, or in doubt, is contained; a home without pays one look."""
         now, milliseconds = utc(dates.clock()), int(dates.clock() * 1000)
 
-        def compose(draft: Draft, old: versions.Leaf | None) -> tuple[str, versions.Leaf]:
+        def compose(draft: Draft, old: versions.ParsedNote | None) -> tuple[str, versions.ParsedNote]:
             return versions.compose(draft, old, now, new_id(milliseconds))
 
         made = list(map(compose, drafts, olds))
@@ -310,7 +316,7 @@ class Desk:
             return False
         try:
             return self.index.has_held()
-        except (Lost, Busy, DiskTrouble):
+        except (IndexReset, Busy, DiskTrouble):
             return True  # asked again when it is made anew
 
     def _record_allowed(self, place: Scope, key: str, id: str, what: str) -> None:
@@ -326,7 +332,7 @@ class Desk:
         if self.any_purged():
             self.ledger.purges.refuse(texts)
 
-    def refuse(self, texts: list[tuple[str, str]], doubts: Mapping[str, str], drafts: list[tuple[Desk, Draft]]) -> None:
+    def refuse(self, texts: list[tuple[str, str]], doubts: Mapping[str, str], drafts: list[tuple[Context, Draft]]) -> None:
         """The same; and raise `Rejected` for drafts, each of its desk, that say what a person rejected, if not in doubt."""
         self.refuse_purged(texts)
         if os.path.exists(f"{self._sign}rejected") if self._sign else self.ledger.purges.any_rejected():
@@ -360,33 +366,33 @@ class Desk:
         """Which of these turns (session, id, text) were purged, by their places."""
         return self.ledger.purges.turns(said, standing) if self.any_purged() else set()
 
-    def bin(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
+    def move_notes(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
         """Move notes to the trash or the archive, and out of the catalogue."""
         if part == "trash" and self.origin != "user" and self.config.quarantine:
             from holdfast.verbs import quarantine
 
             quarantine.must_not_forget(self, place, keys)
-        self.sync.ready(place.folder)
-        moved = self.shelf.bin(place, keys, part, dates.clock(), seen)
-        self.catalogue(lambda: self.sync.gone(place.folder, "notes", [f"{key}.md" for key in keys]))
+        self.sync.prepare_scope(place.folder)
+        moved = self.store.move_notes(place, keys, part, dates.clock(), seen)
+        self.update_index(lambda: self.sync.remove_files(place.folder, "notes", [f"{key}.md" for key in keys]))
         if part == "archive" and moved:
-            self.catalogue(lambda: self.sync.refresh(place.folder, part))
+            self.update_index(lambda: self.sync.refresh_folder(place.folder, part))
         self.sync.listing(place)
         return moved
 
     def unarchive(self, place: Scope, keys: list[str]) -> list[str]:
         """Move the archived notes of these keys back among the notes, with their history; the keys that were moved."""
-        found = self.shelf.archived(place, keys)
+        found = self.store.archived(place, keys)
         if not found:
             return []
         from holdfast.context import archive
 
         return [key for key, one in found.items() if archive.bring_back(self, place, one)]
 
-    def used(self, place: Scope, key: str, id: str, archived: Binned | None = None) -> bool:
+    def record_use(self, place: Scope, key: str, id: str, archived: TrashedNote | None = None) -> bool:
         """A note was read: count it, and bring it back if it was archived and this caller may write. Whether it came back. A
         count or a move that fails never fails the read."""
-        self.count([self.usage_id_of(place, key, id)])
+        self.count_uses([self.usage_id_of(place, key, id)])
         if archived is None or self.config.read_only:
             return False
         from holdfast.context import archive
@@ -395,112 +401,112 @@ class Desk:
 
     def usage_id_of(self, place: Scope, key: str, id: str) -> str:
         """What the uses of a note are counted under: its id, or where it has none a digest of its path."""
-        return id or nameless_id(place.folder, "notes", f"{key}.md")
+        return id or path_usage_id(place.folder, "notes", f"{key}.md")
 
-    def shown(self, ids: list[str]) -> None:
+    def record_shown(self, ids: list[str]) -> None:
         """Notes were shown to a caller without a session; what a session was shown the ledger knows by itself."""
         try:
             self.ledger.show(ids, int(dates.clock()))
         except HoldfastError:
             pass
 
-    def catalogue(self, change: Callable[[], object]) -> None:
+    def update_index(self, change: Callable[[], object]) -> None:
         """The shelf has it. Where the catalogue cannot take it now, the next call that reads finds it on the shelf."""
         self.record_project()
         try:
             change()
-        except (Lost, Busy, DiskTrouble):
+        except (IndexReset, Busy, DiskTrouble):
             self.sync.reset()
 
     # --- asking --------------------------------------------------------------------------------------------------
 
-    def look(self, folders: tuple[str, ...], archived: bool = False) -> str:
+    def refresh(self, folders: tuple[str, ...], archived: bool = False) -> str:
         """Make the catalogue true for these scopes, with `archived` also for their archived notes; the reason if it may say
         less than the shelf."""
-        self.shelf.must_be_ours()
+        self.store.must_be_ours()
         for attempt in range(_ASKED):
             try:
-                return self.sync.look(folders, archived)
-            except Lost:
+                return self.sync.refresh(folders, archived)
+            except IndexReset:
                 self.sync.reset()
             except (Busy, DiskTrouble) as error:
-                if attempt + 1 == _ASKED or not self.sync.behind():
+                if attempt + 1 == _ASKED or not self.sync.is_outdated():
                     return f"the index could not be brought up to date: {error.message}"
         return "the index is damaged again and again"
 
-    def ask(self, question: Callable[[], T]) -> T:
+    def query(self, question: Callable[[], T]) -> T:
         """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. Who forks only lets go."""
         begun, left = self.index.seen[1], _ASKED
         while left and self.index.seen[1] < begun + _MOST_CLOSED:
             seen = self.index.seen
             try:
-                which, answer = self.index.generation(), self.sync.asked(question)
-                if not self.sync.behind() and which == self.index.seen[0]:
+                which, answer = self.index.generation(), self.sync.run_query(question)
+                if not self.sync.is_outdated() and which == self.index.seen[0]:
                     return answer
-            except (Lost, *_NONSENSE) as error:
-                if not isinstance(error, Lost) and seen == self.index.seen and not self.index.spoiled():
+            except (IndexReset, *_NONSENSE) as error:
+                if not isinstance(error, IndexReset) and seen == self.index.seen and not self.index.spoiled():
                     raise
                 self.sync.reset()
             except DiskTrouble:
-                if not self.sync.behind():
+                if not self.sync.is_outdated():
                     raise
-            self.look(self.sync.scopes, self.sync.archived)
+            self.refresh(self.sync.scopes, self.sync.archived)
             left -= seen[1] == self.index.seen[1]
         self.index.go_without_file()
         try:
-            self.look(self.sync.scopes, self.sync.archived)
+            self.refresh(self.sync.scopes, self.sync.archived)
             return question()
-        except Lost:
+        except IndexReset:
             raise DiskTrouble("the index cannot be used at all", "Check the disk; the notes are safe") from None
         finally:
             self.index.close()
 
-    def sought(self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool) -> Sought:
+    def search(self, query: str, asked: SearchFilter, limit: int, now: str | None, mode: str, explain: bool) -> SearchResult:
         """What a search finds, in the order of how well it answers."""
         if mode == "keyword" or asked.as_of:
             reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
             with self.index.asking(asked), self.index.reading():
-                sought = by_words(self.index.search(query, asked, limit), explain, reason)
+                result = by_words(self.index.search(query, asked, limit), explain, reason)
                 if asked.as_of:
-                    return sought  # older versions are not among the passages whose words are weighed
-                return sought.replace(weak=self._weak_by_words(sought.found, query, asked))
-        sought = self.seeker().search(query, asked, limit, now, mode, explain, self.progress)
-        if sought.threshold is None:
-            return sought.replace(weak=self._weak_by_words(sought.found, query, asked))
-        weak = [one for one in sought.found if one.score < sought.threshold]
+                    return result  # older versions are not among the passages whose words are weighed
+                return result.replace(weak=self._weak_by_words(result.found, query, asked))
+        result = self.hybrid_search().search(query, asked, limit, now, mode, explain, self.progress)
+        if result.threshold is None:
+            return result.replace(weak=self._weak_by_words(result.found, query, asked))
+        weak = [one for one in result.found if one.score < result.threshold]
         if weak and len(query.split()) <= _FEW_WORDS:  # a search for a word or two is no general request
-            return sought.replace(weak=self._weak_by_words(weak, query, asked))
-        return sought.replace(weak=frozenset([one.passage for one in weak]))
+            return result.replace(weak=self._weak_by_words(weak, query, asked))
+        return result.replace(weak=frozenset([one.passage for one in weak]))
 
-    def seeker(self) -> Seeker:
+    def hybrid_search(self) -> HybridSearch:
         """Hybrid search, with the models that the settings name."""
-        if self._seeker is None:
+        if self._hybrid_search is None:
             from holdfast import embedders
-            from holdfast.search.hybrid import Seeker
+            from holdfast.search.hybrid import HybridSearch
 
-            self._seeker = Seeker(self.index, embedders.for_search(self.config.embedder, self.config.embed_key))
-        return self._seeker
+            self._hybrid_search = HybridSearch(self.index, embedders.for_search(self.config.embedder, self.config.embed_key))
+        return self._hybrid_search
 
     def hits(
-        self, ranked: list[Found], limit: int, why: Mapping[int, dict[str, list[float]]], weak: frozenset[int]
+        self, ranked: list[FoundPassage], limit: int, why: Mapping[int, dict[str, list[float]]], weak: frozenset[int]
     ) -> list[Hit]:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
-        sheets = self.shelf.read_ahead([read_at(one) for one in ranked[:limit]])
+        contents = self.store.read_ahead([read_at(one) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
                 break
-            hit = self._hit(found, sheets.get(read_at(found)))
+            hit = self._hit(found, contents.get(read_at(found)))
             if hit is not None:
                 hit = hit.replace(weak=True) if found.passage in weak else hit
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)
                 if not hit.weak:  # what probably does not answer was not of use
                     counted.append(usage_id(found))
-        self.count(counted)
+        self.count_uses(counted)
         return hits
 
-    def _weak_by_words(self, found: list[Found], query: str, asked: Asked) -> frozenset[int]:
+    def _weak_by_words(self, found: list[FoundPassage], query: str, asked: SearchFilter) -> frozenset[int]:
         """Return which of these passages share too little of the question's wording to be an answer."""
         if not found:
             return frozenset()
@@ -510,7 +516,7 @@ class Desk:
         weak = [one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0), one.key)]
         return frozenset(weak)
 
-    def shared_weights(self, query: str, asked: Asked, passages: Iterable[int]) -> dict[int, float]:
+    def shared_weights(self, query: str, asked: SearchFilter, passages: Iterable[int]) -> dict[int, float]:
         """Return, by passage, the weight of the question's words that stand in it."""
         from holdfast.search import abstention
 
@@ -519,21 +525,21 @@ class Desk:
         weights = abstention.word_weights(query, known, common, self.index.passage_count(asked))
         return abstention.shared_weights(passages, known, weights, lambda some: self.index.having(some, asked, POSTINGS))
 
-    def _hit(self, found: Found, sheet: Sheet | None) -> Hit | None:
+    def _hit(self, found: FoundPassage, content: FileContent | None) -> Hit | None:
         try:
             if found.part not in ("notes", "archive"):
                 from holdfast.verbs.read import hit_of_file, hit_of_turn
 
-                return (hit_of_turn if found.turn else hit_of_file)(self.shelf, found, sheet)
-            sheet = sheet or self.shelf.read_name(found.scope, found.part, found.name)
+                return (hit_of_turn if found.turn else hit_of_file)(self.store, found, content)
+            content = content or self.store.read_name(found.scope, found.part, found.name)
         except HoldfastError:
             return None
-        if sheet is None:
+        if content is None:
             return None
         if not found.past:
-            text, lines = note_file.text_and_lines(sheet.text())
+            text, lines = note_file.text_and_lines(content.text())
         else:
-            text, lines = versions.past_text(versions.opened(sheet.data, sheet.modified), found.seq)
+            text, lines = versions.past_text(versions.parse_note(content.data, content.modified), found.seq)
         return None if lines == (0, 0) else Hit(
             "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
             float(f"{found.score:.4g}"), f"{found.scope}/{found.part}/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
@@ -542,52 +548,54 @@ class Desk:
             archived=found.archived,
         )  # fmt: skip
 
-    def count(self, ids: list[str]) -> None:
+    def count_uses(self, ids: list[str]) -> None:
         """Usage; a count that fails never fails a recall."""
         try:
             self.ledger.count(ids, int(dates.clock()))
         except HoldfastError:
             pass
 
-    def usage(self, found: list[Found]) -> Mapping[str, int]:
+    def usage(self, found: list[FoundPassage]) -> Mapping[str, int]:
         try:
             return self.ledger.usage([usage_id(one) for one in found])
         except HoldfastError:
             return {}
 
-    def note(self, key: str, kind: str | None) -> tuple[Scope, versions.Leaf]:
+    def note(self, key: str, kind: str | None) -> tuple[Scope, versions.ParsedNote]:
         """The nearest note of that key."""
-        return self.standing(key, kind)[:2]
+        return self.find_note(key, kind)[:2]
 
-    def standing(self, key: str, kind: str | None) -> tuple[Scope, versions.Leaf, Binned | None]:
+    def find_note(self, key: str, kind: str | None) -> tuple[Scope, versions.ParsedNote, TrashedNote | None]:
         """The nearest note of that key; an archived one, and where it lies, if no place has another."""
         validate.key_of_note(key)
         if not self.config.enabled:
             raise NotFound(Disabled().text, Disabled().hint)
-        places = self.places(kind)
-        for place, sheet in self.shelf.nearest(places, key):
-            return place, self._opened(place, key, sheet), None
+        places = self.visible_scopes(kind)
+        for place, content in self.store.nearest(places, key):
+            return place, self._opened(place, key, content), None
         for place in places:
-            one = self.shelf.archived(place, [key]).get(key)
-            found = self.shelf.read_name(place.folder, one.part, one.name) if one else None
+            one = self.store.archived(place, [key]).get(key)
+            found = self.store.read_name(place.folder, one.part, one.name) if one else None
             if found is not None:
                 return place, self._opened(place, key, found), one
         from holdfast.verbs.read import missing
 
-        self.look(folders := self.folders(None))
-        raise missing(self.shelf, self.places(None), key, lambda: self.ask(lambda: self.index.notes(folders, most=5000)))
+        self.refresh(folders := self.visible_folders(None))
+        raise missing(
+            self.store, self.visible_scopes(None), key, lambda: self.query(lambda: self.index.notes(folders, most=5000))
+        )
 
-    def _opened(self, place: Scope, key: str, sheet: Sheet) -> versions.Leaf:
-        there = versions.opened(sheet.data, sheet.modified)
+    def _opened(self, place: Scope, key: str, content: FileContent) -> versions.ParsedNote:
+        there = versions.parse_note(content.data, content.modified)
         if self.any_purged():
             self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in versions.versions_of(there)])
         return there
 
     def close(self) -> None:
-        if self._seeker is not None:
-            self._seeker.embedding.stop()
-            self._seeker = None
-        for part in (self.sync, self.index, self.ledger, self.shelf):
+        if self._hybrid_search is not None:
+            self._hybrid_search.embedding.stop()
+            self._hybrid_search = None
+        for part in (self.sync, self.index, self.ledger, self.store):
             part.close()
 
 
@@ -616,12 +624,12 @@ def _typed(verb: Any) -> Any:
     return run
 
 
-def usage_id(found: Found) -> str:
+def usage_id(found: FoundPassage) -> str:
     """What its uses are counted under: never content. Archived or not, a note keeps it."""
     part, name = ("notes", f"{found.key}.md") if found.archived else (found.part, found.name)
-    return found.note_id or nameless_id(found.scope, part, name)
+    return found.note_id or path_usage_id(found.scope, part, name)
 
 
-def nameless_id(scope: str, part: str, name: str) -> str:
+def path_usage_id(scope: str, part: str, name: str) -> str:
     """The same for a file that has no id of its own."""
     return digest(f"{scope}/{part}/{name}".encode("utf-8", "surrogateescape"))[:16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 
-from holdfast.ledger.sqlite import Ledger
+from holdfast.ledger.sqlite import SqliteLedger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 _KEPT = 256  # ledgers of tenants and agents; each is small, and opening one again costs nothing
 
 
-def opened(config: Config, seconds: float | None = None, agent: str | None = None) -> Ledger:
+def open_ledger(config: Config, seconds: float | None = None, agent: str | None = None) -> SqliteLedger:
     """The ledger that the settings name. With an agent, only what that one may see of what agents have done."""
     wait = config.lock_seconds if seconds is None else seconds
     if not config.store and not config.store_read:
-        return Ledger(config.home, wait)
-    from holdfast.postgres import store_of
-    from holdfast.postgres.ledger import Ledger as Shared
+        return SqliteLedger(config.home, wait)
+    from holdfast.postgres import settings_of
+    from holdfast.postgres.ledger import PostgresLedger as Shared
 
-    return Shared(store_of(config, agent, all_agents=agent is None), wait)
+    return Shared(settings_of(config, agent, all_agents=agent is None), wait)
 
 
 class Ledgers:
@@ -30,13 +30,13 @@ class Ledgers:
     def __init__(self, config: Config, seconds: float | None = None) -> None:
         self._config, self._seconds = config, seconds
         self._guard = allocate_lock()
-        self._open: dict[tuple[str, str | None], Ledger] = {}
+        self._open: dict[tuple[str, str | None], SqliteLedger] = {}
 
-    def of(self, tenant: str, agent: str | None = None) -> Ledger:
+    def of(self, tenant: str, agent: str | None = None) -> SqliteLedger:
         """The tenant's ledger, as the agent sees it."""
         whose = (tenant, agent) if self._config.store else ("", None)
         with self._guard:
-            ledger = self._open.pop(whose, None) or opened(self._config.replace(tenant=tenant), self._seconds, agent)
+            ledger = self._open.pop(whose, None) or open_ledger(self._config.replace(tenant=tenant), self._seconds, agent)
             self._open[whose] = ledger
             old = [self._open.pop(next(iter(self._open)))] if len(self._open) > _KEPT else []
         for one in old:

@@ -11,11 +11,21 @@ from _thread import RLock
 from _weakref import ref
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.formats.versions import Doc, Leaf, Stamp, file_doc, mix_of, note_doc, opened, unread_doc, versions_of
-from holdfast.index.sqlite import Index, Lost
+from holdfast.formats.versions import (
+    IndexEntry,
+    ParsedNote,
+    Stamp,
+    file_entry,
+    fingerprint_of,
+    note_entry,
+    parse_note,
+    unreadable_entry,
+    versions_of,
+)
+from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
 from holdfast.store.atomic import is_utf8
-from holdfast.store.files import Entry, Shelf, binned_key, entry_at
+from holdfast.store.files import Entry, FileStore, entry_at, key_of_trashed
 from holdfast.store.listing import Listing
 
 TYPE_CHECKING = False
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
 
     from holdfast.context.transcript_entries import PurgedTurns
     from holdfast.index.sqlite import Known
-    from holdfast.store.atomic import Sheet, Watch
+    from holdfast.store.atomic import FileContent, Watch
 
     T = TypeVar("T")
     PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
@@ -45,11 +55,11 @@ class Sync:
     """The bridge between one shelf and its catalogue."""
 
     def __init__(
-        self, shelf: Shelf, index: Index, progress: Progress, lock_seconds: float,
+        self, store: FileStore, index: SqliteIndex, progress: Progress, lock_seconds: float,
         purged_as: PurgedAs = lambda _path, _texts: "", purged_turns: PurgedTurns | None = None,
     ) -> None:  # fmt: skip
         self._purged_as, self._purged_turns = purged_as, purged_turns  # of what was purged and stands on the shelf again
-        self._shelf, self._index = shelf, index
+        self._store, self._index = store, index
         self._progress, self._lock_seconds = progress, lock_seconds
         self._watch: Watch | None = None
         self._calls = 0
@@ -57,66 +67,66 @@ class Sync:
         self._ready: set[str] = set()
         self._changed: set[str] = set()  # scopes whose notes were read again, and whose index.md was not written since
         self._without: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
-        self._listing = Listing(shelf, index)
+        self._listing = Listing(store, index)
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self.archived = False  # whether any call asked for archived notes
         self._lock = RLock()  # who hears of a change reads it before another thread answers
         _syncs.add(ref(self, _syncs.discard))
 
-    def look(self, scopes: tuple[str, ...], archived: bool = False) -> str:
+    def refresh(self, scopes: tuple[str, ...], archived: bool = False) -> str:
         """Bring the catalogue up to date for these scopes, with `archived` also for their archived notes. Empty, or why it may
         say less than the shelf holds."""
         with self._lock:
             self.archived = self.archived or archived
-            return self._look(scopes, (*PARTS, ARCHIVE) if archived else PARTS)
+            return self._refresh(scopes, (*PARTS, ARCHIVE) if archived else PARTS)
 
-    def asked(self, question: Callable[[], T]) -> T:
+    def run_query(self, question: Callable[[], T]) -> T:
         """The answer, from wherever the last look found it to be true."""
         return question()
 
-    def of_primary(self) -> AbstractContextManager[object]:
+    def use_primary(self) -> AbstractContextManager[object]:
         """Whatever is asked within is asked where everything is written: who verifies must not be told what was."""
         from contextlib import nullcontext
 
         return nullcontext()
 
-    def behind(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether the catalogue is another file than the one that was last brought up to date."""
         return bool(self.scopes) and self._generation != self._index.generation()
 
-    def _look(self, scopes: tuple[str, ...], parts: tuple[str, ...]) -> str:
+    def _refresh(self, scopes: tuple[str, ...], parts: tuple[str, ...]) -> str:
         self.scopes, self._calls = scopes, self._calls + 1
         generation = self._index.generation()
         if self._generation != generation:
             self.reset()
-        self._listen()
+        self._read_events()
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
         known = self._index.known(scopes)
         for scope in scopes:
             for part in parts:
                 if (scope, part) not in self._clean:
-                    reason = self._look_at(scope, part, known.get((scope, part))) or reason
+                    reason = self._refresh_folder(scope, part, known.get((scope, part))) or reason
             _, some = known.get((scope, "notes"), (0, 0))
             place = Scope.of_folder(scope)
-            if scope in self._changed or (some and scope not in self._without and not self._shelf.has_listing(place)):
+            if scope in self._changed or (some and scope not in self._without and not self._store.has_listing(place)):
                 self.listing(place)
         self._generation = generation  # not before: until then another thread would take half of it for all
         return reason
 
-    def ready(self, scope: str) -> None:
+    def prepare_scope(self, scope: str) -> None:
         """Before the first write to a scope: a catalogue that never saw it looks at it now, not after, so that what we
         write ourselves is never read back."""
         if scope in self._ready:
             return
         try:
-            if not self.catalogued(scope):
-                self._look_at(scope, "notes", None)
+            if not self.is_indexed(scope):
+                self._refresh_folder(scope, "notes", None)
             self._ready.add(scope)
-        except (Lost, Busy, DiskTrouble):
+        except (IndexReset, Busy, DiskTrouble):
             self.reset()
 
-    def catalogued(self, scope: str) -> bool:
+    def is_indexed(self, scope: str) -> bool:
         """Whether this scope's notes were ever looked at."""
         return self._index.folder(scope, "notes") is not None
 
@@ -125,7 +135,7 @@ class Sync:
         self._clean.clear()
         self._ready.clear()
 
-    def begin_anew(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a child: a thread that looked just now did not come along, and what it knew is half."""
         if not self._lock.acquire(blocking=False):
             self._lock = RLock()
@@ -133,20 +143,20 @@ class Sync:
         else:
             self._lock.release()
 
-    def file(self, scope: str, name: str, written: Sheet) -> None:
+    def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Catalogue a file we just wrote."""
-        doc = file_doc(scope, name, written.data, written.stamp, written.modified)
+        doc = file_entry(scope, name, written.data, written.stamp, written.modified)
         self._index.put([(doc, None)], self._still_there(scope, "files", [doc]))
 
-    def notes(self, scope: str, written: list[tuple[str, Leaf, Stamp, Stamp | None]]) -> None:
+    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, Stamp, Stamp | None]]) -> None:
         """Catalogue notes we just wrote, from what we wrote; each with the stamp of the file it replaced."""
         docs = [
-            (note_doc(scope, name, leaf, stamp, newest_only=replaced is not None), replaced)
-            for name, leaf, stamp, replaced in written
+            (note_entry(scope, name, parsed, stamp, newest_only=replaced is not None), replaced)
+            for name, parsed, stamp, replaced in written
         ]
         self._index.put(docs, self._still_there(scope, "notes", [doc for doc, _ in docs]))
 
-    def gone(self, scope: str, part: str, names: list[str]) -> int:
+    def remove_files(self, scope: str, part: str, names: list[str]) -> int:
         """Take files out of the catalogue that we just took off the shelf."""
         stamps = self._stamps(scope, part, names)
         return self._index.drop(scope, part, names, lambda name: stamps(name) is None)
@@ -162,17 +172,17 @@ class Sync:
                 if self._listing.write(place):
                     self._without.discard(folder)
                 return True
-            except Lost:
+            except IndexReset:
                 self.reset()
             except (HoldfastError, OSError):
                 self.reset()
                 return False
         return False
 
-    def refresh(self, scope: str, part: str) -> None:
+    def refresh_folder(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
         self._clean.discard((scope, part))
-        self._look_at(scope, part, self._index.known((scope,)).get((scope, part)))
+        self._refresh_folder(scope, part, self._index.known((scope,)).get((scope, part)))
 
     def close(self) -> None:
         with self._lock:  # not while another thread listens
@@ -182,8 +192,8 @@ class Sync:
 
     # --- looking -------------------------------------------------------------------------------------------------
 
-    def _look_at(self, scope: str, part: str, known: Known | None) -> str:
-        if not (known and known[1]) and not self._shelf.has(scope, part):
+    def _refresh_folder(self, scope: str, part: str, known: Known | None) -> str:
+        if not (known and known[1]) and not self._store.has(scope, part):
             return ""  # nothing there, nothing known
         watching = self._watched(scope, part)
         changed = known is None or known[1] != self._fingerprint(scope, part)
@@ -194,13 +204,13 @@ class Sync:
         return ""
 
     def _fingerprint(self, scope: str, part: str) -> int:
-        if not self._shelf.has(scope, part):
+        if not self._store.has(scope, part):
             return 0
         if part in _NOTES:
-            return self._shelf.fingerprint(scope, part)
+            return self._store.fingerprint(scope, part)
         total = 0
         for entry in self._census(scope, part):
-            total ^= mix_of(entry.stamp, entry.name)
+            total ^= fingerprint_of(entry.stamp, entry.name)
         return total
 
     def _reconcile(self, scope: str, part: str) -> str:
@@ -209,7 +219,7 @@ class Sync:
         if len(changed) <= _MANY or self._index.in_memory:  # that one is nobody else's
             self._apply(scope, part, changed, gone)
             return ""
-        lock = self._shelf.alone("catalogue")
+        lock = self._store.named_lock("catalogue")
         if not lock.acquire(self._lock_seconds):
             return "the index is being rebuilt by another process"
         try:
@@ -229,62 +239,64 @@ class Sync:
         if part == "notes":
             self._changed.add(scope)
         if gone:
-            self.gone(scope, part, gone)
+            self.remove_files(scope, part, gone)
         if not changed:
             return
         self._progress.start(f"indexing {scope}/{part}", len(changed))
         try:
             if part == "transcripts":
-                self._sessions(scope, changed)
+                self._index_transcripts(scope, changed)
                 return
             for start in range(0, len(changed), _BATCH):
                 batch = changed[start : start + _BATCH]
-                sheets = self._shelf.read_ahead([(scope, part, one.name) for one in batch if one.stamp[2] <= _LIGHT])
-                found = [self._describe(scope, part, entry, sheets.get((scope, part, entry.name))) for entry in batch]
+                contents = self._store.read_ahead([(scope, part, one.name) for one in batch if one.stamp[2] <= _LIGHT])
+                found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
                 docs = [doc for doc in found if doc]
                 self._index.put([(doc, None) for doc in docs], self._still_there(scope, part, docs))
                 self._progress.step(len(batch))
         finally:
             self._progress.end()
 
-    def _describe(self, scope: str, part: str, entry: Entry, sheet: Sheet | None = None) -> Doc | None:
+    def _describe(self, scope: str, part: str, entry: Entry, content: FileContent | None = None) -> IndexEntry | None:
         """What a changed file says now, unless it was read already; None if it went away meanwhile."""
-        key = binned_key(entry.name) if part == ARCHIVE else ""
+        key = key_of_trashed(entry.name) if part == ARCHIVE else ""
         if part == ARCHIVE and not (key and entry.regular):
-            return unread_doc(scope, part, entry.name, entry.stamp, "")  # nothing that retention put there
+            return unreadable_entry(scope, part, entry.name, entry.stamp, "")  # nothing that retention put there
         if part == "notes" and not entry.name.endswith(".md"):
-            return unread_doc(scope, part, entry.name, entry.stamp, "not a markdown file")
+            return unreadable_entry(scope, part, entry.name, entry.stamp, "not a markdown file")
         if not entry.regular:
-            return unread_doc(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
+            return unreadable_entry(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
         try:
             if part in _NOTES:
-                sheet = sheet or self._shelf.read_name(scope, part, entry.name)
+                content = content or self._store.read_name(scope, part, entry.name)
             else:
-                sheet = sheet or self._shelf.tree(scope).read(tuple(entry.name.split("/")))
+                content = content or self._store.tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
-            return unread_doc(scope, part, entry.name, entry.stamp, error.message)
-        if sheet is None:
+            return unreadable_entry(scope, part, entry.name, entry.stamp, error.message)
+        if content is None:
             return None
         if part in _NOTES:
-            leaf = opened(sheet.data, sheet.modified)
+            parsed = parse_note(content.data, content.modified)
             path = f"{scope}/notes/{key or entry.name[:-3]}"
-            if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(leaf)]):
-                return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
-            return note_doc(scope, entry.name, leaf, sheet.stamp, archived_as=key)
-        if b"\0" in sheet.data:
-            return unread_doc(scope, part, entry.name, sheet.stamp, "")
-        if came_back := self._purged_as("", lambda: [sheet.text()]):
-            return unread_doc(scope, part, entry.name, sheet.stamp, CAME_BACK + came_back)
-        return file_doc(scope, entry.name, sheet.data, sheet.stamp, sheet.modified)
+            if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(parsed)]):
+                return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
+            return note_entry(scope, entry.name, parsed, content.stamp, archived_as=key)
+        if b"\0" in content.data:
+            return unreadable_entry(scope, part, entry.name, content.stamp, "")
+        if came_back := self._purged_as("", lambda: [content.text()]):
+            return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
+        return file_entry(scope, entry.name, content.data, content.stamp, content.modified)
 
-    def _sessions(self, scope: str, changed: list[Entry]) -> None:
-        from holdfast.context.transcript_entries import catalogue
+    def _index_transcripts(self, scope: str, changed: list[Entry]) -> None:
+        from holdfast.context.transcript_entries import index_transcript
 
         for entry in changed:
-            catalogue(self._index, scope, self._shelf.rolls(scope).roll(entry.name), entry, self._purged_turns)
+            index_transcript(
+                self._index, scope, self._store.transcript_files(scope).transcript_file(entry.name), entry, self._purged_turns
+            )
             self._progress.step()
 
-    def _still_there(self, scope: str, part: str, docs: list[Doc]) -> Callable[[Doc], bool]:
+    def _still_there(self, scope: str, part: str, docs: list[IndexEntry]) -> Callable[[IndexEntry], bool]:
         """Whether a file is still the one described."""
         stamps = self._stamps(scope, part, [one.name for one in docs])
         return lambda doc: stamps(doc.name) == doc.stamp
@@ -302,24 +314,24 @@ class Sync:
 
     def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         if part in _NOTES:
-            return self._shelf.stamps(scope, part, names)
+            return self._store.stamps(scope, part, names)
         return {name: self._stamp(scope, part, name) for name in names}
 
     def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
         if part in _NOTES:
-            return self._shelf.stamp(scope, part, name)
+            return self._store.stamp(scope, part, name)
         if part == "transcripts":
-            return self._shelf.rolls(scope).roll(name).stamp()
-        return self._shelf.tree(scope).stamp(tuple(name.split("/")))
+            return self._store.transcript_files(scope).transcript_file(name).stamp()
+        return self._store.tree(scope).stamp(tuple(name.split("/")))
 
     def _census(self, scope: str, part: str) -> list[Entry]:
         if part == "transcripts":
-            return list(self._shelf.rolls(scope).census())
-        return list(self._shelf.census(scope, part) if part in _NOTES else self._shelf.tree(scope).census())
+            return list(self._store.transcript_files(scope).census())
+        return list(self._store.entries(scope, part) if part in _NOTES else self._store.tree(scope).census())
 
     # --- listening -----------------------------------------------------------------------------------------------
 
-    def _listen(self) -> None:
+    def _read_events(self) -> None:
         """Hear what changed; from the second call on, since a single command would pay and never profit."""
         if self._calls < 2:
             return
@@ -327,24 +339,24 @@ class Sync:
             self.close()  # a fork's events would be its parent's
             self._clean.clear()
         if self._watch is None:
-            self._watch = self._shelf.watch()
+            self._watch = self._store.watch()
             return
         for path, names in self._watch.changes().items():
             scope, part, below = self._place(path)
             if names is None or part != "notes" or len(names) > _MANY:
                 self._clean.discard((scope, part))
             elif (scope, part) in self._clean:
-                self._heard(scope, part, [below + name for name in names])
+                self._apply_events(scope, part, [below + name for name in names])
         for scope, part in list(self._clean):  # which other threads may empty
             if not self._watch.watched(self._path(scope, part)):
                 self._clean.discard((scope, part))
 
-    def _heard(self, scope: str, part: str, names: list[str]) -> None:
+    def _apply_events(self, scope: str, part: str, names: list[str]) -> None:
         """Look at these files only; one whose name is no text is nobody's note."""
         for name in filter(is_utf8, names):
             stamp = self._stamp(scope, part, name)
             if stamp is None:
-                if self.gone(scope, part, [name]):
+                if self.remove_files(scope, part, [name]):
                     self._changed.add(scope)
             elif stamp != self._index.stamp(scope, part, name):
                 entry = entry_at(self._path(scope, part), name)
@@ -358,15 +370,15 @@ class Sync:
             return False
         if part in _NOTES:
             return self._watch.add(self._path(scope, part))
-        folders = self._shelf.rolls(scope).folders() if part == "transcripts" else self._shelf.tree(scope).folders()
+        folders = self._store.transcript_files(scope).folders() if part == "transcripts" else self._store.tree(scope).folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:
-        return os.path.join(self._shelf.home, "shelf", scope, part)
+        return os.path.join(self._store.home, "shelf", scope, part)
 
     def _place(self, path: str) -> tuple[str, str, str]:
         """The scope and part that a watched folder belongs to, and its place below them."""
-        inside = os.path.relpath(path, os.path.join(self._shelf.home, "shelf")).split("/")
+        inside = os.path.relpath(path, os.path.join(self._store.home, "shelf")).split("/")
         depth = 1 if inside[0] == "global" else 2
         below = "/".join(inside[depth + 1 :])
         return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
@@ -377,7 +389,7 @@ _syncs: set[ref[Sync]] = set()
 
 def _in_the_child() -> None:
     for sync in [one for reference in list(_syncs) if (one := reference())]:
-        sync.begin_anew()
+        sync.reset_after_fork()
 
 
 os.register_at_fork(after_in_child=_in_the_child)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from holdfast.formats import transcript
-from holdfast.formats.versions import Doc, Passage, Stamp, unread_doc
+from holdfast.formats.versions import IndexEntry, Passage, Stamp, unreadable_entry
 from holdfast.models import Source
 from holdfast.safety.trust import ROLES
 
@@ -13,9 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.index.sqlite import Index
+    from holdfast.index.sqlite import SqliteIndex
     from holdfast.store.files import Entry
-    from holdfast.store.transcripts import Line, Roll
+    from holdfast.store.transcripts import Line, TranscriptFile
 
     PurgedTurns = Callable[[list[tuple[str, str, str]]], set[int]]  # session, id, text: the places of those that were purged
 
@@ -23,7 +23,7 @@ _BATCH = 2_000  # turns, and
 _BYTES = 8 * 1024 * 1024  # bytes of them that are catalogued at once
 
 
-class Mark:
+class ReadPosition:
     """How far a file has been read: bytes, lines, turns, and a sum of its last line that tells if it is still the same."""
 
     def __init__(self, text: str = "") -> None:
@@ -37,14 +37,16 @@ class Mark:
         self.offset, self.lines, self.turns, self.sum = line.end, line.number, turns_, zlib.crc32(line.data[-256:])
 
 
-def catalogue(index: Index, scope: str, roll: Roll, entry: Entry, purged: PurgedTurns | None) -> None:
+def index_transcript(
+    index: SqliteIndex, scope: str, transcript_file: TranscriptFile, entry: Entry, purged: PurgedTurns | None
+) -> None:
     """Catalogue a session's file; of one that only grew, the turns that are new."""
     if not entry.regular:
-        doc = unread_doc(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
+        doc = unreadable_entry(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
         index.put([(doc, None)], lambda _: True)
         return
-    for doc in docs(scope, roll, entry.stamp, index.mark(scope, "transcripts", entry.name), purged):
-        index.put([(doc, None)], lambda one: _goes_on(one.stamp, roll.stamp()))
+    for doc in docs(scope, transcript_file, entry.stamp, index.mark(scope, "transcripts", entry.name), purged):
+        index.put([(doc, None)], lambda one: _goes_on(one.stamp, transcript_file.stamp()))
 
 
 def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
@@ -53,35 +55,39 @@ def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
 
 
 def docs(
-    scope: str, roll: Roll, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
-) -> Iterator[Doc]:
+    scope: str, transcript_file: TranscriptFile, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
+) -> Iterator[IndexEntry]:
     """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far. Turns
     that were `purged` and stand there again are nobody's."""
     from holdfast.store.transcripts import Place
 
-    mark = Mark(known[1]) if known and known[0] == stamp[0] and known[1] else Mark()
+    mark = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
     grew = stamp[2] > mark.offset  # one that changed and did not was changed in its midst
-    if mark.offset and not (grew and roll.ends_so(mark.offset, lambda last: zlib.crc32(last[-256:]) == mark.sum)):
-        mark = Mark()
-    header = _header(roll)
-    sources = {role: _source(roll.name, header, role) for role in transcript.ROLES}
+    if mark.offset and not (grew and transcript_file.ends_so(mark.offset, lambda last: zlib.crc32(last[-256:]) == mark.sum)):
+        mark = ReadPosition()
+    header = _header(transcript_file)
+    sources = {role: _source(transcript_file.name, header, role) for role in transcript.ROLES}
     batch: list[Line] = []
     size = 0
-    for line in roll.lines(Place(mark.offset, mark.lines)):
+    for line in transcript_file.lines(Place(mark.offset, mark.lines)):
         if line.end > stamp[2]:
             break  # what came since the stamp is for the next look
         batch.append(line)
         size += len(line.data)
         if len(batch) >= _BATCH or size >= _BYTES:
             passages = _passages(batch, mark, header, sources, purged)
-            yield _doc(scope, roll.name, (stamp[0], 0, mark.offset), mark, passages, header)
+            yield _doc(scope, transcript_file.name, (stamp[0], 0, mark.offset), mark, passages, header)
             batch, size = [], 0
     passages = _passages(batch, mark, header, sources, purged)
-    yield _doc(scope, roll.name, stamp, mark, passages, header)
+    yield _doc(scope, transcript_file.name, stamp, mark, passages, header)
 
 
 def _passages(
-    lines: list[Line], mark: Mark, header: transcript.Header | None, sources: dict[str, Source], purged: PurgedTurns | None
+    lines: list[Line],
+    mark: ReadPosition,
+    header: transcript.Header | None,
+    sources: dict[str, Source],
+    purged: PurgedTurns | None,
 ) -> list[Passage]:
     """A passage for each turn of these lines, which the mark passes; all are asked about at once."""
     said = [transcript.parse(line.data) for line in lines]
@@ -98,8 +104,8 @@ def _passages(
     return passages
 
 
-def _header(roll: Roll) -> transcript.Header | None:
-    for line in roll.lines():
+def _header(transcript_file: TranscriptFile) -> transcript.Header | None:
+    for line in transcript_file.lines():
         header = transcript.parse_header(line.data)
         return transcript.Header(*map(_sound, (header.session, header.client, header.started, header.kept))) if header else None
     return None
@@ -110,7 +116,7 @@ def _sound(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _passage(number: int, said: transcript.Said, line: Line, started: str, source: Source) -> Passage:
+def _passage(number: int, said: transcript.TranscriptLine, line: Line, started: str, source: Source) -> Passage:
     time = _sound(said.time or started)
     return Passage(
         number, False, "", _sound(said.text), (line.number, line.number), None, (), source, time, None, None, None, None,
@@ -126,13 +132,13 @@ def _source(name: str, header: transcript.Header | None, role: str = "tool") -> 
 
 
 def _doc(
-    scope: str, name: str, stamp: Stamp, mark: Mark, passages: Iterable[Passage], header: transcript.Header | None
-) -> Doc:
+    scope: str, name: str, stamp: Stamp, mark: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
+) -> IndexEntry:
     problem = "" if header else "its first line is not a transcript's"
     some = tuple(passages)
     updated = max([passage.recorded for passage in some], default=header.started if header else "")
     session = header.session if header else name
-    return Doc(
+    return IndexEntry(
         scope, "transcripts", name, stamp, str(mark), "session", session, "", session, None, (), updated, updated,
         _source(name, header), None, None, False, updated, (1, max(mark.lines, 1)), mark.turns,
         problem, some, (),

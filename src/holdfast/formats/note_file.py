@@ -53,7 +53,7 @@ _ODD = pattern("[<>\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _WHO = ("origin", "agent", "client", "session")
 
 
-class Page(Record):
+class NoteFile(Record):
     """A file in pieces that join to its exact text."""
 
     opening: str
@@ -84,10 +84,10 @@ class Head(Record):
         return self.source.trust or ""
 
 
-def parse(text: str) -> Page:
+def parse(text: str) -> NoteFile:
     """Never fails: what is not frontmatter or history is text."""
     opening, inside, closing, rest = _fence(text)
-    return Page(opening, _fields(inside), closing, *_history_apart(rest))
+    return NoteFile(opening, _fields(inside), closing, *_history_apart(rest))
 
 
 def _history_apart(rest: str) -> tuple[str, str]:
@@ -108,17 +108,17 @@ def _fence(text: str) -> tuple[str, str, str, str]:
     return (fence[1], fence[2], fence[3], text[fence.end() :]) if fence else ("", "", "", text)
 
 
-def render(page: Page) -> str:
+def render(page: NoteFile) -> str:
     """The exact text of the file."""
     return f"{above(page)}{page.body}{page.past}"
 
 
-def above(page: Page) -> str:
+def above(page: NoteFile) -> str:
     """The frontmatter: on the line behind it the current text starts."""
     return f"{page.opening}{''.join([raw for _, raw in page.fields])}{page.closing}"
 
 
-def text_of(page: Page) -> str:
+def text_of(page: NoteFile) -> str:
     """The current text, without the newline we end it with and the blank line before history."""
     return _unescaped(_ended(page.body, _newline(page), bool(page.past)))
 
@@ -126,8 +126,8 @@ def text_of(page: Page) -> str:
 def text_and_lines(text: str) -> tuple[str, tuple[int, int]]:
     """The current text of a file and where it stands, without reading the rest."""
     opening, inside, closing, rest = _fence(text)
-    leaf = Page(opening, (("", inside),), closing, *_history_apart(rest))
-    body, first = text_of(leaf), 1 + above(leaf).count("\n")
+    parsed = NoteFile(opening, (("", inside),), closing, *_history_apart(rest))
+    body, first = text_of(parsed), 1 + above(parsed).count("\n")
     return clean(body), (first, first + body.count("\n"))
 
 
@@ -136,7 +136,7 @@ def clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def head_of(page: Page) -> Head:
+def head_of(page: NoteFile) -> Head:
     """What the fields say. A value we cannot read counts as absent and is named in `problems`."""
     values: dict[str, Any] = {}
     problems: list[str] = []
@@ -153,7 +153,7 @@ def head_of(page: Page) -> Head:
     return Head(**values, problems=tuple(problems))
 
 
-def past_of(page: Page, most: int | None = None) -> list[Version]:
+def past_of(page: NoteFile, most: int | None = None) -> list[Version]:
     """The older versions (or the `most` newest of them), newest first; each ends where its heading says."""
     versions: list[Version] = []
     marks = _SECTION.finditer(page.past)
@@ -167,12 +167,12 @@ def past_of(page: Page, most: int | None = None) -> list[Version]:
     return versions
 
 
-def past_count(page: Page) -> int:
+def past_count(page: NoteFile) -> int:
     """How many older versions there are."""
     return len(_SECTION.findall(page.past)) if page.past else 0
 
 
-def past_lines(page: Page) -> list[tuple[int, int]]:
+def past_lines(page: NoteFile) -> list[tuple[int, int]]:
     """Where the text of each older version stands in the file, in the order of `past_of`."""
     base = render(page.replace(past="")).count("\n") + 1
     places = []
@@ -182,19 +182,19 @@ def past_lines(page: Page) -> list[tuple[int, int]]:
     return places
 
 
-def with_head(page: Page, head: Head) -> Page:
+def with_head(page: NoteFile, head: Head) -> NoteFile:
     """The same page under another head."""
     newline = _newline(page)
     opening, closing = page.opening or f"---{newline}", _whole(page.closing or "---", newline)
     return page.replace(opening=opening, fields=_written(head, page.fields, newline), closing=closing)
 
 
-def new(head: Head, text: str) -> Page:
+def new(head: Head, text: str) -> NoteFile:
     """A note nobody has written before."""
-    return Page("---\n", _written(head, (), "\n"), "---\n", _escaped(text) + "\n", "")
+    return NoteFile("---\n", _written(head, (), "\n"), "---\n", _escaped(text) + "\n", "")
 
 
-def succeed(page: Page, old: Version, head: Head, text: str) -> Page:
+def succeed(page: NoteFile, old: Version, head: Head, text: str) -> NoteFile:
     """The page with `text` as its current version and `old` first in its history; lines end as they did."""
     newline = _newline(page)
     section = f"## {old.valid_from} to {old.closed}{newline}{_meta(old)}{newline}{_escaped(old.text)}{newline}"
@@ -204,10 +204,10 @@ def succeed(page: Page, old: Version, head: Head, text: str) -> Page:
     else:
         past = _whole(page.past or HISTORY, newline) + section
     opening, closing = page.opening or f"---{newline}", _whole(page.closing or "---", newline)
-    return Page(opening, _written(head, page.fields, newline), closing, _escaped(text) + newline * 2, past)
+    return NoteFile(opening, _written(head, page.fields, newline), closing, _escaped(text) + newline * 2, past)
 
 
-def _newline(page: Page) -> str:
+def _newline(page: NoteFile) -> str:
     """How lines end in this file: as the first one does; without frontmatter, as the last one does."""
     return "\r\n" if (page.opening or page.body).endswith("\r\n") else "\n"
 

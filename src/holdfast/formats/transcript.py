@@ -49,7 +49,7 @@ _SURROGATE = pattern("[\x00\ud800-\udfff]")
 _EPOCH_MS = 10**11  # a number above this counts milliseconds
 
 
-class Said(Record):
+class TranscriptLine(Record):
     """A turn as it comes in or stands in its line; `more` are the fields that are not ours."""
 
     role: str
@@ -97,7 +97,7 @@ def parse_header(line: bytes) -> Header | None:
     return Header(session, client, started if isinstance(started, str) else "", LIVE if fields.get("kept") == LIVE else "")
 
 
-def render(said: Said) -> bytes:
+def render(said: TranscriptLine) -> bytes:
     """A turn as its line."""
     fields: dict[str, Any] = {"id": said.id, "role": said.role}
     if said.speaker is not None:
@@ -112,7 +112,7 @@ def purged_line(receipt: str) -> bytes:
     return _line({"purged": receipt})
 
 
-def parse(line: bytes) -> Said | None:
+def parse(line: bytes) -> TranscriptLine | None:
     """The turn that a line is; None if it is none."""
     fields = _object(line)
     if fields is None or fields.get("role") not in ROLES:
@@ -124,7 +124,7 @@ def parse(line: bytes) -> Said | None:
     if not isinstance(speaker, str | None) or not isinstance(time, str | None):
         return None
     more = {name: value for name, value in fields.items() if name not in _OWN}
-    return Said(role, text, id, time, speaker, None, more)
+    return TranscriptLine(role, text, id, time, speaker, None, more)
 
 
 def is_whole(tail: bytes) -> bool:
@@ -161,13 +161,13 @@ def safe_id(id: str) -> str:
     return id if fits else "~" + digest(id.encode("utf-8", "surrogatepass"))[:24]
 
 
-def made_id(said: Said, occurrence: int) -> str:
+def made_id(said: TranscriptLine, occurrence: int) -> str:
     """The id of a turn that came without one: the same words at the same time have the same, counted up."""
     parts = (said.role, said.speaker or "", said.time or "", str(occurrence), said.text)
     return digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:24]
 
 
-def other_id(said: Said) -> str:
+def other_id(said: TranscriptLine) -> str:
     """The id of a turn that came with the id of another text: both are kept, and the second is the same each time."""
     return f"{said.id}~{digest(f'{said.role}{said.text}'.encode('utf-8', 'surrogatepass'))[:8]}"
 
@@ -223,10 +223,10 @@ class Known:
     def __init__(self) -> None:
         self._texts = Tally()
 
-    def add(self, said: Said) -> None:
+    def add(self, said: TranscriptLine) -> None:
         self._texts.put(mark(said.id or ""), _check(said))
 
-    def admit(self, said: Said) -> Said | None:
+    def admit(self, said: TranscriptLine) -> TranscriptLine | None:
         """The turn as it is to be kept, or None if it is there already."""
         kept = self._texts.get(mark(said.id or ""))
         if kept == _check(said):
@@ -239,7 +239,7 @@ class Known:
         return said
 
 
-def _check(said: Said) -> int:
+def _check(said: TranscriptLine) -> int:
     return mark(said.role, said.text) & 0xFFFFFFFF
 
 
@@ -260,7 +260,7 @@ def time_of(value: object) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not 0 < value < 10**14:
             raise UsageError(f"time: {value!r} is not a date", "Give seconds since 1970, or 2026-03-27T10:00:00Z")
-        return dates.stamp(value / 1000 if value > _EPOCH_MS else value)
+        return dates.timestamp(value / 1000 if value > _EPOCH_MS else value)
     return dates.moment(value, "time")
 
 
@@ -331,7 +331,7 @@ def _without_rendered(text: str) -> str:
     return "".join([*kept, text[done:]])
 
 
-def turn_of(said: Said, header: Header, line: int, path: str) -> Turn:
+def turn_of(said: TranscriptLine, header: Header, line: int, path: str) -> Turn:
     """A line of a session's file as what callers get."""
     return Turn(
         said.id or "", said.role, said.speaker, said.time, said.text, header.session, header.client, line - 2,
@@ -339,7 +339,7 @@ def turn_of(said: Said, header: Header, line: int, path: str) -> Turn:
     )  # fmt: skip
 
 
-def counted(said: Said, session: str, seen: Tally) -> Said:
+def counted(said: TranscriptLine, session: str, seen: Tally) -> TranscriptLine:
     """The turn with an id: its own, or one made from its words and how often they came in this session."""
     if said.id:
         return said.replace(id=safe_id(said.id))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.base.dates import stamp as utc
+from holdfast.base.dates import timestamp as utc
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import note_file as page
-from holdfast.formats.note_file import Head, Page, clean
+from holdfast.formats.note_file import Head, NoteFile, clean
 from holdfast.models import KEY, ORIGINS, TYPES, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
 
 Stamp = tuple[int, int, int]
@@ -16,7 +16,7 @@ _SECTION_LINES = 40
 _ENTRY_CHARS = 500  # of an entry's name or description
 
 
-def mix_of(stamp: Stamp, name: str) -> int:
+def fingerprint_of(stamp: Stamp, name: str) -> int:
     """A file's share of its folder's fingerprint. In a tree its path counts: moving a folder changes nothing else."""
     if not name:
         return hash(stamp)
@@ -46,7 +46,7 @@ class Passage(Record):
     offset: int | None = None
 
 
-class Doc(Record):
+class IndexEntry(Record):
     """A file, as the catalogue knows it."""
 
     scope: str
@@ -77,45 +77,49 @@ class Doc(Record):
     prose: bool = False  # whether it says more than the facts it states
 
 
-def note_doc(scope: str, name: str, leaf: Leaf, stamp: Stamp, newest_only: bool = False, archived_as: str = "") -> Doc:
+def note_entry(
+    scope: str, name: str, parsed: ParsedNote, stamp: Stamp, newest_only: bool = False, archived_as: str = ""
+) -> IndexEntry:
     """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
     its key and a time: `archived_as` is the key."""
     key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
-    head, text = leaf.head, clean(leaf.text)
+    head, text = parsed.head, clean(parsed.text)
     title = title_of(text, key)
-    past = page.past_of(leaf.page, 1 if newest_only else None) if leaf.older else []
-    passages = _versions(key, title, text, head, past, leaf.lines, leaf.older)
-    facts = _facts(text, title, scope, f"{scope}/{part}/{name}", leaf.lines[0])
-    return Doc(
-        scope, part, name, stamp, leaf.digest, "note", key, head.id, title, head.type, head.tags, head.created,
+    past = page.past_of(parsed.page, 1 if newest_only else None) if parsed.older else []
+    passages = _versions(key, title, text, head, past, parsed.lines, parsed.older)
+    facts = _facts(text, title, scope, f"{scope}/{part}/{name}", parsed.lines[0])
+    return IndexEntry(
+        scope, part, name, stamp, parsed.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
-        leaf.lines, leaf.older + 1, _problem(key, leaf), passages, facts, leaf.trust, leaf.exposed,
+        parsed.lines, parsed.older + 1, _problem(key, parsed), passages, facts, parsed.trust, parsed.exposed,
         bool(facts) and _has_prose(text),
     )  # fmt: skip
 
 
-def file_doc(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> Doc:
+def file_entry(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> IndexEntry:
     """A text file of the agent's own tree: one passage a section."""
     text = clean(data.decode("utf-8", "surrogateescape"))
     title = title_of(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
     updated, entry = utc(modified), entry_head(name, text)
     called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
-    passages = tuple([
-        Passage(seq, False, called, section, lines, entry.type, (), None, updated)
-        for seq, (lines, section) in enumerate(sections(_without_comments(text, name)))
-    ])
+    passages = tuple(
+        [
+            Passage(seq, False, called, section, lines, entry.type, (), None, updated)
+            for seq, (lines, section) in enumerate(sections(_without_comments(text, name)))
+        ]
+    )
     facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
-    return Doc(
+    return IndexEntry(
         scope, "files", name, stamp, digest(data), "file", name, "", title, entry.type, (), updated, updated, Source(), None,
         None, False, updated, (1, text.count("\n") + 1), 1, entry.problem, passages, facts,
         prose=bool(facts) and _has_prose(page.parse(text).body if text.startswith("---") else text),
     )  # fmt: skip
 
 
-def unread_doc(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> Doc:
+def unreadable_entry(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> IndexEntry:
     """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
     kind = "note" if part in ("notes", "archive") else "file"
-    return Doc(
+    return IndexEntry(
         scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
         "", (1, 1), 1, problem, (), (),
     )  # fmt: skip
@@ -187,15 +191,15 @@ def _versions(
     return tuple(passages)
 
 
-def _problem(key: str, leaf: Leaf) -> str:
-    found = list(leaf.head.problems)
+def _problem(key: str, parsed: ParsedNote) -> str:
+    found = list(parsed.head.problems)
     if not KEY.match(key):
         found.append("its name is not a valid key")
-    if not leaf.data.isascii() and leaf.data.decode("utf-8", "replace").encode() != leaf.data:
+    if not parsed.data.isascii() and parsed.data.decode("utf-8", "replace").encode() != parsed.data:
         found.append("not UTF-8")
-    if not leaf.page.opening and leaf.data.startswith(b"---"):
+    if not parsed.page.opening and parsed.data.startswith(b"---"):
         found.append("its frontmatter is never closed")
-    if not leaf.text.strip():
+    if not parsed.text.strip():
         found.append("it is empty")
     return "; ".join(found)
 
@@ -213,15 +217,15 @@ def entry_head(name: str, text: str) -> EntryHead:
     """Read the frontmatter of a file. A Markdown file that starts one should have a `name` in it (F5)."""
     if not name.endswith(".md") or not text.startswith("---"):
         return EntryHead()
-    sheet = page.parse(text)
-    if not sheet.opening:
+    content = page.parse(text)
+    if not content.opening:
         return EntryHead(problem="its frontmatter is never closed")
-    fields = _plain_fields(sheet.fields)
+    fields = _plain_fields(content.fields)
     if fields is None:
         import yaml
 
         try:
-            said = yaml.load("".join([raw for _, raw in sheet.fields])[:16384], Loader=yaml.BaseLoader)
+            said = yaml.load("".join([raw for _, raw in content.fields])[:16384], Loader=yaml.BaseLoader)
         except (yaml.YAMLError, ValueError, RecursionError):
             return EntryHead(problem="its frontmatter is not valid YAML")
         fields = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
@@ -250,11 +254,11 @@ def _one_line(text: str) -> str:
 # --- the note and its versions -----------------------------------------------------------------------------------------
 
 
-class Leaf(Record):
+class ParsedNote(Record):
     """A note's file, opened: its bytes and what they say."""
 
     data: bytes
-    page: Page
+    page: NoteFile
     head: Head
     text: str
     lines: tuple[int, int]
@@ -286,77 +290,75 @@ def mark_of(text: str) -> str:
     return digest(text.encode("utf-8", "surrogateescape"))
 
 
-def opened(data: bytes, modified: int) -> Leaf:
+def parse_note(data: bytes, modified: int) -> ParsedNote:
     """The file that has these bytes. A person's file need not date itself: the file system does."""
-    sheet = page.parse(data.decode("utf-8", "surrogateescape"))
-    head = page.head_of(sheet)
+    content = page.parse(data.decode("utf-8", "surrogateescape"))
+    head = page.head_of(content)
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
-    text, first = page.text_of(sheet), 1 + page.above(sheet).count("\n")
-    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), page.past_count(sheet))
+    text, first = page.text_of(content), 1 + page.above(content).count("\n")
+    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), page.past_count(content))
 
 
-def restored(leaf: Leaf, now: str) -> Leaf:
+def restored(parsed: ParsedNote, now: str) -> ParsedNote:
     """A note back from the archive: it counts as touched, or it would be archived again at once."""
-    head = leaf.head.replace(restored=now)
-    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+    head = parsed.head.replace(restored=now)
+    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
 
 
-def approved(leaf: Leaf, now: str) -> Leaf:
+def approved(parsed: ParsedNote, now: str) -> ParsedNote:
     """The same note, whose text a person read and let pass."""
-    head = leaf.head.replace(approved=(now, mark_of(leaf.text)))
-    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+    head = parsed.head.replace(approved=(now, mark_of(parsed.text)))
+    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
 
 
-def doubted(leaf: Leaf, trust: str) -> Leaf:
+def doubted(parsed: ParsedNote, trust: str) -> ParsedNote:
     """The same note, whose text a person took away: back from the trash, it waits until one lets it pass."""
-    source = leaf.head.source
+    source = parsed.head.source
     least = lowest(source.trusted, trust)
-    head = leaf.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
-    return _leaf(page.with_head(leaf.page, head), head, leaf.text, leaf.older)
+    head = parsed.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
+    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
 
 
-def note_of(scope: Scope, key: str, leaf: Leaf, quarantine: tuple[str, ...] = ()) -> Note:
+def note_of(scope: Scope, key: str, parsed: ParsedNote, quarantine: tuple[str, ...] = ()) -> Note:
     """The note as its file says; what is trusted no more than `quarantine` says is marked."""
-    head = leaf.head
+    head = parsed.head
     return Note(
-        scope, key, head.id, clean(leaf.text), head.type, head.tags, head.created, head.updated, head.source,
-        head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", leaf.lines, leaf.digest,
-        leaf.older + 1, leaf.trust in quarantine,
+        scope, key, head.id, clean(parsed.text), head.type, head.tags, head.created, head.updated, head.source,
+        head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", parsed.lines, parsed.digest,
+        parsed.older + 1, parsed.trust in quarantine,
     )  # fmt: skip
 
 
 def note_at(
-    scope: Scope, key: str, leaf: Leaf, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
+    scope: Scope, key: str, parsed: ParsedNote, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
 ) -> Note:
     """The note as it was."""
-    versions = versions_of(leaf)
+    versions = versions_of(parsed)
     place = version_at(versions, as_of, known_at)
     if place is None:
         fix = Template(command("get {} --history", key), " shows them all")
         raise NotFound(f"{key!r} had no version at {as_of}", fix)
     version = versions[place]
-    return note_of(scope, key, leaf).replace(
+    return note_of(scope, key, parsed).replace(
         text=version.text, type=version.type, tags=version.tags, updated=version.recorded, source=version.source,
-        valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(leaf, place),
-        quarantined=(version.source.trusted if place else leaf.trust) in quarantine,
+        valid_from=version.valid_from, valid_to=version.until, lines=_lines_of(parsed, place),
+        quarantined=(version.source.trusted if place else parsed.trust) in quarantine,
     )  # fmt: skip
 
 
-def past_text(leaf: Leaf, seq: int) -> tuple[str, tuple[int, int]]:
+def past_text(parsed: ParsedNote, seq: int) -> tuple[str, tuple[int, int]]:
     """The text of an older version, counted from the oldest, and its lines; (0, 0) if the file has it no more."""
-    versions = versions_of(leaf)
+    versions = versions_of(parsed)
     place = len(versions) - 1 - seq
-    return (versions[place].text, _lines_of(leaf, place)) if 0 < place < len(versions) else ("", (0, 0))
+    return (versions[place].text, _lines_of(parsed, place)) if 0 < place < len(versions) else ("", (0, 0))
 
 
-def versions_of(leaf: Leaf) -> list[Version]:
+def versions_of(parsed: ParsedNote) -> list[Version]:
     """Every version, newest first."""
-    head = leaf.head
-    current = Version(
-        clean(leaf.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to
-    )
-    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(leaf.page)]]
+    head = parsed.head
+    current = Version(clean(parsed.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to)
+    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(parsed.page)]]
 
 
 def version_at(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
@@ -373,9 +375,9 @@ def version_at(versions: list[Version], as_of: str | None, known_at: str | None)
     return None
 
 
-def _lines_of(leaf: Leaf, place: int) -> tuple[int, int]:
+def _lines_of(parsed: ParsedNote, place: int) -> tuple[int, int]:
     """Where in the file the text of a version stands; 0 is the current one."""
-    return leaf.lines if place == 0 else page.past_lines(leaf.page)[place - 1]
+    return parsed.lines if place == 0 else page.past_lines(parsed.page)[place - 1]
 
 
 # --- its next version -------------------------------------------------------------------------------------------------
@@ -406,7 +408,7 @@ class Rejected(Exception):
         self.rejected = rejected
 
 
-def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str, Leaf]:
+def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tuple[str, ParsedNote]:
     """What happens (created, updated, unchanged) and the file after it."""
     _as_expected(draft, old)
     if old is None:
@@ -423,17 +425,15 @@ def compose(draft: Draft, old: Leaf | None, now: str, new_id: str) -> tuple[str,
     closed = max(new.valid_from, head.valid_from)
     if head.valid_to and head.valid_from <= head.valid_to < closed:
         closed = head.valid_to
-    before = Version(
-        old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed
-    )
+    before = Version(old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed)
     return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.gated)
 
 
-def _leaf(sheet: Page, head: Head, text: str, older: int, gated: bool = False) -> Leaf:
+def _leaf(content: NoteFile, head: Head, text: str, older: int, gated: bool = False) -> ParsedNote:
     """A file we are about to write, without reading it back."""
-    above = page.above(sheet)
-    first, data = 1 + above.count("\n"), f"{above}{sheet.body}{sheet.past}".encode("utf-8", "surrogateescape")
-    return Leaf(data, sheet, head, text, (first, first + text.count("\n")), older, gated)
+    above = page.above(content)
+    first, data = 1 + above.count("\n"), f"{above}{content.body}{content.past}".encode("utf-8", "surrogateescape")
+    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), older, gated)
 
 
 def _head(draft: Draft, head: Head, now: str) -> Head:
@@ -449,7 +449,7 @@ def _head(draft: Draft, head: Head, now: str) -> Head:
     )
 
 
-def _source(draft: Draft, old: Leaf) -> Source:
+def _source(draft: Draft, old: ParsedNote) -> Source:
     """Who says it now. What nobody trusted does not become more so by being written anew: only a person's own text does."""
     source, before = draft.source, old.head.source
     if not (source.origin != ORIGINS[0] if draft.amends is None else draft.amends):
@@ -472,7 +472,7 @@ def _differs(draft: Draft, head: Head, text: str) -> bool:
     )
 
 
-def _as_expected(draft: Draft, old: Leaf | None) -> None:
+def _as_expected(draft: Draft, old: ParsedNote | None) -> None:
     if draft.expected is None:
         return
     if (old.digest if old else "") != draft.expected:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     ListedFile = tuple[str, int, int, int]  # the key, id, inode and ctime of a note's file: another version has others
 
 
-class Found(Record):
+class FoundPassage(Record):
     """A passage that matched, and where it stands."""
 
     passage: int
@@ -68,11 +68,11 @@ class ListedNote(Record):
     exposed: bool
 
 
-class Sought(Record):
+class SearchResult(Record):
     """What a search found, best first; which legs it stood on, and why it may be less than was asked for. A passage that
     scores less than `threshold` is weak; where it is None, the words of the question decide."""
 
-    found: list[Found]
+    found: list[FoundPassage]
     mode: str
     reason: str = ""
     why: dict[int, dict[str, list[float]]] = {}
@@ -84,9 +84,9 @@ class Sought(Record):
 ARCHIVED = 0.5  # the share of its score that a passage of an archived note keeps
 
 
-def lowered(
-    found: list[Found], why: dict[int, dict[str, list[float]]]
-) -> tuple[list[Found], dict[int, dict[str, list[float]]]]:
+def rank_archived_lower(
+    found: list[FoundPassage], why: dict[int, dict[str, list[float]]]
+) -> tuple[list[FoundPassage], dict[int, dict[str, list[float]]]]:
     """The same passages, those of archived notes with a lower score; where each score is explained, so is that."""
     if not any(one.archived for one in found):
         return found, why

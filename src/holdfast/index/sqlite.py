@@ -7,10 +7,10 @@ from _thread import allocate_lock
 
 from holdfast import sqlite
 from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
-from holdfast.home import Database, Renewed
+from holdfast.home import Database, DatabaseReset
 from holdfast.index import tokenizer as words
-from holdfast.index.results import PLACE, Found, FoundFact, ListedNote, Sought
-from holdfast.index.writer import Catalogued
+from holdfast.index.results import PLACE, FoundFact, FoundPassage, ListedNote, SearchResult
+from holdfast.index.writer import IndexWriter
 from holdfast.models import Fact, Note, Progress, Record, Scope, Source
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.index.results import ListedFile
-    from holdfast.index.vectors import Shelved
+    from holdfast.index.vectors import VectorIndex
 
     Known = tuple[int, int]  # a folder's id and its fingerprint
 
@@ -33,10 +33,10 @@ _COUNTED = 5_000  # mentions or passages that are looked through to count a word
 _LONG_LOOK = 600.0  # seconds that others wait for who looks through a large catalogue
 
 
-Lost = Renewed  # the catalogue was not usable and has been started anew; fill it and ask again
+IndexReset = DatabaseReset  # the catalogue was not usable and has been started anew; fill it and ask again
 
 
-class Asked(Record):
+class SearchFilter(Record):
     """What a search is for, and on which clock."""
 
     scopes: tuple[str, ...]
@@ -48,7 +48,7 @@ class Asked(Record):
     now: str = ""
 
 
-class Index(Catalogued):
+class SqliteIndex(IndexWriter):
     """One process's view of the catalogue."""
 
     _looking = allocate_lock()  # held by who looks whether one is spoiled
@@ -57,7 +57,7 @@ class Index(Catalogued):
     def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
         self._at = home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds
         super().__init__(Database(*self._at), SQL, listed(quarantine))
-        self._vectors: Shelved | None = None
+        self._vectors: VectorIndex | None = None
         self._common: tuple[object, dict[tuple[str, str], int]] = None, {}  # what it was, and how common words were in places
 
     @property
@@ -77,12 +77,12 @@ class Index(Catalogued):
             return self._database.generation
 
     @property
-    def vectors(self) -> Shelved:
+    def vectors(self) -> VectorIndex:
         """The vectors of its passages; search by words needs none."""
         if self._vectors is None:
-            from holdfast.index.vectors import Shelved
+            from holdfast.index.vectors import VectorIndex
 
-            self._vectors = Shelved(self._database, SQL)
+            self._vectors = VectorIndex(self._database, SQL)
         return self._vectors
 
     @property
@@ -92,7 +92,7 @@ class Index(Catalogued):
 
     # --- asking it -----------------------------------------------------------------------------------------------
 
-    def search(self, query: str, asked: Asked, limit: int) -> list[Found]:
+    def search(self, query: str, asked: SearchFilter, limit: int) -> list[FoundPassage]:
         """Keyword search: the passages that have any of the words, best first; at least `limit` if there are so many."""
         if asked.as_of:  # older versions may have words that nothing current has
             terms = list(words.asked(query))
@@ -106,11 +106,11 @@ class Index(Catalogued):
                 return found
             pool *= 8
 
-    def looked_for(self, query: str, asked: Asked) -> tuple[dict[str, str], dict[str, int]]:
+    def looked_for(self, query: str, asked: SearchFilter) -> tuple[dict[str, str], dict[str, int]]:
         """The words to look for, each with the word as asked; and how common each is in the places asked about."""
         return words.looked_for(query, lambda terms: self.frequencies(terms, asked), self.beginning)
 
-    def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
+    def matches(self, terms: list[str], asked: SearchFilter, most: int) -> dict[int, float]:
         """The passages of the places asked about that have any of these words, the best with the lowest number."""
         within = self._within(asked) if terms else None
         if within is None:
@@ -139,7 +139,7 @@ class Index(Catalogued):
         """Return what index.md shows of these notes."""
         return [ListedNote(*row) for row in self._all("listed_notes", ids=_numbers(ids), held=self._held)]
 
-    def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
+    def having(self, terms: list[str], asked: SearchFilter, most: int) -> list[str]:
         """For each of these words the newest passages of the places asked about that have it, their numbers with commas
         between. Numbers as one text, because there may be thousands, and rating each costs ten times as much as naming it."""
         within = self._within(asked)
@@ -151,7 +151,7 @@ class Index(Catalogued):
         """How many words each of these passages has: id, words."""
         return self._all("lengths", ids=_numbers(ids))
 
-    def _within(self, asked: Asked) -> str | None:
+    def _within(self, asked: SearchFilter) -> str | None:
         """What keeps a match of FTS5 to the places asked about; None where there are none."""
         folders = self.folders_of(asked)
         if not folders:
@@ -160,11 +160,11 @@ class Index(Catalogued):
             return f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND "
         return ""
 
-    def folders_of(self, asked: Asked) -> list[tuple[int, int, int]]:
+    def folders_of(self, asked: SearchFilter) -> list[tuple[int, int, int]]:
         """The folders a question is about: id, how many passages, how many words in them."""
         return self._all("folders_of", scopes=listed(asked.scopes), part=asked.part)
 
-    def passage_count(self, asked: Asked) -> int:
+    def passage_count(self, asked: SearchFilter) -> int:
         """Return how many passages the folders of a question have."""
         return sum([folder[1] for folder in self.folders_of(asked)])
 
@@ -180,12 +180,12 @@ class Index(Catalogued):
         """The turns just before and after these, and these."""
         return [row[0] for row in self._all("beside", ids=_numbers(ids))]
 
-    def who_of(self, names: list[str], asked: Asked) -> list[str]:
+    def who_of(self, names: list[str], asked: SearchFilter) -> list[str]:
         """Those of these names that somebody who speaks in a session of the places asked about has."""
         folders = _numbers([folder[0] for folder in self.folders_of(asked)]) if self._within(asked) != "" else None
         return [row[0] for row in self._all("who_of", names=listed(names), folders=folders)]
 
-    def frequencies(self, terms: list[str], asked: Asked) -> dict[str, int]:
+    def frequencies(self, terms: list[str], asked: SearchFilter) -> dict[str, int]:
         """In how many passages of the places asked about each of these words stands; one that stands in none is not told."""
         now, within = self._database.mark(), self._within(asked)
         if within is None:
@@ -199,7 +199,7 @@ class Index(Catalogued):
             known.update({(within, term): counts.get(term, 0) for term in fresh})
         return {term: known[within, term] for term in terms if known[within, term]}
 
-    def _count(self, terms: list[str], asked: Asked, within: str) -> dict[str, int]:
+    def _count(self, terms: list[str], asked: SearchFilter, within: str) -> dict[str, int]:
         """Where others have passages too, a word that is common in a large place counts as if it were so everywhere."""
         counts = dict(self._all("frequency", terms=listed(terms)))
         if within and counts:
@@ -215,7 +215,7 @@ class Index(Catalogued):
         rows = self._all("beginning", first=start, last=start[:-1] + chr(ord(start[-1]) + 1))
         return [term for term, _ in rows]
 
-    def recent(self, asked: Asked, limit: int) -> list[Found]:
+    def recent(self, asked: SearchFilter, limit: int) -> list[FoundPassage]:
         """The newest passages."""
         if asked.as_of:
             rows = self._all("recent_at", scopes=listed(asked.scopes), part=asked.part, known_at=asked.known_at or _ANY_TIME)
@@ -359,7 +359,7 @@ class Index(Catalogued):
         rows = self._all("declared", scopes=listed(scopes), labels=listed(labels))
         return [(subject, value, tuple(links.split("\n")) if links else ()) for subject, value, links in rows]
 
-    def stating_passages(self, names: Iterable[str], asked: Asked, now: str, most: int) -> list[tuple[int, str, str]]:
+    def stating_passages(self, names: Iterable[str], asked: SearchFilter, now: str, most: int) -> list[tuple[int, str, str]]:
         """The passages that state what holds now about any of these names: passage, subject, label."""
         rows = self._all(
             "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
@@ -374,7 +374,7 @@ class Index(Catalogued):
         """The folded subjects of the facts that stand in the files of these passages."""
         return [about for (about,) in self._all("subjects_of", ids=_numbers(ids), scopes=listed(scopes))]
 
-    def stated_at(self, names: Iterable[str], asked: Asked, at: str, most: int) -> list[FoundFact]:
+    def stated_at(self, names: Iterable[str], asked: SearchFilter, at: str, most: int) -> list[FoundFact]:
         """The facts about any of these names, or so labelled, that hold at a moment."""
         rows = self._all(
             "stated_at", names=listed(names), scopes=listed(asked.scopes), as_of=at, known_at=asked.known_at or _ANY_TIME,
@@ -419,7 +419,7 @@ class Index(Catalogued):
             left += [word for word in known if not self._all(match, query=f'"{word}"', pool=1)]
         return left
 
-    def asking(self, asked: Asked) -> AbstractContextManager[object]:
+    def asking(self, asked: SearchFilter) -> AbstractContextManager[object]:
         """Around one question: what it asks twice need not be asked twice."""
         from contextlib import nullcontext
 
@@ -441,7 +441,7 @@ class Index(Catalogued):
 
         try:
             return wrong_in(Database(*self._at), SQL, progress)  # beside us: nobody waits while all is read
-        except Lost as error:
+        except IndexReset as error:
             return str(error)
 
     def spoiled(self) -> bool:
@@ -460,12 +460,12 @@ class Index(Catalogued):
             if waited:
                 self._looking.release()
 
-    def passages(self, scores: dict[int, float], asked: Asked) -> list[Found]:
+    def passages(self, scores: dict[int, float], asked: SearchFilter) -> list[FoundPassage]:
         """Those of these passages that the question may see; what has the lowest number comes first."""
         found = [found_of(row, -scores[row[0]]) for row in self.rows(scores, asked)]
         return sorted(found, key=lambda one: -one.score)
 
-    def rows(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+    def rows(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
         """Those of these passages that the question may see, each a row for `found_of`."""
         wanted = _numbers(ids)
         if wanted == "[]":
@@ -477,7 +477,7 @@ class Index(Catalogued):
             held=self._held,
         )  # fmt: skip
 
-    def outlines(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+    def outlines(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
         """Of the current ones of these what an order is made of: only the columns of OUTLINE, for they are many."""
         return self._all(
             "outlines", ids=_numbers(ids), scopes=listed(asked.scopes), type=asked.type, tags=listed(folded_tags(asked.tags)),
@@ -531,10 +531,10 @@ def _numbers(ids: Iterable[int]) -> str:
     return "[" + ",".join(map(str, ids)) + "]"
 
 
-def found_of(row: tuple[Any, ...], score: float) -> Found:
+def found_of(row: tuple[Any, ...], score: float) -> FoundPassage:
     (id, seq, past, first, last, type, tags, source, recorded, start, end, doc, kind, name, key, note_id, versions, scope,
      part, turn, speaker, offset, words, held) = row  # fmt: skip
-    return Found(
+    return FoundPassage(
         id, seq, bool(past), (first, last), type, tags_from(tags), source_from(source), recorded, start, end, doc, kind,
         name, key, note_id, versions, scope, part, turn, speaker, offset, words, bool(held), score,
     )  # fmt: skip
@@ -577,7 +577,7 @@ def folded_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([tag.casefold() for tag in tags])
 
 
-def read_at(found: Found) -> tuple[str, str, str]:
+def read_at(found: FoundPassage) -> tuple[str, str, str]:
     """Where a passage is read: scope, part and name, and of a turn where its line begins."""
     return found.scope, found.part, f"{found.name}:{found.offset}" if found.turn else found.name
 
@@ -595,15 +595,15 @@ def listed(values: Iterable[str]) -> str:
     return "[" + ",".join(parts) + "]"
 
 
-def by_words(found: list[Found], explain: bool, reason: str = "") -> Sought:
+def by_words(found: list[FoundPassage], explain: bool, reason: str = "") -> SearchResult:
     """What a search by words alone found; that they are in it, and how telling they are, is all its order goes by."""
     why = {one.passage: {"bm25": [round(one.score, 3)] * 2} for one in found} if explain else {}
-    return Sought(found, "keyword", reason, why)
+    return SearchResult(found, "keyword", reason, why)
 
 
 def _in_the_child() -> None:
     """Whoever looked through a catalogue did not come along."""
-    Index._looking = allocate_lock()
+    SqliteIndex._looking = allocate_lock()
 
 
 os.register_at_fork(after_in_child=_in_the_child)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from _thread import RLock
 
-from holdfast.home import Renewed
+from holdfast.home import DatabaseReset
 from holdfast.index.writer import sum_of
 from holdfast.models import Record
 
@@ -339,7 +339,7 @@ def _follows(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] == other[0] and one[1] + 1 == other[1]
 
 
-class Shelved:
+class VectorIndex:
     """The vectors of a catalogue: what waits for them, what has them, and who is near whom."""
 
     def __init__(self, database: Database, sql: Mapping[str, str]) -> None:
@@ -367,7 +367,7 @@ class Shelved:
         for model in self.models():
             if (model.name, model.role) == (name, role):
                 return model
-        raise Renewed("the catalogue went away while it was asked")  # as one does that is kept in memory
+        raise DatabaseReset("the catalogue went away while it was asked")  # as one does that is kept in memory
 
     def _add_model(self, fields: dict[str, Any]) -> None:
         with self._database.transaction() as db:
@@ -444,7 +444,7 @@ class Shelved:
     def _read(self, block: int) -> tuple[bytes, bytes, bytes]:
         row: tuple[bytes, bytes, bytes] | None = self._database.row("read_block", block=block)
         if row is None:
-            raise Renewed("vectors went away while they were compared")  # of a model that nobody asks for any more
+            raise DatabaseReset("vectors went away while they were compared")  # of a model that nobody asks for any more
         return row
 
     def _fetch(self, model: Model) -> Fetch:
@@ -467,7 +467,7 @@ class Shelved:
                             read = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
                             numbers[order[start:end]] = read.reshape(-1, model.dim)
                 except apsw.SQLError as error:
-                    raise Renewed("vectors went away while they were compared") from error
+                    raise DatabaseReset("vectors went away while they were compared") from error
             return numbers
 
         return fetch

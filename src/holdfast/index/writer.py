@@ -9,7 +9,7 @@ from __future__ import annotations
 from _operator import itemgetter  # what operator.itemgetter is, without that import
 
 from holdfast.formats.facts import fold
-from holdfast.formats.versions import Doc, Passage, Stamp, mix_of
+from holdfast.formats.versions import IndexEntry, Passage, Stamp, fingerprint_of
 from holdfast.index.results import PLACE
 from holdfast.index.tokenizer import kept
 from holdfast.models import Fact, Source
@@ -32,7 +32,7 @@ _NO_COLUMNS = frozenset(("sum", *ONLY_WORDS))
 _FLAGS = ("past", "pinned", "exposed", "prose")
 
 
-class Catalogued:
+class IndexWriter:
     """The files that are catalogued: what a writer must know of them, and how they come and go."""
 
     def __init__(self, database: Database, sql: Sql, held: str = "[]") -> None:
@@ -65,7 +65,7 @@ class Catalogued:
         row = self._one("doc_stamp", folder=known[0], name=name) if known else None
         return (unsigned(row[1]), row[2], row[3]) if row else None
 
-    def put(self, docs: Iterable[tuple[Doc, Stamp | None]], still: Callable[[Doc], bool]) -> None:
+    def put(self, docs: Iterable[tuple[IndexEntry, Stamp | None]], still: Callable[[IndexEntry], bool]) -> None:
         """Catalogue files, in one transaction. With each comes the stamp of the bytes it replaced, if the writer knows:
         then only what is new is added. `still` says whether the file on the shelf is the one described: when another
         writer was faster, that writer's description counts, not ours."""
@@ -129,12 +129,12 @@ class Change:
         self._facts: list[dict[str, Any]] = []
         self._made: list[dict[str, Any]] = []
 
-    def put(self, doc: Doc, replaced: Stamp | None) -> None:
+    def put(self, doc: IndexEntry, replaced: Stamp | None) -> None:
         """Catalogue a file. With it comes the stamp of the bytes it replaced, if the writer knows: then only what is new
         is added."""
         folder = self._folders.id(doc.scope, doc.part)
         row = None if self._folders.was_empty(folder) else self._row(folder, doc.name)
-        mix = mix_of(doc.stamp, doc.name if doc.part != "notes" else "")
+        mix = fingerprint_of(doc.stamp, doc.name if doc.part != "notes" else "")
         partial = doc.kind == "session" and len(doc.passages) < doc.versions
         if partial and (row is None or row[6] != doc.versions - len(doc.passages)):
             return  # the turns before are not catalogued, or others went on: leave it to the next look
@@ -329,7 +329,7 @@ def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str
     }  # fmt: skip
 
 
-def doc_fields(id: int, doc: Doc, folder: int, mix: int) -> dict[str, Any]:
+def doc_fields(id: int, doc: IndexEntry, folder: int, mix: int) -> dict[str, Any]:
     return {
         "id": id, "folder": folder, "name": doc.name, "mix": mix, "digest": doc.digest, "kind": doc.kind, "key": doc.key,
         "note_id": doc.note_id, "title": doc.title, "type": doc.type, "tags": _tags(doc.tags), "created": doc.created,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.ledger.sqlite import Ledger
+from holdfast.ledger.sqlite import SqliteLedger
 
-__all__ = ["Ledger"]
+__all__ = ["SqliteLedger"]

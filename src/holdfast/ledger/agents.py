@@ -6,7 +6,7 @@ from json import dumps
 
 from holdfast import sqlite
 from holdfast.errors import Conflict, HoldfastError, NotFound, Template, command
-from holdfast.ledger.records import Part
+from holdfast.ledger.records import Records
 from holdfast.models import Record
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ class Presented(Record):
     tenant: str
 
 
-class Agents(Part):
+class Agents(Records):
     """The register of one home."""
 
     _sql = SQL

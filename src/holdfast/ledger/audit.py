@@ -17,7 +17,7 @@ from holdfast.base.batch_queue import BatchQueue
 from holdfast.errors import Damaged, HoldfastError, Template, command
 from holdfast.home import Lock
 from holdfast.ledger import audit_mark as marks
-from holdfast.ledger.records import Part
+from holdfast.ledger.records import Records
 from holdfast.models import Record
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ class Decision(Record):
     tenant: str = "default"
 
 
-class Audit(Part):
+class Audit(Records):
     """The rows of one home."""
 
     _sql = SQL
@@ -124,7 +124,7 @@ class Audit(Part):
         if not moved:
             return
         with Lock(self._home, marks.NAME, _MARK_SECONDS):
-            new, old = marks.Mark(*moved[0]), marks.read(self._home)
+            new, old = marks.AuditMark(*moved[0]), marks.read(self._home)
             if old is None or (old.count < new.count and self._rows("hash_of", number=old.count) == [(old.hash,)]):
                 marks.write(self._home, new)
 
@@ -156,17 +156,17 @@ class Audit(Part):
                 return
             first = chunk[-1][0] + 1
 
-    def head(self) -> marks.Mark | None:
+    def head(self) -> marks.AuditMark | None:
         """Where the chain ends, as the ledger itself says."""
         rows = self._rows("head")
-        return marks.Mark(*rows[0]) if rows else None
+        return marks.AuditMark(*rows[0]) if rows else None
 
-    def last(self) -> marks.Mark | None:
+    def last(self) -> marks.AuditMark | None:
         """The last row there is."""
         rows = self._rows("last")
-        return marks.Mark(*rows[0]) if rows else None
+        return marks.AuditMark(*rows[0]) if rows else None
 
-    def noted(self) -> marks.Mark | None:
+    def noted(self) -> marks.AuditMark | None:
         """Where it ended when that was last written down beside the ledger."""
         return marks.read(self._home)
 

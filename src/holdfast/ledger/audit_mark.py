@@ -17,7 +17,7 @@ _MOST = 4096
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class Mark(Record):
+class AuditMark(Record):
     """The number of the last row and its hash."""
 
     count: int
@@ -31,14 +31,14 @@ def path(home: str) -> str:
     return os.path.join(home, NAME)
 
 
-def parsed(text: str) -> Mark | None:
+def parsed(text: str) -> AuditMark | None:
     """`12:ab34...`, or the whole line as `audit verify` prints it."""
     count, _, hash = text.strip().removeprefix("head ").partition(":")
     whole = count.isascii() and count.isdecimal() and len(hash) == 64 and hash.isascii() and hash.isalnum()
-    return Mark(int(count), hash) if whole else None
+    return AuditMark(int(count), hash) if whole else None
 
 
-def read(home: str) -> Mark | None:
+def read(home: str) -> AuditMark | None:
     """What the file says; None where there is none."""
     try:
         fd = os.open(path(home), os.O_RDONLY | _FLAGS)
@@ -54,7 +54,7 @@ def read(home: str) -> Mark | None:
     return mark
 
 
-def write(home: str, mark: Mark) -> None:
+def write(home: str, mark: AuditMark) -> None:
     """Whole or not at all, and on the disk. One at a time: who writes holds its lock."""
     temp = f"{path(home)}.new"
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.errors import HoldfastError
 from holdfast.ledger.audit import FIRST, LAST, chained
-from holdfast.ledger.audit_mark import Mark
+from holdfast.ledger.audit_mark import AuditMark
 from holdfast.models import Record
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class Verdict(Record):
     problems: tuple[str, ...]  # the first of them
 
 
-def verify(audit: Audit, known: Mark | None = None) -> Verdict:
+def verify(audit: Audit, known: AuditMark | None = None) -> Verdict:
     """All of it. `known` is a head that was printed before and kept elsewhere."""
     walk = _Walk()
     noted = _noted(audit, walk)
@@ -43,7 +43,7 @@ def verify(audit: Audit, known: Mark | None = None) -> Verdict:
     if noted is None and walk.seen and not walk.illegible:
         walk.wrong(f"{audit.marked_in} is missing: rows cut off at the end would not be noticed")
     return Verdict(
-        walk.broken == 0, walk.seen, str(Mark(walk.last, walk.hash)) if walk.seen else "", noted.count if noted else 0,
+        walk.broken == 0, walk.seen, str(AuditMark(walk.last, walk.hash)) if walk.seen else "", noted.count if noted else 0,
         walk.broken, tuple(walk.problems),
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def glance(audit: Audit) -> str:
         noted = audit.noted()
     except HoldfastError as error:
         return error.message
-    head, last = audit.head(), audit.last() or Mark(0, "")
+    head, last = audit.head(), audit.last() or AuditMark(0, "")
     if head is None:
         return "" if last.count == 0 and noted is None else "the audit has lost its head"
     if noted is not None and noted.count > head.count:
@@ -75,7 +75,7 @@ def newest(audit: Audit, many: int = 10_000) -> str:
     return walk.problems[0] if walk.problems else ""
 
 
-def _noted(audit: Audit, walk: _Walk) -> Mark | None:
+def _noted(audit: Audit, walk: _Walk) -> AuditMark | None:
     """Read before the rows: what is appended meanwhile only makes them more."""
     try:
         noted = audit.noted()

@@ -13,7 +13,7 @@ import os
 from holdfast import sqlite
 from holdfast.errors import UsageError
 from holdfast.ledger import review_key
-from holdfast.ledger.records import Part, lost
+from holdfast.ledger.records import Records, lost
 from holdfast.models import Record, keyed_digest
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ REVIEW = "github.review"  # the kind under which reviews are listed; their subje
 NEW, DOUBTFUL, TAKEN, REVIEWED = "new", "doubtful", "taken", "reviewed"
 
 
-class Deed(Record):
+class DoneItem(Record):
     """Something that was done."""
 
     number: int
@@ -50,7 +50,7 @@ class Review(Record):
     reviewed_at: int
 
 
-class _Deeds(Part):
+class _Deeds(Records):
     """What was done is known by a secret of the home where it must not be known by name."""
 
     def secret(self) -> bytes:
@@ -112,13 +112,13 @@ class Done(_Deeds):
     def page(
         self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,
         cursor: str | None = None,
-    ) -> tuple[List[Deed], str | None]:  # fmt: skip
+    ) -> tuple[List[DoneItem], str | None]:  # fmt: skip
         """Return deeds and reviews together, newest first, and the cursor of the next page."""
         place = dict(zip(("time", "source", "number"), _place(cursor), strict=True))
         wanted = {"agent": agent, "kind": kind, "subject": subject, "review": REVIEW}
         rows = self._rows("page", **wanted, **place, most=limit + 1)
         last = rows[limit - 1] if len(rows) > limit else None
-        return [Deed(*row[1:]) for row in rows[:limit]], f"{last[5]}-{last[0]}-{last[1]}" if last else None
+        return [DoneItem(*row[1:]) for row in rows[:limit]], f"{last[5]}-{last[0]}-{last[1]}" if last else None
 
     def _is_masked(self, masked: List[Any], subject: str) -> bool:
         return bool(masked) and (self._mask(subject),) in masked
@@ -134,10 +134,10 @@ class Done(_Deeds):
 
     def list(
         self, agent: str | None = None, kind: str | None = None, *, limit: int = 50, before: int | None = None
-    ) -> tuple[List[Deed], int | None]:
+    ) -> tuple[List[DoneItem], int | None]:
         """The newest first, and what to give as `before` for the next page."""
         rows = self._rows("list", agent=agent, kind=kind, before=before, most=limit + 1)
-        return [Deed(*row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None
+        return [DoneItem(*row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None
 
 
 def _place(cursor: str | None) -> tuple[int | None, ...]:

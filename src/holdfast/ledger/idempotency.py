@@ -10,7 +10,7 @@ import os
 from holdfast import sqlite
 from holdfast.errors import Busy, Conflict
 from holdfast.ledger import liveness
-from holdfast.ledger.records import Part
+from holdfast.ledger.records import Records
 from holdfast.models import Record
 
 TYPE_CHECKING = False
@@ -23,14 +23,14 @@ SQL = sqlite.statements(__file__)
 _DAY = 86400
 
 
-class Answered(Record):
+class KeptAnswer(Record):
     """What a request with this key was answered."""
 
     status: int
     answer: str
 
 
-class Repeats(Part):
+class IdempotencyKeys(Records):
     """Keys of requests, for a day."""
 
     _sql = SQL
@@ -40,13 +40,13 @@ class Repeats(Part):
         """Where processes show that they live."""
         return os.path.dirname(self._path)
 
-    def begin(self, agent: str, key: str, digest: str, now: int, lease: int = 120, keep: int = _DAY) -> Answered | None:
+    def begin(self, agent: str, key: str, digest: str, now: int, lease: int = 120, keep: int = _DAY) -> KeptAnswer | None:
         """The answer that was given already, or None: go ahead, then `finish` or `drop`. While another is at it, Busy;
         and another request under the same key is a Conflict. One whose doer ended may be done again: at once where its process
         is known to be gone, else after a while."""
         doer = liveness.sign(self._home)
 
-        def work(db: apsw.Connection) -> Answered | None:
+        def work(db: apsw.Connection) -> KeptAnswer | None:
             self._alone(db, f"{agent} {key}")
             self._run(db, "sweep", before=now - keep)
             kept = self._run(db, "kept", agent=agent, key=key)
@@ -55,7 +55,7 @@ class Repeats(Part):
                 if was != digest:
                     raise Conflict("this idempotency key was used for another request", "Make up a new key for each request")
                 if status is not None:
-                    return Answered(status, answer)
+                    return KeptAnswer(status, answer)
                 if abs(now - time) < lease and not liveness.is_gone(self._home, answer):
                     what = "a request with this idempotency key is under way, or was when its process ended"
                     raise Busy(what, f"Try again in a moment, at the latest {lease} seconds after it began")

@@ -56,7 +56,7 @@ def _are_texts(values: list[Any]) -> bool:
 
 def _damaged(id: str, time: int) -> dict[str, Any]:
     try:
-        when = dates.stamp(time)
+        when = dates.timestamp(time)
     except (OverflowError, ValueError, OSError):
         when = ""
     what = "something that its damaged receipt does not tell any more"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import DOCTOR, Damaged, DiskTrouble, Template, Trouble
-from holdfast.home import Renewed
+from holdfast.home import DatabaseReset
 from holdfast.sqlite import FAILURES
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class Part:
+class Records:
     """Named statements on the ledger's file. What subclasses say in SQL stands in the .sql beside them."""
 
     _sql: dict[str, str] = {}
@@ -46,7 +46,7 @@ class Part:
                 return db.execute(self._sql[statement], values).fetchall()
             except FAILURES as error:
                 failure = self._file.failed(error)
-                raise (lost() if isinstance(failure, Renewed) else failure) from error
+                raise (lost() if isinstance(failure, DatabaseReset) else failure) from error
 
     def _run(self, db: apsw.Connection, statement: str, **values: Any) -> list[Any]:
         """The same within a transaction."""
@@ -62,7 +62,7 @@ class Part:
             try:
                 with self._file.transaction(durable) as db:
                     return work(db)
-            except Renewed as error:
+            except DatabaseReset as error:
                 if not self._begins_anew:
                     raise lost() from None
                 if attempt == 2:

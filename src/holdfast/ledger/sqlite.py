@@ -12,7 +12,7 @@ import time
 
 from holdfast import sqlite
 from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, Template, Trouble
-from holdfast.home import Database, Lock, Renewed
+from holdfast.home import Database, DatabaseReset, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.agents import Agents
     from holdfast.ledger.audit import Audit
     from holdfast.ledger.done import Done, Reviews
-    from holdfast.ledger.idempotency import Repeats
+    from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.purges import Purges
 
     T = TypeVar("T")
@@ -48,7 +48,7 @@ _MEMO_MOST = 10_000
 _MOMENT = 10  # seconds by which a client may be late to tell of a start
 
 
-class Ledger:
+class SqliteLedger:
     """Durable records that are not prose. Making one touches nothing; the file is opened when needed."""
 
     _sql = SQL
@@ -67,7 +67,7 @@ class Ledger:
             self._audit.added(0)
         self._file.close()
 
-    def alone(self, name: str, seconds: float) -> AbstractContextManager[object]:
+    def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
         """One at a time, between processes."""
         return Lock(self._home, name, seconds)
 
@@ -209,11 +209,11 @@ class Ledger:
 
     # --- what was shown to whom -------------------------------------------------------------------------------------
 
-    def told(self, session: str) -> dict[str, str]:
+    def shown(self, session: str) -> dict[str, str]:
         """The notes that a session was shown since its context began, each with the version of it."""
         return dict(self._rows("told", {"session": session}))
 
-    def tell(
+    def record_shown(
         self, session: str, notes: Iterable[tuple[str, str]], now: int, anew: bool = False, client: str = "",
         first: bool = False,
     ) -> list[str]:  # fmt: skip
@@ -297,11 +297,11 @@ class Ledger:
         return Reviews(self._file, self._path)
 
     @property
-    def repeats(self) -> Repeats:
+    def idempotency_keys(self) -> IdempotencyKeys:
         """Requests that may come twice and are done once."""
-        from holdfast.ledger.idempotency import Repeats
+        from holdfast.ledger.idempotency import IdempotencyKeys
 
-        return Repeats(self._file, self._path)
+        return IdempotencyKeys(self._file, self._path)
 
     # --- what people decided ----------------------------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class Ledger:
                 usual = Template("Let this user read and write ledger.db: ", DOCTOR, " says how")
                 raise DiskTrouble(self._file.reason, self._file.fix or usual)
             return rows
-        except Renewed:
+        except DatabaseReset:
             return []
 
     def _write(self, work: Callable[[apsw.Connection], T], durable: bool) -> T:
@@ -352,7 +352,7 @@ class Ledger:
                 if durable:
                     self._file.rows("move_to_main_file")
                 return answer
-            except Renewed as error:
+            except DatabaseReset as error:
                 if attempt == 2:
                     raise Trouble(f"the ledger is damaged again and again: {error}", "Check the disk") from None
         raise AssertionError("unreachable")

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast import config
 from holdfast.api.memory import Memory
-from holdfast.api.memory_cache import Lending
+from holdfast.api.memory_cache import MemoryCache
 from holdfast.config import Config
 from holdfast.mcp.project_resolution import Caller
 
@@ -25,7 +25,7 @@ class Memories:
     ) -> None:  # fmt: skip
         self._home, self._surroundings = home, surroundings
         self._url, self._token, self._given = url, token, dict(given)
-        self._lending = Lending(_OPEN)
+        self._lending = MemoryCache(_OPEN)
         self._nobodys = f"none-{os.urandom(8).hex()}"  # an id that nobody's notes can stand under
 
     def config(self) -> Config:

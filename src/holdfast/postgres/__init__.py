@@ -18,10 +18,21 @@ from holdfast.postgres.migrate import migrate, newest, ready
 from holdfast.postgres.pgvector import lacking, lacking_at
 from holdfast.postgres.replica import wrong
 from holdfast.postgres.session import Session
-from holdfast.postgres.settings import Store, store_of
+from holdfast.postgres.settings import PostgresSettings, settings_of
 from holdfast.postgres.sql import statements
 
 __all__ = [
-    "Database", "Lock", "RetryLater", "Session", "Store", "lacking", "lacking_at", "migrate", "newest", "ready", "statements",
-    "store_of", "wrong",
+    "Database",
+    "Lock",
+    "PostgresSettings",
+    "RetryLater",
+    "Session",
+    "lacking",
+    "lacking_at",
+    "migrate",
+    "newest",
+    "ready",
+    "settings_of",
+    "statements",
+    "wrong",
 ]  # fmt: skip

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from threading import local
 
 from holdfast.context import sync
-from holdfast.formats.versions import note_doc
+from holdfast.formats.versions import note_entry
 from holdfast.models import Problem
-from holdfast.postgres import Database, statements, store_of, wrong
-from holdfast.postgres.index import Index
-from holdfast.postgres.ledger import Ledger
-from holdfast.postgres.store import Shelf
+from holdfast.postgres import Database, settings_of, statements, wrong
+from holdfast.postgres.index import PostgresIndex
+from holdfast.postgres.ledger import PostgresLedger
+from holdfast.postgres.store import PostgresStore
 from holdfast.store.files import Entry
 
 TYPE_CHECKING = False
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.config import Config
-    from holdfast.formats.versions import Leaf, Stamp
+    from holdfast.formats.versions import ParsedNote, Stamp
     from holdfast.index.sqlite import Known
     from holdfast.models import Scope
-    from holdfast.store.atomic import Sheet
+    from holdfast.store.atomic import FileContent
 
     T = TypeVar("T")
 
@@ -35,19 +35,21 @@ if TYPE_CHECKING:
 SQL = statements(__file__)
 
 
-def rooms(config: Config, agent: str | None, all_agents: bool) -> tuple[Shelf, Index, Ledger, type[Sync]]:
+def rooms(
+    config: Config, agent: str | None, all_agents: bool
+) -> tuple[PostgresStore, PostgresIndex, PostgresLedger, type[PostgresSync]]:
     """The rooms of the store that the settings name, as this caller sees them; nothing is opened yet."""
-    store = store_of(config, agent, all_agents)
-    shelf = Shelf(store, config.home, config.lock_seconds)
-    index = Index(store, config.lock_seconds, config.quarantine)
+    settings = settings_of(config, agent, all_agents)
+    store = PostgresStore(settings, config.home, config.lock_seconds)
+    index = PostgresIndex(settings, config.lock_seconds, config.quarantine)
     index.standing = SQL["standing"]
-    return shelf, index, Ledger(store, config.lock_seconds), Sync
+    return store, index, PostgresLedger(settings, config.lock_seconds), PostgresSync
 
 
 def problems(config: Config, index: Any) -> list[Problem]:
     """What is wrong with the store besides what it holds: no search by meaning, or a replica that is none."""
     said = without_vectors(config, index)
-    what, fix = wrong(store_of(config, None, all_agents=True))
+    what, fix = wrong(settings_of(config, None, all_agents=True))
     found = [Problem("vectors", f"search by meaning is off: {said[0]}", said[1])] if said[0] else []
     return found + ([Problem("replica", what, fix)] if what else [])
 
@@ -58,16 +60,16 @@ def without_vectors(config: Config, index: Any) -> tuple[str, str]:
     return lacking
 
 
-class Sync(sync.Sync):
+class PostgresSync(sync.Sync):
     """The bridge between the two, without a watch and without a file."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        shelf: Any = self._shelf
-        self._bridge = Database(shelf.store, SQL, self._lock_seconds)
+        store: Any = self._store
+        self._bridge = Database(store.settings, SQL, self._lock_seconds)
         self._now = local()  # of each thread: what a replica must have to be asked, and whether one was
 
-    def look(self, scopes: tuple[str, ...], archived: bool = False) -> str:
+    def refresh(self, scopes: tuple[str, ...], archived: bool = False) -> str:
         self.scopes, self._generation = scopes, self._index.generation()
         self.archived = self.archived or archived
         self._changed_here()
@@ -75,7 +77,7 @@ class Sync(sync.Sync):
         rows = self._bridge.rows("look", scopes=list(scopes), parts=parts)
         wrong = [(scope, part) for scope, part, mix, known in rows if mix != known]
         reasons = [self._mend(*place) for place in sorted(wrong)]
-        if not wrong and self._bridge.store.read_url:
+        if not wrong and self._bridge.settings.read_url:
             self._now.there = {(scope, part): mix for scope, part, mix, _ in rows}
         return next(filter(None, reasons), "")
 
@@ -97,7 +99,7 @@ class Sync(sync.Sync):
         self._apply(scope, part, changed, gone)
         return ""
 
-    def asked(self, question: Callable[[], T]) -> T:
+    def run_query(self, question: Callable[[], T]) -> T:
         """Of a replica, if it has all that the primary had at the last look. That is asked in the same transaction as the
         question: behind one address may be several, and one of them answers both."""
         there = getattr(self._now, "there", None)
@@ -111,7 +113,7 @@ class Sync(sync.Sync):
         return question()
 
     @contextmanager
-    def of_primary(self) -> Iterator[None]:
+    def use_primary(self) -> Iterator[None]:
         before = getattr(self._now, "of_primary", False)
         self._now.of_primary = True
         try:
@@ -123,36 +125,36 @@ class Sync(sync.Sync):
         """Until the next look no replica is asked: none has what this thread just changed."""
         self._now.there, self._now.replica = None, False
 
-    def file(self, scope: str, name: str, written: Sheet) -> None:
+    def index_file(self, scope: str, name: str, written: FileContent) -> None:
         self._changed_here()
-        super().file(scope, name, written)
+        super().index_file(scope, name, written)
 
-    def gone(self, scope: str, part: str, names: list[str]) -> int:
+    def remove_files(self, scope: str, part: str, names: list[str]) -> int:
         self._changed_here()
-        return super().gone(scope, part, names)
+        return super().remove_files(scope, part, names)
 
-    def refresh(self, scope: str, part: str) -> None:
+    def refresh_folder(self, scope: str, part: str) -> None:
         self._changed_here()
-        super().refresh(scope, part)
+        super().refresh_folder(scope, part)
 
     def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:
         self._changed_here()
         super()._apply(scope, part, changed, gone)
 
-    def notes(self, scope: str, written: list[tuple[str, Leaf, Stamp, Stamp | None]]) -> None:
+    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, Stamp, Stamp | None]]) -> None:
         """Whether they still stand there the catalogue sees for itself."""
         self._changed_here()
         docs = [
-            (note_doc(scope, name, leaf, stamp, newest_only=replaced is not None), replaced)
-            for name, leaf, stamp, replaced in written
+            (note_entry(scope, name, parsed, stamp, newest_only=replaced is not None), replaced)
+            for name, parsed, stamp, replaced in written
         ]
         self._index.put(docs, lambda _: True)
 
     def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         """All of them with one question."""
         if part != "transcripts":
-            return self._shelf.stamps(scope, part, names)
-        here = {entry.name: entry.stamp for entry in self._shelf.rolls(scope).census()} if len(names) > 1 else {}
+            return self._store.stamps(scope, part, names)
+        here = {entry.name: entry.stamp for entry in self._store.transcript_files(scope).census()} if len(names) > 1 else {}
         return {name: here.get(name) for name in names} if here else super()._stamped(scope, part, names)
 
     def reset(self) -> None:
@@ -164,8 +166,8 @@ class Sync(sync.Sync):
         """There is no folder in which anybody would look for an index.md."""
         return True
 
-    def _look_at(self, scope: str, part: str, known: Known | None) -> str:
-        if _number(known) == self._shelf.fingerprint(scope, part):
+    def _refresh_folder(self, scope: str, part: str, known: Known | None) -> str:
+        if _number(known) == self._store.fingerprint(scope, part):
             return ""
         return self._mend(scope, part)
 

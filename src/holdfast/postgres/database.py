@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.postgres.pipeline import Values
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
     T = TypeVar("T")
 
@@ -35,11 +35,11 @@ class Database:
     generation, let_go = 1, 0
     reason = ""
 
-    def __init__(self, store: Store, sql: dict[str, str], seconds: float) -> None:
-        self.store = store
+    def __init__(self, settings: PostgresSettings, sql: dict[str, str], seconds: float) -> None:
+        self.settings = settings
         self._sql = sql
         self._seconds = seconds
-        self._shared = store.url, store.tenant, store.agent  # callers with the same may read in the same transaction
+        self._shared = settings.url, settings.tenant, settings.agent  # callers with the same may read in the same transaction
         self.lock = threading.RLock()
         _databases.add(self)
 
@@ -60,11 +60,11 @@ class Database:
         current = open_.get(id(self)) or open_.get(self._shared)
         if current is not None:
             return current.queue(text, values).fetchall()
-        return Session(self.store, self._seconds, reads=True).all_of(text, values)
+        return Session(self.settings, self._seconds, reads=True).all_of(text, values)
 
     def for_nobody(self) -> Database:
         """Return the same database without a tenant, for queries before a token is checked: no tenant's share counts."""
-        return Database(self.store.replace(tenant="", agent=""), self._sql, self._seconds)
+        return Database(self.settings.replace(tenant="", agent=""), self._sql, self._seconds)
 
     def transaction(self, durable: bool = False) -> AbstractContextManager[Session]:
         """Return a transaction for a `with`; a durable one survives a crash once it has ended."""
@@ -72,7 +72,7 @@ class Database:
 
     def write(self, work: Callable[[Session], T], durable: bool = False) -> T:
         """Run `work` in a transaction; repeat it if the server went away before COMMIT, or another writer was faster."""
-        begun, outage = time.monotonic(), pool_of(self.store).outage
+        begun, outage = time.monotonic(), pool_of(self.settings).outage
         while True:
             try:
                 with self.transaction(durable) as db:
@@ -86,7 +86,7 @@ class Database:
     def reading(self, replica: bool = False) -> Iterator[None]:
         """Let the queries of this thread share one transaction: those of all databases on this store, or with `replica` only
         those of this one, on a replica where there is one."""
-        elsewhere = bool(replica and self.store.read_url)
+        elsewhere = bool(replica and self.settings.read_url)
         key: Hashable = id(self) if elsewhere else self._shared
         if key in _sessions():
             yield
@@ -110,7 +110,7 @@ class Database:
                 else:
                     _sessions()[key] = session
 
-        return Session(self.store, self._seconds, durable, reads, replica, entered=entered, left=left)
+        return Session(self.settings, self._seconds, durable, reads, replica, entered=entered, left=left)
 
     def mark(self) -> tuple[int, ...]:
         """Return a value that changes with the content: the row of the statement `mark`, where there is one."""
@@ -118,11 +118,11 @@ class Database:
 
     def vacuum(self, tables: Sequence[str]) -> str:
         """Remove dead rows from these tables; return why that was not possible, or ""."""
-        return vacuum(self.store, tables)
+        return vacuum(self.settings, tables)
 
     def analyze(self, tables: Sequence[str]) -> str:
         """Update the planner's statistics of these tables; return why that was not possible, or ""."""
-        return analyze(self.store, tables)
+        return analyze(self.settings, tables)
 
     # --- for the interface of a file ------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from holdfast.errors import Busy, Unsure
 from holdfast.index import sqlite
 from holdfast.index.results import OUTLINE
 from holdfast.index.sqlite import listed
-from holdfast.index.writer import Catalogued
+from holdfast.index.writer import IndexWriter
 from holdfast.models import Progress
 from holdfast.postgres import Database, statements, vectors
 from holdfast.postgres import RetryLater as Again
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from holdfast.formats.versions import Doc, Stamp
-    from holdfast.index.results import Found
-    from holdfast.index.sqlite import Asked
-    from holdfast.postgres import Session, Store
+    from holdfast.formats.versions import IndexEntry, Stamp
+    from holdfast.index.results import FoundPassage
+    from holdfast.index.sqlite import SearchFilter
+    from holdfast.postgres import PostgresSettings, Session
 
 SQL = {**statements(__file__), **vectors.SQL}
 _LISTS = frozenset(("scopes", "ids", "tags", "held", "names", "keys", "labels", "terms", "texts", "what"))  # told as JSON
@@ -49,7 +49,7 @@ _JUST = "counted"
 class Catalogue(Database):
     """The tenant's rows: texts are tidied on their way, and lists come as lists."""
 
-    def __init__(self, store: Store, seconds: float) -> None:
+    def __init__(self, store: PostgresSettings, seconds: float) -> None:
         super().__init__(store, SQL, seconds)
         self._here = threading.local()
 
@@ -109,26 +109,26 @@ def _told(statement: str, values: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-class Index(sqlite.Index):
+class PostgresIndex(sqlite.SqliteIndex):
     """One caller's view of a tenant's catalogue."""
 
-    def __init__(self, store: Store, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
+    def __init__(self, store: PostgresSettings, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
         self._catalogue = Catalogue(store, busy_seconds)
         database: Any = self._catalogue
-        Catalogued.__init__(self, database, SQL, listed(quarantine))
-        self._vectors: Any = vectors.Shelved(database, SQL)
+        IndexWriter.__init__(self, database, SQL, listed(quarantine))
+        self._vectors: Any = vectors.PostgresVectors(database, SQL)
         self.standing = ""  # the statement that asks which files are on the shelf, where that is in the same database
         self._counted: dict[tuple[tuple[int, ...], str], tuple[int, int, float]] = {}  # how common words are, and until when
 
     @contextmanager
-    def asking(self, asked: Asked) -> Iterator[None]:
+    def asking(self, asked: SearchFilter) -> Iterator[None]:
         """What one question asks twice is asked once, and what every question asks is asked together."""
         with self._catalogue.asking() as first:
             if first:
                 self._prepare(asked)
             yield
 
-    def _prepare(self, asked: Asked) -> None:
+    def _prepare(self, asked: SearchFilter) -> None:
         """The models, the folders with what vectors they have, whether there are facts, and whether anybody spoke."""
         scopes = listed(asked.scopes)
         models, folders, stock, facts, talks = self._one("prepare", scopes=scopes, part=asked.part)
@@ -148,7 +148,7 @@ class Index(sqlite.Index):
 
     # --- changing it -------------------------------------------------------------------------------------------------
 
-    def put(self, docs: Iterable[tuple[Doc, Stamp | None]], still: Callable[[Doc], bool]) -> None:
+    def put(self, docs: Iterable[tuple[IndexEntry, Stamp | None]], still: Callable[[IndexEntry], bool]) -> None:
         """Catalogue files, in one transaction. Where the shelf is in the same database, it is asked when nobody else can
         change the folder: what was purged meanwhile does not come back. Else `still` is asked before."""
         meant = [(doc, replaced) for doc, replaced in docs if self.standing or still(doc)]
@@ -207,12 +207,12 @@ class Index(sqlite.Index):
 
     # --- asking it ---------------------------------------------------------------------------------------------------
 
-    def search(self, query: str, asked: Asked, limit: int) -> list[Found]:
+    def search(self, query: str, asked: SearchFilter, limit: int) -> list[FoundPassage]:
         """Keyword search, in one transaction."""
         with self.reading(), self.asking(asked):
             return super().search(query, asked, limit)
 
-    def matches(self, terms: list[str], asked: Asked, most: int) -> dict[int, float]:
+    def matches(self, terms: list[str], asked: SearchFilter, most: int) -> dict[int, float]:
         """The passages of the places asked about that have any of these words, the best with the lowest number; how common a
         word is everywhere counts, as in FTS5."""
         folders = self._folders(asked) if terms else ()
@@ -229,14 +229,14 @@ class Index(sqlite.Index):
     def _rated(self, words: list[int], common: list[int], folders: tuple[int, ...], most: int, past: bool) -> dict[int, float]:
         return dict(self._all("match", words=words, common=common, folders=list(folders), pool=most, past=past))
 
-    def having(self, terms: list[str], asked: Asked, most: int) -> list[str]:
+    def having(self, terms: list[str], asked: SearchFilter, most: int) -> list[str]:
         """For each of these words the newest passages of the places asked about that have it, with commas between."""
         folders = list(self._folders(asked))
         numbers = [number_of(term) for term in terms]
         named = dict(self._all("having", words=numbers, folders=folders, most=most)) if folders else {}
         return [named.get(number) or "" for number in numbers]
 
-    def frequencies(self, terms: list[str], asked: Asked) -> dict[str, int]:
+    def frequencies(self, terms: list[str], asked: SearchFilter) -> dict[str, int]:
         """In how many passages of the places asked about each of these words stands; one that stands in none is not told."""
         return {term: here for term, (here, _) in self._counts(terms, self._folders(asked)).items() if here}
 
@@ -259,14 +259,14 @@ class Index(sqlite.Index):
             self._catalogue.seen.update({(_JUST, folders, term): known[term] for term in fresh})
         return {term: (here, all_) for term, (here, all_, _) in known.items()}
 
-    def _folders(self, asked: Asked) -> tuple[int, ...]:
+    def _folders(self, asked: SearchFilter) -> tuple[int, ...]:
         return tuple([id for id, _, _ in self.folders_of(asked)])
 
     def beside(self, ids: list[int]) -> list[int]:
         """The turns just before and after these, and these; nothing need be asked where nobody spoke."""
         return super().beside(ids) if self._talks() else []
 
-    def who_of(self, names: list[str], asked: Asked) -> list[str]:
+    def who_of(self, names: list[str], asked: SearchFilter) -> list[str]:
         """Those of these names that somebody who speaks in a session of the places asked about has."""
         folders = list(self._folders(asked)) if self._talks() else []
         spoken = [small(name) for name in names]
@@ -275,7 +275,7 @@ class Index(sqlite.Index):
     def _talks(self) -> bool:
         return bool((self._catalogue.seen or {}).get("talks", True))
 
-    def outlines(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+    def outlines(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
         """Of those that are current what an order is made of."""
         return [tuple([row[column] for column in OUTLINE]) for row in self.rows(ids, asked)]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from holdfast.formats.versions import Doc, Passage, Stamp
+    from holdfast.formats.versions import IndexEntry, Passage, Stamp
     from holdfast.models import Fact
     from holdfast.postgres import Session
 
@@ -40,7 +40,7 @@ class Change(writer.Change):
         self._gone: list[int] = []  # docs
         self._said: list[Any] = []  # the answers to what takes passages out: which words they said
 
-    def stands(self, doc: Doc) -> bool:
+    def stands(self, doc: IndexEntry) -> bool:
         """Whether the file on the shelf is the one described, as far as that could be asked; a transcript may have grown."""
         if not self._standing:
             return True
@@ -53,7 +53,7 @@ class Change(writer.Change):
         """As they are: here only the text has a sum, which `_kept` makes."""
         return rows
 
-    def put(self, doc: Doc, replaced: Stamp | None) -> None:
+    def put(self, doc: IndexEntry, replaced: Stamp | None) -> None:
         """Catalogue a file, or what is new of it."""
         super().put(_sound(doc), replaced)
 
@@ -145,7 +145,7 @@ class Names:
         self.passages = 0
 
     @staticmethod
-    def of(docs: Iterable[Doc]) -> dict[tuple[str, str], Names]:
+    def of(docs: Iterable[IndexEntry]) -> dict[tuple[str, str], Names]:
         """By scope and part."""
         found: dict[tuple[str, str], Names] = {}
         for doc in docs:
@@ -213,7 +213,7 @@ def _few(docs: list[int]) -> list[list[int]]:
     return [docs[start : start + _AT_ONCE] for start in range(0, len(docs), _AT_ONCE)]
 
 
-def _sound(doc: Doc) -> Doc:
+def _sound(doc: IndexEntry) -> IndexEntry:
     """A document whose texts PostgreSQL can keep; its name stays, since the fingerprint counts it."""
     source = doc.source.replace(**{name: plain(value) for name, value in vars(doc.source).items() if isinstance(value, str)})
     texts = {name: plain(value) for name, value in vars(doc).items() if isinstance(value, str) and name != "name"}

@@ -17,7 +17,7 @@ from holdfast.ledger import audit_mark as marks
 from holdfast.ledger.agents import Presented
 from holdfast.ledger.audit import canonical
 from holdfast.ledger.purges import Purges
-from holdfast.ledger.records import Part
+from holdfast.ledger.records import Records
 from holdfast.postgres import Database, statements
 from holdfast.postgres import Lock as Alone
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.agents import Minted
     from holdfast.ledger.audit import Decision
-    from holdfast.postgres import Store
+    from holdfast.postgres import PostgresSettings
 
     T = TypeVar("T")
 
@@ -37,7 +37,7 @@ _SECRET = "review"
 _HEAD = Template("Keep the tables as they are and run ", command("audit verify"))
 
 
-class _OnPostgres(Part):
+class _OnPostgres(Records):
     """A part by its name; there is no file that could be missing, damaged or set aside."""
 
     _name = ""
@@ -82,9 +82,9 @@ class Audit(_OnPostgres, audit.Audit):
 
         self._write(work)
 
-    def noted(self) -> marks.Mark | None:
+    def noted(self) -> marks.AuditMark | None:
         rows = self._rows("noted")
-        return marks.Mark(*rows[0]) if rows else None
+        return marks.AuditMark(*rows[0]) if rows else None
 
 
 class Agents(_OnPostgres, agents.Agents):
@@ -135,7 +135,7 @@ class Reviews(_Secret, done.Reviews):
     """Reviews."""
 
 
-class Repeats(_OnPostgres, idempotency.Repeats):
+class Repeats(_OnPostgres, idempotency.IdempotencyKeys):
     """Keys of requests."""
 
     _name = "repeats"
@@ -164,22 +164,22 @@ class _Purges(Purges):
         return 1
 
 
-class Ledger(sqlite.Ledger):
+class PostgresLedger(sqlite.SqliteLedger):
     """One tenant's records; of what agents have done, those that the store's agent may see."""
 
     _sql = SQL
     _file: Any
 
-    def __init__(self, store: Store, lock_seconds: float = 30) -> None:
-        self._store = store
-        self._file = Database(store, SQL, lock_seconds)
+    def __init__(self, settings: PostgresSettings, lock_seconds: float = 30) -> None:
+        self._settings = settings
+        self._file = Database(settings, SQL, lock_seconds)
         self._counted: dict[str, int] = {}
         self._unreadable: str | None = None
         self._audit: Audit | None = None
         self._purges: Purges | None = None
 
-    def alone(self, name: str, seconds: float) -> Alone:
-        return Alone(self._store, name, seconds)
+    def named_lock(self, name: str, seconds: float) -> Alone:
+        return Alone(self._settings, name, seconds)
 
     def _one_more(self, db: Any, ids: list[str], now: int) -> list[Any]:
         """In one question, and in one order, so that two who count the same never wait for each other."""
@@ -222,7 +222,7 @@ class Ledger(sqlite.Ledger):
         return Reviews(self._file, "")
 
     @property
-    def repeats(self) -> Repeats:
+    def idempotency_keys(self) -> Repeats:
         return Repeats(self._file, "")
 
     def _strict_rows(self, statement: str, values: dict[str, Any]) -> list[Any]:

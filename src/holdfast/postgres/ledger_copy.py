@@ -11,7 +11,7 @@ from holdfast import sqlite
 from holdfast.errors import Conflict
 from holdfast.ledger import review_key
 from holdfast.ledger.purges import is_rejection
-from holdfast.ledger.records import Part
+from holdfast.ledger.records import Records
 from holdfast.models import Record
 
 TYPE_CHECKING = False
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from holdfast.ledger.audit_mark import Mark
-    from holdfast.ledger.sqlite import Ledger
+    from holdfast.ledger.audit_mark import AuditMark
+    from holdfast.ledger.sqlite import SqliteLedger
 
     T = TypeVar("T")
     Row = tuple[Any, ...]
@@ -46,18 +46,18 @@ TABLES = (
 )  # fmt: skip
 
 
-def carrier(ledger: Ledger) -> Carrier:
+def carrier(ledger: SqliteLedger) -> Carrier:
     """For a ledger of either kind."""
-    return HostedCarrier(ledger, "") if hasattr(ledger, "_store") else Carrier(ledger, ledger._path)
+    return HostedCarrier(ledger, "") if hasattr(ledger, "_settings") else Carrier(ledger, ledger._path)
 
 
-class Carrier(Part):
+class Carrier(Records):
     """A home's ledger."""
 
     _sql = sqlite.statements(__file__)
     _kind = "sqlite"
 
-    def __init__(self, ledger: Ledger, path: str) -> None:
+    def __init__(self, ledger: SqliteLedger, path: str) -> None:
         super().__init__(ledger._file, path)
         self._ledger = ledger
 
@@ -77,7 +77,7 @@ class Carrier(Part):
         statement = f"{self._kind} add agents" if table.name == "agents" else f"add {table.name}"
         self._write(lambda db: self._many(db, statement, [self._spelled(table, row) for row in rows]))
 
-    def add_audit(self, rows: list[Row], before: Mark) -> None:
+    def add_audit(self, rows: list[Row], before: AuditMark) -> None:
         """The next rows of the audit, which must end where the one before the first of them ends."""
 
         def work(db: Any) -> None:
@@ -119,7 +119,7 @@ class HostedCarrier(Carrier):
     _kind = "postgres"
     _file: Any
 
-    def __init__(self, ledger: Ledger, path: str) -> None:
+    def __init__(self, ledger: SqliteLedger, path: str) -> None:
         super().__init__(ledger, path)
         from holdfast.postgres import statements
 

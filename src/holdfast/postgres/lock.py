@@ -16,14 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
 
 class Lock:
     """The interface of a home's file lock, on PostgreSQL."""
 
-    def __init__(self, store: Store, name: str, seconds: float) -> None:
-        self._store = store
+    def __init__(self, store: PostgresSettings, name: str, seconds: float) -> None:
+        self._settings = store
         self._name = name
         self._seconds = seconds
         self._number = _number(store.tenant, name)
@@ -37,7 +37,7 @@ class Lock:
     def acquire(self, seconds: float) -> bool:
         """Take the lock and return whether it was free in time. Threads of this process wait here, not on a connection each."""
         end = time.monotonic() + seconds
-        local = _lock_of(self._store.url, self._number)
+        local = _lock_of(self._settings.url, self._number)
         if not local.acquire(timeout=max(seconds, 0)):
             return False
         try:
@@ -54,7 +54,7 @@ class Lock:
         return True
 
     def _try_lock(self) -> bool:
-        session = Session(self._store, self._seconds, idle_seconds=_NO_LIMIT, pool=pool_of(self._store, "locks"))
+        session = Session(self._settings, self._seconds, idle_seconds=_NO_LIMIT, pool=pool_of(self._settings, "locks"))
         got = False
         try:
             got = bool(session.execute(SQL["lock"], {"number": self._number}).fetchone()[0])
@@ -70,7 +70,7 @@ class Lock:
         session, self._session = self._session, None
         if session is not None and session.ours():
             session.undo()
-            _lock_of(self._store.url, self._number).release()
+            _lock_of(self._settings.url, self._number).release()
 
     def __exit__(self, *_: object) -> None:
         self.release()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.postgres.pipeline import Connection as Pipelined
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
     Connection = psycopg.Connection[Any]
 
@@ -147,7 +147,7 @@ def version(connection: Pipelined) -> tuple[int, bool]:
         ) from None
 
 
-def ready(store: Store, connection: Pipelined) -> None:
+def ready(store: PostgresSettings, connection: Pipelined) -> None:
     """Check the schema's version; migrate an older one, or one without vectors, if the login may."""
     there, vectors_are_due = version(connection)
     if there > newest():

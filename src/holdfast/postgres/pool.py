@@ -23,7 +23,7 @@ from holdfast.postgres.pipeline import Connection
 TYPE_CHECKING = False
 if TYPE_CHECKING:
 
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
 _log = logging.getLogger("holdfast.postgres")  # the gateway writes it; elsewhere only an application that configures it
 _log.addHandler(logging.NullHandler())
@@ -169,7 +169,7 @@ _outages: dict[str, Outage] = {}
 _guard = threading.Lock()
 
 
-def pool_of(store: Store, kind: str = "") -> Pool:
+def pool_of(store: PostgresSettings, kind: str = "") -> Pool:
     """Return the pool for this store's address: its own, that of its replica ("read"), or one that holds locks ("locks")."""
     url = store.read_url if kind == "read" else store.url
     key = url, kind, store.connections

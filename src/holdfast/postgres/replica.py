@@ -13,10 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
 
-def wrong(store: Store) -> tuple[str, str]:
+def wrong(store: PostgresSettings) -> tuple[str, str]:
     """Return what is wrong with the replica and how to fix it; two empty strings if nothing is, or there is no replica."""
     if not store.read_url:
         return "", ""

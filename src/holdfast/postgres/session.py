@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from holdfast.postgres.pipeline import Connection, Statement, Values
     from holdfast.postgres.pool import Pool
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
 _IDLE_SECONDS = 120  # after which the server ends a transaction that does nothing, and frees its locks
 _NOT_REPLICATED = "01000"  # the warning of a server that stopped waiting for a standby: committed on the primary only
@@ -42,11 +42,11 @@ class Session:
     """A transaction around a `with`."""
 
     def __init__(
-        self, store: Store, seconds: float, durable: bool = False, reads: bool = False, replica: bool = False,
+        self, store: PostgresSettings, seconds: float, durable: bool = False, reads: bool = False, replica: bool = False,
         idle_seconds: float = _IDLE_SECONDS, pool: Pool | None = None,
         entered: Callable[[Session], None] | None = None, left: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        self._store = store
+        self._settings = store
         self._seconds = seconds
         self.begun: float | None = None  # when the first of several attempts began, if all of them share one time limit
         self._reads, self._durable = reads, durable
@@ -149,9 +149,9 @@ class Session:
         """Return the connection, and whether no transaction was begun on it yet."""
         if self._connection is not None:
             return self._connection, False
-        self._connection = self._pool.borrow(end, self._store.tenant)
+        self._connection = self._pool.borrow(end, self._settings.tenant)
         if not self._pool.ready and not self._replica:
-            ready(self._store, self._connection)
+            ready(self._settings, self._connection)
             self._pool.ready = True
         return self._connection, True
 
@@ -159,7 +159,7 @@ class Session:
         """Return whether to try again. If a replica fails for any reason, the primary is asked."""
         if self._replica:
             self._pool.avoid("" if is_replica_conflict(error) else str(translate(error, READ_URL)))
-            self._replica, self._pool = False, pool_of(self._store)
+            self._replica, self._pool = False, pool_of(self._settings)
             return True
         if self._answered and not self._reads:
             return False
@@ -169,7 +169,7 @@ class Session:
         begin = SQL["begin_reading" if self._reads else "begin"]
         who = SQL["ask" if self._reads else "keep" if self._durable else "change"]
         values = {
-            "tenant": self._store.tenant, "agent": self._store.agent, "most": _ms(self._store.statement_seconds),
+            "tenant": self._settings.tenant, "agent": self._settings.agent, "most": _ms(self._settings.statement_seconds),
             "wait": _ms(self._seconds), "idle": _ms(self._idle_seconds),
         }  # fmt: skip
         return [(begin, (), Result()), (who, values, Result())]

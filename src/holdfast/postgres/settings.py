@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ANYBODY = "*"  # the agent that sees the scopes of all agents
 
 
-class Store(Record):
+class PostgresSettings(Record):
     """The address of a store, and the tenant and agent that use it."""
 
     url: str
@@ -29,7 +29,7 @@ class Store(Record):
         return repr(shown) if shown != self else super().__repr__()
 
 
-def store_of(config: Config, agent: str | None, all_agents: bool) -> Store:
+def settings_of(config: Config, agent: str | None, all_agents: bool) -> PostgresSettings:
     """Return the store that the settings name, for this caller."""
     if config.store_read and not config.store:
         raise ConfigError(
@@ -40,7 +40,7 @@ def store_of(config: Config, agent: str | None, all_agents: bool) -> Store:
         raise ConfigError("store.url is not the address of a PostgreSQL", "Write it as postgresql://user@host:5432/database")
     if not is_name(config.tenant):
         raise ConfigError(f"store.tenant cannot be {config.tenant!r}", "Use letters, digits, dots, dashes and underscores")
-    return Store(
+    return PostgresSettings(
         url=config.store or "",
         read_url=config.store_read or "",
         tenant=config.tenant,

@@ -13,12 +13,12 @@ from operator import xor
 
 from holdfast.base import dates
 from holdfast.errors import Busy, Unsure
-from holdfast.formats.versions import mix_of
+from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Record
 from holdfast.postgres import Database, statements
 from holdfast.postgres import Lock as Alone
 from holdfast.store import atomic, files
-from holdfast.store.atomic import Sheet
+from holdfast.store.atomic import FileContent
 from holdfast.store.files import Changed, Entry, nothing_against
 
 TYPE_CHECKING = False
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
-    from holdfast.models import Binned, Scope
-    from holdfast.postgres import Session, Store
+    from holdfast.models import Scope, TrashedNote
+    from holdfast.postgres import PostgresSettings, Session
     from holdfast.postgres.pipeline import Result as Answer
-    from holdfast.postgres.transcripts import Rolls
+    from holdfast.postgres.transcripts import PostgresTranscripts
     from holdfast.postgres.tree import Tree
     from holdfast.store.atomic import Stamp
     from holdfast.store.files import May, Named, Right
@@ -62,20 +62,20 @@ def drawn() -> int:
 
 def share(part: str, name: str, stamp: Stamp) -> int:
     """A document's share of its folder's number, as the catalogue counts it."""
-    return mix_of(stamp, "" if part == "notes" else name)
+    return fingerprint_of(stamp, "" if part == "notes" else name)
 
 
 def mixed(shares: list[int]) -> int:
     return reduce(xor, shares, 0)
 
 
-class Shelf(files.Shelf):
+class PostgresStore(files.FileStore):
     """The truth of one tenant, as one caller may see it."""
 
-    def __init__(self, store: Store, home: str, lock_seconds: float) -> None:
+    def __init__(self, settings: PostgresSettings, home: str, lock_seconds: float) -> None:
         super().__init__(home, lock_seconds)
-        self.store = store
-        self.database = Database(store, SQL, lock_seconds)
+        self.settings = settings
+        self.database = Database(settings, SQL, lock_seconds)
 
     # --- what stands beside the notes ------------------------------------------------------------------------------
 
@@ -84,15 +84,15 @@ class Shelf(files.Shelf):
 
         return Tree(self, scope_folder)
 
-    def rolls(self, scope_folder: str, seconds: float | None = None) -> Rolls:
-        from holdfast.postgres.transcripts import Rolls
+    def transcript_files(self, scope_folder: str, seconds: float | None = None) -> PostgresTranscripts:
+        from holdfast.postgres.transcripts import PostgresTranscripts
 
-        return Rolls(self, scope_folder)
+        return PostgresTranscripts(self, scope_folder)
 
-    def alone(self, name: str, seconds: float | None = None) -> Right:
-        return Alone(self.store, name, self._lock_seconds if seconds is None else seconds)
+    def named_lock(self, name: str, seconds: float | None = None) -> Right:
+        return Alone(self.settings, name, self._lock_seconds if seconds is None else seconds)
 
-    def there(self) -> bool:
+    def exists(self) -> bool:
         return True
 
     def must_be_ours(self) -> None:
@@ -126,33 +126,33 @@ class Shelf(files.Shelf):
     def full(self, path: str) -> str:
         from holdfast.config import without_password
 
-        return f"{without_password(self.store.url)} ({path})"
+        return f"{without_password(self.settings.url)} ({path})"
 
-    def read_name(self, scope_folder: str, part: str, name: str) -> Sheet | None:
+    def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         row = self.database.row("read", scope=scope_folder, part=part, name=name)
         return _sheet(*row) if row else None
 
-    def read_many(self, scope: Scope, keys: list[str]) -> list[Sheet | None]:
+    def read_many(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
         names = [f"{key}.md" for key in keys]
         rows = self.database.rows("read_these", scope=scope.folder, part="notes", names=names)
         here = {name: _sheet(*rest) for name, *rest in rows}
         return [here.get(name) for name in names]
 
-    def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, Sheet]]:
+    def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
         here = self.read_ahead([(scope.folder, "notes", f"{key}.md") for scope in scopes])
         for scope in scopes:
-            if sheet := here.get((scope.folder, "notes", f"{key}.md")):
-                yield scope, sheet
+            if content := here.get((scope.folder, "notes", f"{key}.md")):
+                yield scope, content
 
-    def read_ahead(self, wanted: list[Named]) -> dict[Named, Sheet]:
+    def read_ahead(self, wanted: list[Named]) -> dict[Named, FileContent]:
         """All documents with one question, and all lines of transcripts (each named with where it begins) with another."""
         documents = [one for one in wanted if one[1] != "transcripts"]
         scopes, parts, names = (list(column) for column in zip(*documents, strict=True)) if documents else ([], [], [])
         rows = self.database.rows("read_ahead", scopes=scopes, parts=parts, names=names) if documents else []
         lines = [(scope, *name.rpartition(":")[::2]) for scope, part, name in wanted if part == "transcripts"]
         if lines:
-            within, rolls, starts = (list(column) for column in zip(*lines, strict=True))
-            rows += self.database.rows("lines_ahead", scopes=within, names=rolls, starts=starts)
+            within, transcript_files, starts = (list(column) for column in zip(*lines, strict=True))
+            rows += self.database.rows("lines_ahead", scopes=within, names=transcript_files, starts=starts)
         return {(scope, part, name): _sheet(*rest) for scope, part, name, *rest in rows}
 
     def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
@@ -197,10 +197,10 @@ class Shelf(files.Shelf):
         self.surely(work, lambda db: self.hold(db, scope_folder, (part,)), stands)
         return [one.stamp for one in puts]
 
-    def bin(
+    def move_notes(
         self, scope: Scope, keys: list[str], part: str, seconds: float, seen: dict[str, Stamp] | None = None
     ) -> list[str]:
-        time_ = dates.stamp(seconds).replace("-", "").replace(":", "")
+        time_ = dates.timestamp(seconds).replace("-", "").replace(":", "")
         moves: list[tuple[str, str]] = []
 
         def work(db: Session) -> None:
@@ -217,7 +217,7 @@ class Shelf(files.Shelf):
         self._moved(scope, part, work, moves)
         return [name[:-3] for name, _ in moves]
 
-    def unbin(self, scope: Scope, one: Binned, key: str) -> None:
+    def restore(self, scope: Scope, one: TrashedNote, key: str) -> None:
         moves = [(one.name, f"{key}.md")]
 
         def work(db: Session) -> None:
@@ -232,8 +232,8 @@ class Shelf(files.Shelf):
     def _archived_names(self, scope_folder: str, keys: list[str]) -> list[str]:
         return [name for (name,) in self.database.rows("archived", scope=scope_folder, keys=keys)] if keys else []
 
-    def discard(self, scope: Scope, one: Binned, seconds: float) -> bool:
-        time_ = dates.stamp(seconds).replace("-", "").replace(":", "")
+    def trash_archived(self, scope: Scope, one: TrashedNote, seconds: float) -> bool:
+        time_ = dates.timestamp(seconds).replace("-", "").replace(":", "")
         moves: list[tuple[str, str]] = []
 
         def work(db: Session) -> None:
@@ -289,7 +289,7 @@ class Shelf(files.Shelf):
         )
         return bool(taken.last)
 
-    def census(self, scope_folder: str, part: str) -> Iterator[Entry]:
+    def entries(self, scope_folder: str, part: str) -> Iterator[Entry]:
         for name, *stamp in self.database.rows("census", scope=scope_folder, part=part):
             yield Entry(name, tuple(stamp), regular=True)
 
@@ -377,14 +377,14 @@ class Taken:
 class Held:
     """The right to change a scope's documents: a transaction that holds its folders' rows."""
 
-    def __init__(self, shelf: Shelf, scope_folder: str) -> None:
-        self._shelf, self._scope_folder = shelf, scope_folder
+    def __init__(self, store: PostgresStore, scope_folder: str) -> None:
+        self._store, self._scope_folder = store, scope_folder
         self._session: Any = None
 
     def __enter__(self) -> object:
-        self._session = self._shelf.database.transaction()
+        self._session = self._store.database.transaction()
         try:
-            self._shelf.hold(self._session.__enter__(), self._scope_folder, _MOVED)
+            self._store.hold(self._session.__enter__(), self._scope_folder, _MOVED)
         except BaseException as error:
             self._session.__exit__(type(error), error, None)
             raise
@@ -433,5 +433,5 @@ def _columns(scope_folder: str, part: str, puts: list[Put]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sheet(data: bytes, stamp: int, changed: int, modified: int) -> Sheet:
-    return Sheet(bytes(data), (stamp, changed, len(data)), modified)
+def _sheet(data: bytes, stamp: int, changed: int, modified: int) -> FileContent:
+    return FileContent(bytes(data), (stamp, changed, len(data)), modified)

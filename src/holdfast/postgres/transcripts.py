@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.postgres import Session
-    from holdfast.postgres.store import Shelf
+    from holdfast.postgres.store import PostgresStore
     from holdfast.store.atomic import Stamp
     from holdfast.store.transcripts import Compose
-    from holdfast.store.transcripts import Roll as AnyRoll
+    from holdfast.store.transcripts import TranscriptFile as AnyRoll
 
 _CHUNK = 256 * 1024
 
@@ -39,14 +39,14 @@ class Row:
         return self.ino, self.changed, self.size
 
 
-class Roll(transcripts.Roll):
+class PostgresTranscript(transcripts.TranscriptFile):
     """One session's transcript."""
 
-    def __init__(self, shelf: Shelf, scope_folder: str, name: str, part: str = PART) -> None:
+    def __init__(self, store: PostgresStore, scope_folder: str, name: str, part: str = PART) -> None:
         self.name, self.part = name, part
         self.path = f"{scope_folder}/{part}/{name}"
         self._client, self._file = parts_of(name)
-        self._shelf, self._scope, self._database = shelf, scope_folder, shelf.database
+        self._store, self._scope, self._database = store, scope_folder, store.database
         self._key = {"scope": scope_folder, "part": part, "name": name}
 
     def stamp(self) -> Stamp | None:
@@ -79,7 +79,7 @@ class Roll(transcripts.Roll):
             row = Row(*db.execute(SQL["begin_roll"], {**self._key, "ino": ino, "changed": time.time_ns()}).fetchone())
             self._extend(db, row, addition, since)
 
-        self._shelf.surely(work, self._lock, lambda: self._has(addition))
+        self._store.surely(work, self._lock, lambda: self._has(addition))
         return addition.place
 
     def _extend(self, db: Session, row: Row, addition: _Addition, since: Place) -> None:
@@ -129,7 +129,7 @@ class Roll(transcripts.Roll):
                 stamped.append(after.stamp)
                 self._set(db, row, after)
 
-        self._shelf.surely(work, self._lock, lambda: not changed or self.stamp() == stamped[-1])
+        self._store.surely(work, self._lock, lambda: not changed or self.stamp() == stamped[-1])
         return len(changed)
 
     def erase(self, seen: Stamp | None = None) -> bool:
@@ -143,13 +143,13 @@ class Roll(transcripts.Roll):
                 db.execute(SQL["erase_lines"], {"ino": row.ino})
                 db.execute(SQL["erase_roll"], self._key)
                 self._mix(db, row.mix)
-                self._shelf.unname(db, self._scope, (PART,), self.name)
+                self._store.unname(db, self._scope, (PART,), self.name)
 
-        self._shelf.surely(work, self._lock, lambda: self._row() is None)  # or, where it has changed since, nothing was done
+        self._store.surely(work, self._lock, lambda: self._row() is None)  # or, where it has changed since, nothing was done
         return bool(taken.last)
 
     def _moved(self, name: str, away: bool) -> bool:
-        trashed = Roll(self._shelf, self._scope, f"{self._client}/{name}", "trash")
+        trashed = PostgresTranscript(self._store, self._scope, f"{self._client}/{name}", "trash")
         source, target = (self, trashed) if away else (trashed, self)
         moved = [0]
 
@@ -169,7 +169,7 @@ class Roll(transcripts.Roll):
             there = target._row()
             return there is not None and there.ino == moved[0]
 
-        self._shelf.surely(work, source._lock, stands)
+        self._store.surely(work, source._lock, stands)
         return bool(moved[0])
 
     # --- its rows ----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Roll(transcripts.Roll):
 
     def _mix(self, db: Session, mix: int) -> None:
         if self.part == PART:
-            self._shelf.mix(db, self._scope, PART, mix, names=[self.name])
+            self._store.mix(db, self._scope, PART, mix, names=[self.name])
 
 
 def _line(number: int, start: int, data: bytes) -> Line:
@@ -237,29 +237,29 @@ class _Addition:
         return bool(self.data)
 
 
-class Rolls(transcripts.Rolls):
+class PostgresTranscripts(transcripts.TranscriptFiles):
     """All sessions of one scope."""
 
-    def __init__(self, shelf: Shelf, scope_folder: str) -> None:
-        self._shelf, self._scope = shelf, scope_folder
+    def __init__(self, store: PostgresStore, scope_folder: str) -> None:
+        self._store, self._scope = store, scope_folder
 
-    def roll(self, name: str, part: str = PART) -> Roll:
-        return Roll(self._shelf, self._scope, name, part)
+    def transcript_file(self, name: str, part: str = PART) -> PostgresTranscript:
+        return PostgresTranscript(self._store, self._scope, name, part)
 
     def census(self) -> Iterator[Entry]:
         for name, *stamp in self._rows(PART):
             yield Entry(name, tuple(stamp), regular=True)
 
     def settle(self) -> None:
-        self._shelf.database.write(lambda db: db.execute(SQL["settle_rolls"], {"scope": self._scope}))
+        self._store.database.write(lambda db: db.execute(SQL["settle_rolls"], {"scope": self._scope}))
 
     def trashed(self) -> list[AnyRoll]:
         names = sorted([row[0] for row in self._rows("trash")], key=lambda name: name.rpartition("--")[2], reverse=True)
-        return [self.roll(name, "trash") for name in names]
+        return [self.transcript_file(name, "trash") for name in names]
 
     def folders(self) -> list[str]:
         return []
 
     def _rows(self, part: str) -> list[Any]:
-        rows = self._shelf.database.rows("rolls", scope=self._scope, part=part)
+        rows = self._store.database.rows("rolls", scope=self._scope, part=part)
         return [row for row in rows if row[0].endswith(SUFFIX)]

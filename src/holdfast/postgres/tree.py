@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.postgres import Session
-    from holdfast.postgres.store import Shelf
-    from holdfast.store.atomic import Sheet, Stamp
+    from holdfast.postgres.store import PostgresStore
+    from holdfast.store.atomic import FileContent, Stamp
     from holdfast.store.files import Entry, May
 
     Below = list[tuple[str, str, Stamp, int]]  # part, name, stamp, share
@@ -27,14 +27,14 @@ _FIX = "A file stands where a folder should be, or the other way round"
 class Tree(tree.Tree):
     """One scope's files."""
 
-    def __init__(self, shelf: Shelf, scope_folder: str) -> None:
-        self._shelf, self._scope = shelf, scope_folder
-        self._database = shelf.database
+    def __init__(self, store: PostgresStore, scope_folder: str) -> None:
+        self._store, self._scope = store, scope_folder
+        self._database = store.database
 
-    def read(self, parts: tuple[str, ...]) -> Sheet | None:
+    def read(self, parts: tuple[str, ...]) -> FileContent | None:
         return self.beside("files", parts) if parts else None
 
-    def beside(self, part: str, parts: tuple[str, ...]) -> Sheet | None:
+    def beside(self, part: str, parts: tuple[str, ...]) -> FileContent | None:
         rows = self._database.rows("read_in_tree", scope=self._scope, part=part, name="/".join(parts))
         if rows and rows[0][0] == "folders":
             raise Damaged(f"{self._scope}/files/{'/'.join(parts)} is not a regular file", "Name a file in it")
@@ -53,10 +53,10 @@ class Tree(tree.Tree):
         rows = self._database.rows("standing", scope=self._scope, names=["/".join(parts)]) if parts else []
         return not parts or any(part == "folders" for part, _ in rows)
 
-    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None, may: May = nothing_against) -> Sheet:
+    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None, may: May = nothing_against) -> FileContent:
         one = put("files", "/".join(parts), data, seen)
         try:
-            self._shelf.put(self._scope, "files", [one], may, lambda db: self.make_room(db, parts))
+            self._store.put(self._scope, "files", [one], may, lambda db: self.make_room(db, parts))
         except Changed:
             raise Conflict(f"{one.name} was changed by somebody else", "Read it again and retry") from None
         return _sheet(data, one.stamp[0], one.stamp[1], one.modified)
@@ -64,7 +64,7 @@ class Tree(tree.Tree):
     def plant(self, parts: tuple[str, ...], data: bytes) -> bool:
         one = put("files", "/".join(parts), data, None)
         try:
-            self._shelf.put(self._scope, "files", [one], before=lambda db: self.make_room(db, parts))
+            self._store.put(self._scope, "files", [one], before=lambda db: self.make_room(db, parts))
         except Changed:
             return False
         return True
@@ -79,7 +79,7 @@ class Tree(tree.Tree):
             self.make_room(db, (*parts, ""))
             made.append("/".join(parts))
 
-        self._shelf.surely(work, self._hold, lambda: self.is_folder(parts))
+        self._store.surely(work, self._hold, lambda: self.is_folder(parts))
         return True
 
     def delete(self, parts: tuple[str, ...]) -> None:
@@ -91,9 +91,9 @@ class Tree(tree.Tree):
             for part, name, _, _ in here:
                 db.execute(SQL["erase"], {"scope": self._scope, "part": part, "name": name})
             gone = mixed([mix for _, _, _, mix in here])
-            self._shelf.mix(db, self._scope, "files", gone, names=[name for _, name, _, _ in here])
+            self._store.mix(db, self._scope, "files", gone, names=[name for _, name, _, _ in here])
 
-        self._shelf.surely(work, self._hold, lambda: not self._below(parts))
+        self._store.surely(work, self._hold, lambda: not self._below(parts))
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         if new[: len(old)] == old:
@@ -109,22 +109,22 @@ class Tree(tree.Tree):
             self.make_room(db, new)
             self._move(db, here, len("/".join(old)), "/".join(new))
 
-        self._shelf.surely(work, self._hold, lambda: not self._below(old) and bool(self._below(new)))
+        self._store.surely(work, self._hold, lambda: not self._below(old) and bool(self._below(new)))
 
     def census(self) -> Iterator[Entry]:
-        yield from self._shelf.census(self._scope, "files")
+        yield from self._store.entries(self._scope, "files")
 
     def folders(self) -> list[str]:
         return []
 
     def made(self) -> list[str]:
         """Every folder of the tree, by its path in it."""
-        return [entry.name for entry in self._shelf.census(self._scope, "folders")]
+        return [entry.name for entry in self._store.entries(self._scope, "folders")]
 
     # --- within a transaction ----------------------------------------------------------------------------------------
 
     def _hold(self, db: Session) -> None:
-        self._shelf.hold(db, self._scope, _PARTS)
+        self._store.hold(db, self._scope, _PARTS)
 
     def make_room(self, db: Session, parts: tuple[str, ...]) -> None:
         """Make the folders on the way to a file; nothing else may stand there, and no folder where the file goes."""
@@ -155,4 +155,4 @@ class Tree(tree.Tree):
             row = {"scope": self._scope, "part": kind, "to_part": kind, "changed": now, "mixes": mixes}
             db.execute(SQL["move"], {**row, "names": [name for name, _, _ in some], "to_names": [to for _, to, _ in some]})
         names = [one for _, name, _, _ in here for one in (name, path + name[skip:])]
-        self._shelf.mix(db, self._scope, "files", mixed(gone + come), names=names)
+        self._store.mix(db, self._scope, "files", mixed(gone + come), names=names)

@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import LiteralString
 
-    from holdfast.postgres.settings import Store
+    from holdfast.postgres.settings import PostgresSettings
 
 _WARNING = "01000"  # of a server that skips a table because the login may not do this
 
 
-def vacuum(store: Store, tables: Sequence[str]) -> str:
+def vacuum(store: PostgresSettings, tables: Sequence[str]) -> str:
     """Remove dead rows from these tables; return why that was not possible, or ""."""
     return _run(store, "VACUUM {}", tables)
 
 
-def analyze(store: Store, tables: Sequence[str]) -> str:
+def analyze(store: PostgresSettings, tables: Sequence[str]) -> str:
     """Update the planner's statistics of these tables; return why that was not possible, or "". Locked tables are skipped."""
     return _run(store, "ANALYZE (SKIP_LOCKED) {}", tables)
 
 
-def _run(store: Store, command: LiteralString, tables: Sequence[str]) -> str:
+def _run(store: PostgresSettings, command: LiteralString, tables: Sequence[str]) -> str:
     warnings: list[str] = []
     try:
         with psycopg.connect(**pool_of(store).parameters) as connection:

@@ -97,13 +97,13 @@ _copies: OrderedDict[tuple[str, int, int], Copy] = OrderedDict()  # by address, 
 _lock = threading.RLock()
 
 
-class Shelved(vectors.Shelved):
+class PostgresVectors(vectors.VectorIndex):
     """The vectors of a catalogue: what waits for them, what has them, and who is near whom."""
 
     def __init__(self, database: Database, sql: Mapping[str, str]) -> None:
         there: Any = database
         super().__init__(there, sql)
-        self._catalogue, self._url = database, database.store.url
+        self._catalogue, self._url = database, database.settings.url
         self._extension: str | None = None  # which pgvector there is, once that is known
         self._waiting: dict[int, int] = {}
 

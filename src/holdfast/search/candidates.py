@@ -144,7 +144,7 @@ class Vocabulary:
         return self._table
 
 
-class Pool:
+class CandidatePool:
     """Candidates side by side: every array has one place for each, or (`p_...`) one for each of their pieces."""
 
     def __init__(self, rows: list[tuple[Any, ...]], vocabulary: Vocabulary) -> None:
@@ -205,7 +205,7 @@ class Pool:
 class Mentions:
     """Where some words stand among all tokens of a pool: found in one pass, since few tokens are among them."""
 
-    def __init__(self, pool: Pool, holders: list[list[int]]) -> None:
+    def __init__(self, pool: CandidatePool, holders: list[list[int]]) -> None:
         every = sorted({token for some in holders for token in some})
         local = np.zeros(len(pool.vocabulary), np.int32)  # of each token its place among those asked for, counted from 1
         local[every] = np.arange(1, len(every) + 1)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.index.results import FoundFact
-    from holdfast.index.sqlite import Asked, Index
+    from holdfast.index.sqlite import SearchFilter, SqliteIndex
     from holdfast.models import Fact
 
 _LONGEST = 4  # words of a name
@@ -22,7 +22,7 @@ _SUBJECT, _SUBJECT_AND_LABEL, _LEAST, _NEAR_BEST = 0.5, 1.0, 0.5, 0.75  # of how
 _ASKED, _NAMED, _THING = 1.0, 0.6, 0.4  # a fact of the kind asked for; another of the same subject; a label so called
 
 
-def stated(index: Index, query: str, asked: Asked, now: str) -> dict[int, float]:
+def stated(index: SqliteIndex, query: str, asked: SearchFilter, now: str) -> dict[int, float]:
     """The passages that hold such facts, and how much they speak of what is asked."""
     if not index.has_facts():
         return {}
@@ -38,7 +38,7 @@ def stated(index: Index, query: str, asked: Asked, now: str) -> dict[int, float]
     return found
 
 
-def answering(index: Index, query: str, asked: Asked, at: str, most: int) -> list[tuple[FoundFact, float]]:
+def answering(index: SqliteIndex, query: str, asked: SearchFilter, at: str, most: int) -> list[tuple[FoundFact, float]]:
     """The facts that held at a moment and answer a question, the best first, each with how well it does (0 to 1).
 
     A fact answers if it has most words of the question, or if its subject is named. Facts that answer less well than the best
@@ -76,7 +76,7 @@ def names_in(query: str) -> set[str]:
     return {run for run in runs if run and run not in tokenizer.COMMON}
 
 
-def names_of(index: Index, scopes: tuple[str, ...], named: Iterable[str]) -> set[str]:
+def names_of(index: SqliteIndex, scopes: tuple[str, ...], named: Iterable[str]) -> set[str]:
     """These names and all that facts declare to be the same, folded; also by way of each other."""
     names = {fold(name) for name in named}
     groups = [

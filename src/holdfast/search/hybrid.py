@@ -12,11 +12,11 @@ from itertools import pairwise
 
 from holdfast.base import dates
 from holdfast.index import tokenizer
-from holdfast.index.results import ID, RECORDED, SPEAKER, TURN, Sought
+from holdfast.index.results import ID, RECORDED, SPEAKER, TURN, SearchResult
 from holdfast.index.sqlite import by_words, found_of
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import stated
-from holdfast.search.vectorize import Embedding, tokens_of
+from holdfast.search.vectorize import Vectorizer, tokens_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from holdfast.embedders import Embedder
-    from holdfast.index.sqlite import Asked, Index
+    from holdfast.index.sqlite import SearchFilter, SqliteIndex
     from holdfast.index.vectors import Model
     from holdfast.models import Progress
-    from holdfast.search.candidates import Pool, Vocabulary
+    from holdfast.search.candidates import CandidatePool, Vocabulary
 
 _LEXICAL, _NEAR = 200, 150  # candidates by words, and by each model
 _RATED = 2000  # mentions of a question's words that the catalogue rates one by one
@@ -38,12 +38,12 @@ _RARE = 5  # passages that have a name at most for it to count by itself
 _BEST = 40  # at least, that are put in their final order
 
 
-class Seeker:
+class HybridSearch:
     """Hybrid search of one process: its models, and what it remembers of words and passages."""
 
-    def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
+    def __init__(self, index: SqliteIndex, embedders: tuple[Embedder, ...]) -> None:
         self._index = index
-        self.embedding = Embedding(index, embedders)
+        self.embedding = Vectorizer(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None
         self._lock = RLock()
         _seekers.add(ref(self, _seekers.discard))
@@ -51,13 +51,13 @@ class Seeker:
     def search(
         self,
         query: str,
-        asked: Asked,
+        asked: SearchFilter,
         limit: int,
         now: str | None,
         mode: str,
         explain: bool,
         progress: Progress,
-    ) -> Sought:
+    ) -> SearchResult:
         """The order of everything that may answer. One question after the other: what is remembered of words is shared."""
         with self._lock, self._index.asking(asked):
             query = query.encode("utf-8", "replace").decode()  # half a character is in no text
@@ -75,8 +75,8 @@ class Seeker:
             self._lock.release()
 
     def _search(
-        self, query: str, asked: Asked, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
-    ) -> Sought:
+        self, query: str, asked: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
+    ) -> SearchResult:
         named = self._named(query, asked) if self.embedding.by_role else []
         vectors = self.embedding.of_question(_first_person(query, named))
         legs = self._legs(vectors)
@@ -96,7 +96,7 @@ class Seeker:
         ids = dict.fromkeys([*matched, *facts, *[id for _, _, some in near.values() for id in some]])
         rows = self._rows(ids, asked)
         if not rows:
-            return Sought([], mode, reason)
+            return SearchResult([], mode, reason)
         pool, found = self._signals(query, rows, terms, common, named, near, folders, now, legs)
         found["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
         found["name"] = self._names(query, terms, common, asked, pool)
@@ -111,10 +111,12 @@ class Seeker:
         best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
         why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
         having = frozenset(pool.ids[found["name"] > 0].tolist())
-        return Sought(best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors), named=having)
+        return SearchResult(
+            best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors), named=having
+        )
 
     def _names(
-        self, query: str, terms: dict[str, str], common: dict[str, int], asked: Asked, pool: Pool
+        self, query: str, terms: dict[str, str], common: dict[str, int], asked: SearchFilter, pool: CandidatePool
     ) -> NDArray[Any]:
         """1 for the candidates that have a rare name of the question, such as an error code; models know nothing of these."""
         import numpy as np
@@ -131,7 +133,7 @@ class Seeker:
         return abstention.threshold(query, likeness)
 
     def _by_words(
-        self, terms: dict[str, str], common: dict[str, int], asked: Asked, folders: list[tuple[int, int, int]], most: int
+        self, terms: dict[str, str], common: dict[str, int], asked: SearchFilter, folders: list[tuple[int, int, int]], most: int
     ) -> list[int]:
         """The passages with the most telling words of the question. Where mentions are few the catalogue rates them all; where
         they are many it names them, and how rare their words are and how short they are decides."""
@@ -164,7 +166,7 @@ class Seeker:
             known.update({**dict.fromkeys(fresh, 0), **dict(self._index.lengths(fresh))})
         return [known[id] for id in ids]
 
-    def _rows(self, ids: Iterable[int], asked: Asked) -> list[tuple[Any, ...]]:
+    def _rows(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
         """The candidates, and the turns just before and after those of people, who answer each other."""
         rows = self._index.outlines(ids, asked)
         people = [row[ID] for row in rows if row[TURN] and row[SPEAKER] not in _ROLES]
@@ -177,7 +179,7 @@ class Seeker:
         self, query: str, rows: list[tuple[Any, ...]], terms: dict[str, str], common: dict[str, int], named: list[str],
         near: dict[str, tuple[Model, NDArray[Any], list[int]]], folders: list[tuple[int, int, int]], now: str | None,
         legs: str,
-    ) -> tuple[Pool, dict[str, NDArray[Any]]]:  # fmt: skip
+    ) -> tuple[CandidatePool, dict[str, NDArray[Any]]]:  # fmt: skip
         from holdfast.search import scoring
         from holdfast.search.candidates import day_of
         from holdfast.search.time_expressions import spans
@@ -208,8 +210,8 @@ class Seeker:
             self._vocabulary = generation, Vocabulary(lambda some: static.words([one.lower() for one in some]))
         return self._vocabulary[1]
 
-    def _pool(self, rows: list[tuple[Any, ...]]) -> Pool:
-        from holdfast.search.candidates import Pool
+    def _pool(self, rows: list[tuple[Any, ...]]) -> CandidatePool:
+        from holdfast.search.candidates import CandidatePool
 
         vocabulary = self._words()
         vocabulary.make_room()
@@ -222,7 +224,7 @@ class Seeker:
             some = enumerate(chunking.cut(text, speaker or ""))
             cut[passage] = [(piece.marks, tokens_of(names, piece, speaker, place)) for place, piece in some]
         vocabulary.add(cut)
-        return Pool(rows, vocabulary)
+        return CandidatePool(rows, vocabulary)
 
     def _near(
         self, vectors: dict[str, tuple[Model, NDArray[Any]]], legs: str, folders: list[int]
@@ -252,7 +254,7 @@ class Seeker:
             return "lexical"
         return "all" if "sentence" in vectors else "static"
 
-    def _named(self, query: str, asked: Asked) -> list[str]:
+    def _named(self, query: str, asked: SearchFilter) -> list[str]:
         """The people named in a question who speak in sessions: one word or two."""
         found = [token for token in tokenizer.tokens(query) if token[0].isupper()]
         pairs = [f"{first} {second}" for first, second in pairwise(found)]
@@ -296,7 +298,7 @@ def _idf(frequency: int, passages: int) -> float:
     return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
-_seekers: set[ref[Seeker]] = set()
+_seekers: set[ref[HybridSearch]] = set()
 
 
 def _in_the_child() -> None:

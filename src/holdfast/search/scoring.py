@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from holdfast.search.candidates import Pool
+    from holdfast.search.candidates import CandidatePool
     from holdfast.search.time_expressions import Span
 
     Array = NDArray[Any]
@@ -122,7 +122,7 @@ class Nearness:
 
 
 def signals(
-    pool: Pool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array, legs: str
+    pool: CandidatePool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array, legs: str
 ) -> dict[str, Array]:
     """Every signal that WEIGHTS names for the kinds among the candidates, for every candidate."""
     mentions = pool.mentions(asked.terms)
@@ -159,7 +159,7 @@ def signals(
     return found
 
 
-def total(pool: Pool, found: Mapping[str, Array], legs: str, meaning_only: bool = False) -> Array:
+def total(pool: CandidatePool, found: Mapping[str, Array], legs: str, meaning_only: bool = False) -> Array:
     """The score of each candidate, by the weights of its kind; or by nearness of meaning alone."""
     score = np.zeros(pool.size)
     for place in set(pool.kind.tolist()):
@@ -171,13 +171,15 @@ def total(pool: Pool, found: Mapping[str, Array], legs: str, meaning_only: bool 
     return score
 
 
-def floor(pool: Pool) -> Array:
+def floor(pool: CandidatePool) -> Array:
     """The least that each candidate must score if it has none of the words."""
     least: Array = np.array([_FLOOR[kind] for kind in KINDS])[pool.kind]
     return least
 
 
-def why(pool: Pool, found: Mapping[str, Array], legs: str, place: int, meaning_only: bool = False) -> dict[str, list[float]]:
+def why(
+    pool: CandidatePool, found: Mapping[str, Array], legs: str, place: int, meaning_only: bool = False
+) -> dict[str, list[float]]:
     """For one candidate: of each signal its value, and what it added to the score."""
     kind = KINDS[pool.kind[place]]
     told = {}
@@ -198,7 +200,7 @@ def _bm25(counts: Array, asked: Question, length: Array, average: float) -> Arra
     return score / asked.whole
 
 
-def _of_words(pool: Pool, asked: Question, counts: Array, average: float, found: dict[str, Array]) -> None:
+def _of_words(pool: CandidatePool, asked: Question, counts: Array, average: float, found: dict[str, Array]) -> None:
     """Words in the passage, in it and the turn before, in the session."""
     own = np.add.reduceat(counts, pool.p_first, axis=1)
     found["bmd"] = _bm25(own, asked, pool.length, average)
@@ -209,7 +211,7 @@ def _of_words(pool: Pool, asked: Question, counts: Array, average: float, found:
     found["bms"] = _bm25(whole, asked, long, float(long.mean()))
 
 
-def _soft(pool: Pool, asked: Question, of_question: Array) -> Array:
+def _soft(pool: CandidatePool, asked: Question, of_question: Array) -> Array:
     """For each word of the question the nearest word of the piece, by the static model; only near ones count."""
     score = np.zeros(len(pool.p_owner))
     seen = np.zeros(len(pool.vocabulary), bool)
@@ -236,7 +238,9 @@ def _soft(pool: Pool, asked: Question, of_question: Array) -> Array:
     return score / asked.whole
 
 
-def _near(pool: Pool, name: str, one: Nearness, weighed: set[str], best_of: dict[str, Array], found: dict[str, Array]) -> None:
+def _near(
+    pool: CandidatePool, name: str, one: Nearness, weighed: set[str], best_of: dict[str, Array], found: dict[str, Array]
+) -> None:
     """The nearest unit of each piece, the mean of each passage, and that mean with its neighbours."""
     like = np.vecdot(one.vectors, one.question)  # unlike `@`, it never waits for another core
     missing = _MISSING if name == "sentence" else 0.0
@@ -271,14 +275,14 @@ def _sums(rows: Array, starts: Array) -> Array:
     return total
 
 
-def _of_speakers(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
+def _of_speakers(pool: CandidatePool, asked: Question, found: dict[str, Array]) -> None:
     if len(asked.named) == 1:
         found["spk"] = (pool.speaker == next(iter(asked.named)).casefold()) * 1.0
     found["ru"] = (pool.speaker == "user") * (1 - asked.of_assistant)
     found["ra"] = (pool.speaker == "assistant") * asked.of_assistant
 
 
-def _of_time(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
+def _of_time(pool: CandidatePool, asked: Question, found: dict[str, Array]) -> None:
     """1 within the time asked about, a little less soon after it; how close to a day that was named; and what came later."""
     inside, near = np.zeros(pool.size), np.zeros(pool.size)
     for span in asked.times:
@@ -291,7 +295,7 @@ def _of_time(pool: Pool, asked: Question, found: dict[str, Array]) -> None:
     found["later"] = (pool.day > asked.today + _WELL_AFTER) * float(asked.today > 0)
 
 
-def _best_piece(pool: Pool, rough: Array) -> Array:
+def _best_piece(pool: CandidatePool, rough: Array) -> Array:
     """The place of each candidate's best piece."""
     best = np.maximum.reduceat(rough, pool.p_first)
     hit = np.flatnonzero(rough >= best[pool.p_owner] - 1e-12)

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from holdfast.embedders import Embedder
-    from holdfast.index.sqlite import Index
+    from holdfast.index.sqlite import SqliteIndex
 
 _BATCH = 16  # passages that get their vectors at once; of the quick model thirty-two times as many
 _AT_ONCE = {"static": 20_000, "sentence": 64, "multi": 64}  # that an answer waits for
 _PAUSE = 30.0  # seconds before a model that failed is tried again
 
 
-class Left(dict[str, int]):
+class WaitingCounts(dict[str, int]):
     """By role, how many passages still lack vectors."""
 
     failed: dict[str, str]  # by role, why a model could not be used
 
 
-class Embedding:
+class Vectorizer:
     """The models of one process, and what they have done so far."""
 
-    def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
+    def __init__(self, index: SqliteIndex, embedders: tuple[Embedder, ...]) -> None:
         self._index = index
         self.by_role = by_role(embedders)
         self.failed: dict[str, str] = {}  # models that could not be used, and why
@@ -58,9 +58,9 @@ class Embedding:
         embedder = self.by_role[role]
         return self._index.vectors.model(embedder.name, embedder.dim, role, embedder.setting)
 
-    def catch_up(self, progress: Progress, everything: bool = False) -> Left:
+    def catch_up(self, progress: Progress, everything: bool = False) -> WaitingCounts:
         """Give passages their vectors; by role, how many still lack them. What an answer cannot wait for goes on behind it."""
-        left = Left()
+        left = WaitingCounts()
         left.failed = {}
         if not self.by_role:
             return left
@@ -129,7 +129,7 @@ class Embedding:
 
     # --- models that were set before ---------------------------------------------------------------------------------
 
-    def _standing_in(self, left: Left) -> dict[str, tuple[Model, Embedder]]:
+    def _standing_in(self, left: WaitingCounts) -> dict[str, tuple[Model, Embedder]]:
         """While a model lacks vectors or fails: by role, an older one that has all of its own."""
         if "static" in self.failed or all(left.get(role) == 0 for role in self.by_role if role != "static"):
             return {}

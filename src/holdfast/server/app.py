@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from holdfast.access import Caller, Porter
+from holdfast.access import AccessGate, Caller
 from holdfast.access.policy import why_not
 from holdfast.api.memory import Memory
 from holdfast.errors import Template, TooLarge, Unauthenticated, command
@@ -23,9 +23,9 @@ from holdfast.models import KEY, SCOPES, is_name
 from holdfast.server import body as body_module
 from holdfast.server import idempotency, mcp, problem, redaction
 from holdfast.server.body import Gone, Message, Receive
-from holdfast.server.gateway import Gateway, Whose
+from holdfast.server.gateway import Gateway, Target
 from holdfast.server.hosts import Hosts, preflight
-from holdfast.server.limits import Crowd, Rates
+from holdfast.server.limits import ConcurrencyLimit, RateLimit
 from holdfast.server.logs import Logs
 from holdfast.server.problem import Problem
 from holdfast.server.request import Request
@@ -55,7 +55,7 @@ class App:
         self.gateway = gateway
         self._hosts = Hosts(hosts, origins)
         self._routes = Routes()
-        self._rates, self.crowd = Rates(settings.serve_rate), Crowd(settings.serve_at_once)
+        self._rates, self.crowd = RateLimit(settings.serve_rate), ConcurrencyLimit(settings.serve_at_once)
         self._logs = logs or Logs(None)
         self._threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS)
         self._token_threads = ThreadPool(_TOKEN_THREADS_STORE if settings.store else _TOKEN_THREADS)
@@ -113,28 +113,28 @@ class App:
 
     def _identified(self, found: Found, request: Request, held: ExitStack) -> Reply:
         """Check the token and run the verb in one go: there is no body to wait for in between."""
-        caller = self._let_in(self.gateway.porter, request, held)
+        caller = self._let_in(self.gateway.gate, request, held)
         return self._worked_on(found, request, caller, b"")
 
-    def _let_in(self, porter: Porter, request: Request, held: ExitStack) -> Caller:
+    def _let_in(self, gate: AccessGate, request: Request, held: ExitStack) -> Caller:
         """Who asks, if they may ask this often and this much at a time. In a thread: it is looked up anew each time."""
-        caller = porter.identify(token_of(request))
-        request.caller, request.tenant = caller, caller.tenant if porter.config.store else ""
+        caller = gate.identify(token_of(request))
+        request.caller, request.tenant = caller, caller.tenant if gate.config.store else ""
         self._rates.take(caller.token)
         held.enter_context(self.crowd.enter(caller.token))
         return caller
 
     def _let_read(self, found: Found, request: Request, held: ExitStack) -> tuple[Caller, bool]:
         """The same, and whether its role may do this at all, whatever the body would say."""
-        porter, route = self.gateway.porter, found.route
-        caller = self._let_in(porter, request, held)
-        return caller, route is None or not why_not(porter.role(caller.role), route.action, None)
+        gate, route = self.gateway.gate, found.route
+        caller = self._let_in(gate, request, held)
+        return caller, route is None or not why_not(gate.role(caller.role), route.action, None)
 
     def _refuse(self, found: Found, request: Request, caller: Caller) -> None:
         """Write the refusal down; not in a thread that checks tokens, because the audit may take long."""
         if (route := found.route) is not None:
             scope, about = _scope_of_head(found, request), _about(route, found.places)
-            self.gateway.porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
+            self.gateway.gate.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
 
     async def _read_on(
         self, found: Found, request: Request, caller: Caller, receive: Receive, answering: _Answering
@@ -179,7 +179,7 @@ class App:
             given, wrong = _given(route, request, found.places, data)
             if wrong is not None:  # where it was to go may stand in what cannot be read
                 scope, about = _scope_of_head(found, request), _about(route, found.places)
-                self.gateway.porter.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
+                self.gateway.gate.allow(caller, route.action, scope, route=route.name, request=request.id, **about)
                 raise wrong
             asked = self.asked(route, request, caller, given, stack)
             _must_fit(route.shape, given)
@@ -192,13 +192,13 @@ class App:
     def asked(self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack) -> Asked:
         """The request, once the porter has let it pass; the decision is written down either way."""
         scope = _scope(route, given)
-        porter = self.gateway.porter
+        gate = self.gateway.gate
         about, permit = {"route": route.name, "request": request.id, **_about(route, given)}, None
         if route.permits:
-            permit = stack.enter_context(porter.permit(caller, route.action, scope, **about))
+            permit = stack.enter_context(gate.permit(caller, route.action, scope, **about))
             role = permit.role
         else:
-            role = porter.allow(caller, route.action, scope, **about)
+            role = gate.allow(caller, route.action, scope, **about)
         whose = self._whose(route, request, caller, given)
         whose.must_name(scope)
         sees, read_only = role.scopes, bool(why_not(role, WRITE, None))
@@ -211,14 +211,14 @@ class App:
 
         return Asked(route, self.gateway, caller, role, request.id, given, request.headers, memory, whose, permit)
 
-    def _whose(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Whose:
+    def _whose(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Target:
         """Whose memory is meant. Who may let agents in and out could give themselves any agent's token: they may name one."""
         named = [_named(route, name, given.get(name)) or request.header(f"x-holdfast-{name}") or None for name in _WHOSE]
         agent = _named(route, "agent", given.get("agent")) if route.others else None
         if agent is not None and agent != caller.agent:
             about = {"name": agent} if is_name(agent) else {}  # the audit is no place for a text
-            self.gateway.porter.allow(caller, "agents.manage", route=route.name, request=request.id, **about)
-        return Whose(named[0], named[1], agent)
+            self.gateway.gate.allow(caller, "agents.manage", route=route.name, request=request.id, **about)
+        return Target(named[0], named[1], agent)
 
     # --- answering ----------------------------------------------------------------------------------------------------
 

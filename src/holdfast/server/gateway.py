@@ -11,14 +11,14 @@ from typing import Any
 
 from holdfast import config
 from holdfast import home as home_folder
-from holdfast.access import Caller, Porter
+from holdfast.access import AccessGate, Caller
 from holdfast.access.gate import Missed
 from holdfast.api.memory import Memory
-from holdfast.api.memory_cache import Lending
+from holdfast.api.memory_cache import MemoryCache
 from holdfast.config import Config
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
-from holdfast.ledger.sqlite import Ledger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import Record
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import Tending
@@ -28,7 +28,7 @@ _OPEN = 64  # memories that are kept open
 _GLANCE_SECONDS = 1.0  # that who only asks whether we are ready waits
 
 
-class Whose(Record):
+class Target(Record):
     """For which project and session a request speaks; the token says for which agent, unless who manages them names one."""
 
     project: str | None = None
@@ -49,7 +49,7 @@ class Gateway:
         self.home = config.find_home(home)
         self.given = dict(given or {})  # settings that the command line says, over those of the home
         self._guard = threading.Lock()
-        self._lending = Lending(_OPEN)
+        self._lending = MemoryCache(_OPEN)
         self._nobodys = f"none-{os.urandom(8).hex()}"  # an id that nobody's notes can stand under
         self._stamp = config.stamp(self.home)
         self._begin()
@@ -64,7 +64,7 @@ class Gateway:
                 stamp = config.stamp(self.home)  # another thread may have read the new settings by now
                 if stamp != self._stamp:
                     before = self._rooms()
-                    self._begin(self._porter.missed)
+                    self._begin(self._gate.missed)
                     self._stamp = stamp
                     for room in before:
                         room.close()  # whoever is in the middle of a decision opens it again
@@ -77,22 +77,22 @@ class Gateway:
         return self._config
 
     @property
-    def porter(self) -> Porter:
+    def gate(self) -> AccessGate:
         self.config()
-        return self._porter
+        return self._gate
 
     def config_of(self, caller: Caller) -> Config:
         """The same for the caller's tenant: the token says which."""
         now = self.config()
         return now.replace(tenant=caller.tenant) if now.store else now
 
-    def ledger_of(self, caller: Caller) -> Ledger:
+    def ledger_of(self, caller: Caller) -> SqliteLedger:
         """The caller's tenant's ledger, and of what agents have done there what is the caller's."""
         return self._ledgers.of(caller.tenant, None if caller.is_person else caller.agent)
 
     @contextmanager
     def lend(
-        self, caller: Caller, whose: Whose, sees: tuple[str, ...], settings: Config | None = None, read_only: bool = False
+        self, caller: Caller, whose: Target, sees: tuple[str, ...], settings: Config | None = None, read_only: bool = False
     ) -> Iterator[Memory]:
         """The caller's memory for one request, in the scopes that its role has a part in. For a role that may only read,
         reading an archived note does not bring it back."""
@@ -133,16 +133,16 @@ class Gateway:
             project=None, session=None, agent=None, client=None, together=True, **self.given
         )
         self._known: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
-        self._porter, self._ledgers = Porter(self._config, missed=missed), Ledgers(self._config)
+        self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
         self._glance = Ledgers(self._config, _GLANCE_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be written down are logged here
             with suppress(HoldfastError):
                 home_folder.must_be_ours(self.home, create=True)
 
-    def _rooms(self) -> tuple[Porter, Ledgers, Ledgers]:
-        return self._porter, self._ledgers, self._glance
+    def _rooms(self) -> tuple[AccessGate, Ledgers, Ledgers]:
+        return self._gate, self._ledgers, self._glance
 
-    def _opened(self, settings: Config, agent: str, origin: str, whose: Whose) -> Memory:
+    def _opened(self, settings: Config, agent: str, origin: str, whose: Target) -> Memory:
         return Memory(
             config=settings, agent=agent, project=whose.project or self._nobodys, session=whose.session, client=CLIENT,
             origin=origin,

@@ -13,7 +13,7 @@ import time
 from holdfast.base import dates
 from holdfast.errors import Busy, HoldfastError, NotFound, TooMany, Trouble, Unreached, UsageError
 from holdfast.ledger import done
-from holdfast.models import Record, digest, keyed_digest, stamp
+from holdfast.models import Record, digest, keyed_digest, timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.base.http_client import Response
     from holdfast.config import Config
     from holdfast.ledger.done import Claim
-    from holdfast.ledger.sqlite import Ledger
+    from holdfast.ledger.sqlite import SqliteLedger
 
 EVENTS = ("COMMENT", "APPROVE", "REQUEST_CHANGES")
 SECONDS = 10.0  # for one request
@@ -63,13 +63,13 @@ class _Unheard(Exception):
     """Nobody can say whether it was posted."""
 
 
-def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Reviewed:
+def review(config: Config, ledger: SqliteLedger, agent: str, wanted: Wanted) -> Reviewed:
     """Post it, unless it was posted before. One at a time for each pull request: the lock goes away with its holder."""
     if not config.github_token:
         raise UsageError("no token for GitHub is set here", f"{_WHO} sets github.token, or HOLDFAST_GITHUB_TOKEN")
     whose = f"{config.tenant}/{agent}" if config.store else agent
     subject = f"{whose}/{wanted.owner.lower()}/{wanted.repo.lower()}#{wanted.pr_number}"
-    with ledger.alone(f"review-{digest(subject.encode())[:2]}", config.lock_seconds):
+    with ledger.named_lock(f"review-{digest(subject.encode())[:2]}", config.lock_seconds):
         return _Review(config, ledger, agent, wanted, subject).run()
 
 
@@ -90,7 +90,7 @@ class _Mark:
             self.may_be_there = before.startswith(f"{says}-")  # one like it was left in doubt: this asks for that one
             self.own = before if self.may_be_there else f"{says}-{os.urandom(8).hex()}"
         self.text = self._text(self.own)
-        self.sought = self.text if wanted.again else self._of_all  # any of this agent's is the one to be posted once
+        self.result = self.text if wanted.again else self._of_all  # any of this agent's is the one to be posted once
 
     def _text(self, own: str) -> str:
         return f"{self._of_all}{own} -->" if own else f"{self._of_all}-->"
@@ -105,7 +105,7 @@ def _own(left: Claim | None) -> str:
 
 
 class _Review:
-    def __init__(self, config: Config, ledger: Ledger, agent: str, wanted: Wanted, subject: str) -> None:
+    def __init__(self, config: Config, ledger: SqliteLedger, agent: str, wanted: Wanted, subject: str) -> None:
         from holdfast.base.http_client import JsonClient  # urllib3 takes a while to import, and binds a socket on ::1 then
 
         self._github = JsonClient(config.github_api, "GitHub", config.github_token, SECONDS)
@@ -117,7 +117,7 @@ class _Review:
     def run(self) -> Reviewed:
         before = None if self._wanted.again else self._reviews.get(*self._names)
         if before is not None:
-            return self._told(False, stamp(before.reviewed_at))
+            return self._told(False, timestamp(before.reviewed_at))
         left = self._reviews.left(*self._names)
         self._mark = _Mark(self._reviews.secret(), self._subject, self._wanted, left)
         found = self._found() if self._mark.may_be_there else None
@@ -150,7 +150,7 @@ class _Review:
         now = int(dates.clock())
         self._reviews.record(*self._names, holder, now)
         id = row.get("id")
-        return self._told(posted, stamp(now), id if isinstance(id, int) else None)
+        return self._told(posted, timestamp(now), id if isinstance(id, int) else None)
 
     def _told(self, posted: bool, when: str, id: int | None = None) -> Reviewed:
         return Reviewed(posted, self._wanted.owner, self._wanted.repo, self._wanted.pr_number, when, id)
@@ -192,7 +192,7 @@ class _Review:
             if response.status != 200 or not isinstance(rows, list):
                 raise _refused(response)
             for row in rows:
-                if isinstance(row, dict) and self._mark.sought in str(row.get("body")):
+                if isinstance(row, dict) and self._mark.result in str(row.get("body")):
                     return row
             if len(rows) < _PAGE:
                 return None

@@ -25,7 +25,7 @@ else:
     _Protocol = AutoHTTPProtocol
 
 
-class Timely(_Protocol):
+class HeaderTimeout(_Protocol):
     """Whichever parser there is, with a clock beside it."""
 
     _clock: asyncio.TimerHandle | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.base import dates
 from holdfast.errors import Busy, Conflict, Contended, HoldfastError, NotFound
-from holdfast.ledger.idempotency import Answered
+from holdfast.ledger.idempotency import KeptAnswer
 from holdfast.models import Note, Record, Scope, Source
 from holdfast.server.problem import Problem
 from holdfast.server.route import Asked, Reply
@@ -24,15 +24,15 @@ _WHOSE = ("x-holdfast-project", "x-holdfast-session", "if-match", "if-none-match
 _STREAM_SECONDS = 600  # that a body which comes piece by piece may take before another may begin
 
 
-class Again(Record):
+class Replay(Record):
     """What to keep of an answer, and how to make it again from that and the request."""
 
     keep: Callable[[dict[str, Any]], dict[str, Any]]
     tell: Callable[[Asked, dict[str, Any]], Any]
 
 
-ALL = Again(lambda body: body, lambda asked, kept: kept)  # answers of ids alone
-NOTE = Again(lambda body: ids(body), lambda asked, kept: noted(as_it_stands(asked, kept)))  # an answer that is a note
+ALL = Replay(lambda body: body, lambda asked, kept: kept)  # answers of ids alone
+NOTE = Replay(lambda body: ids(body), lambda asked, kept: noted(as_it_stands(asked, kept)))  # an answer that is a note
 
 
 def ids(note: dict[str, Any]) -> dict[str, Any]:
@@ -52,12 +52,12 @@ def as_it_stands(asked: Asked, kept: dict[str, Any]) -> Note:
         )  # fmt: skip
 
 
-def run(asked: Asked, again: Again | None, request: bytes) -> Reply:
+def run(asked: Asked, again: Replay | None, request: bytes) -> Reply:
     """The verb's answer, or the one that this key has had before."""
     key = _key(asked)
     if again is None or not key:
         return replied(asked.route.verb(asked))
-    agent, digest, repeats = asked.caller.agent, _digest(asked, request), asked.ledger.repeats
+    agent, digest, repeats = asked.caller.agent, _digest(asked, request), asked.ledger.idempotency_keys
     before = _begun(asked, key, digest)
     if before is not None:
         reply = replied(again.tell(asked, json.loads(before.answer)))
@@ -106,13 +106,13 @@ class Streamed:
     def finish(self, answer: Any) -> None:
         if self._key:
             kept = json.dumps({"digest": self._sum.hexdigest(), "answer": answer})
-            agent, repeats = self._asked.caller.agent, self._asked.ledger.repeats
+            agent, repeats = self._asked.caller.agent, self._asked.ledger.idempotency_keys
             _best_effort(lambda: repeats.finish(agent, self._key, self._request, 200, kept))
 
     def drop(self, error: BaseException) -> None:
         """It was not done to its end, and may be tried again."""
         if self._key and self._before is None and not _may_be_done(error):
-            agent, repeats = self._asked.caller.agent, self._asked.ledger.repeats
+            agent, repeats = self._asked.caller.agent, self._asked.ledger.idempotency_keys
             _best_effort(lambda: repeats.drop(agent, self._key, self._request))
 
 
@@ -150,9 +150,9 @@ def _digest(asked: Asked, request: bytes) -> str:
     return sha256("\n".join([asked.header(name) for name in _WHOSE]).encode() + b"\n" + request).hexdigest()
 
 
-def _begun(asked: Asked, key: str, digest: str, lease: int = 120) -> Answered | None:
+def _begun(asked: Asked, key: str, digest: str, lease: int = 120) -> KeptAnswer | None:
     try:
-        return asked.ledger.repeats.begin(asked.caller.agent, key, digest, int(dates.clock()), lease)
+        return asked.ledger.idempotency_keys.begin(asked.caller.agent, key, digest, int(dates.clock()), lease)
     except Conflict as error:
         raise Problem("reused_key", error.text, error.hint) from None
     except Busy as error:

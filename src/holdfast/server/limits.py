@@ -13,7 +13,7 @@ from holdfast.errors import TooMany
 _KNOWN = 10_000  # tokens whose last requests are remembered
 
 
-class Rates:
+class RateLimit:
     """A bucket a token: it holds one second's worth, and fills as time goes by. Nought means no limit."""
 
     def __init__(self, rate: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +37,7 @@ class Rates:
             raise TooMany(f"more than {self._rate} requests a second", "Wait as long as Retry-After says", retry_after=wait)
 
 
-class Crowd:
+class ConcurrencyLimit:
     """How many requests are under way: of one token at most half of what all together may have at work. One that waits for
     its body, or for its answer to be read, counts for its own token and for nobody else's."""
 

@@ -71,12 +71,12 @@ class Mounted:
         request = ctx.request
         assert request is not None
         caller, id = request.scope[_CALLER], request.scope[_REQUEST]
-        porter = self._gateway.porter
-        porter.allow(caller, WRITE if writes else READ, scope, route=f"MCP {tool}", request=id)
+        gate = self._gateway.gate
+        gate.allow(caller, WRITE if writes else READ, scope, route=f"MCP {tool}", request=id)
         if arguments.pop("folder", None) is not None:
             raise UsageError("a folder means nothing to a gateway", "Pass `project` with the project's id")
         project = arguments.pop("project", None) or request.headers.get("x-holdfast-project")
-        session, role = request.headers.get("x-holdfast-session"), porter.role(caller.role)
+        session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
         return Whose(
             AFAR, project or None, None, session or None, caller.agent, "mcp",
             role.scopes, caller.tenant if self._gateway.config().store else None, bool(why_not(role, WRITE, None)),

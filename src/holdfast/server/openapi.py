@@ -8,7 +8,7 @@ from holdfast import __version__
 from holdfast.access import Role
 from holdfast.ledger.audit import Entry
 from holdfast.ledger.audit_verify import Verdict
-from holdfast.models import Answer, Binned, Fact, FactSet, Forgotten, Logged, Note, Receipt, Stored, Turn, Version
+from holdfast.models import Answer, Fact, FactSet, Forgotten, Logged, Note, Receipt, Stored, TrashedNote, Turn, Version
 from holdfast.server import problem, schema
 from holdfast.server.github import Reviewed
 from holdfast.server.schema import Schema
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.server.route import Route
 
 _KINDS = (
-    Answer, Binned, Boot, Brief, Edge, Entry, Fact, FactSet, Forgotten, Graph, Logged, Note, Piece, Receipt, Reindexed,
+    Answer, TrashedNote, Boot, Brief, Edge, Entry, Fact, FactSet, Forgotten, Graph, Logged, Note, Piece, Receipt, Reindexed,
     Reviewed, Role, Scaffolded, Snippet, Stored, Swept, Trace, Turn, Verdict, Version,
 )  # fmt: skip
 _PROBLEM: Schema = {

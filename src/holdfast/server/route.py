@@ -12,12 +12,12 @@ from holdfast.models import SCOPES, Record
 from holdfast.server.schema import Schema, fields, number, text
 
 if TYPE_CHECKING:
-    from holdfast.access import Caller, Porter, Role
+    from holdfast.access import AccessGate, Caller, Role
     from holdfast.access.gate import Permit
     from holdfast.api.memory import Memory
-    from holdfast.ledger import Ledger
-    from holdfast.server.gateway import Gateway, Whose
-    from holdfast.server.idempotency import Again
+    from holdfast.ledger import SqliteLedger
+    from holdfast.server.gateway import Gateway, Target
+    from holdfast.server.idempotency import Replay
 
 READ, WRITE = "agent.memory.read", "agent.memory.write"
 EVERYWHERE, NOWHERE = "*", ""  # a route that reads all the caller may see, and one that has nothing to do with scopes
@@ -53,7 +53,7 @@ class Route(Record):
     shows: Any = None  # an example of the answer
     kind: str = "application/json"  # of the answer
     reads: str = "application/json"  # of the body
-    again: Again | None = None  # whether an Idempotency-Key counts, and how the answer is told again
+    again: Replay | None = None  # whether an Idempotency-Key counts, and how the answer is told again
     tagged: bool = False  # whether it goes by ETag and If-Match
     others: bool = False  # whether it may be about another agent's memory
     permits: bool = False  # whether its verb writes the row of the decision, together with what it changes
@@ -124,7 +124,7 @@ class Asked:
 
     def __init__(
         self, route: Route, gateway: Gateway, caller: Caller, role: Role, request_id: str, given: dict[str, Any],
-        headers: dict[bytes, bytes], memory: Callable[[], Memory], whose: Whose, permit: Permit | None = None,
+        headers: dict[bytes, bytes], memory: Callable[[], Memory], whose: Target, permit: Permit | None = None,
     ) -> None:  # fmt: skip
         self.route, self.gateway, self.caller, self.id, self.whose = route, gateway, caller, request_id, whose
         self.given, self.headers, self.permit = given, headers, permit
@@ -136,27 +136,27 @@ class Asked:
         return self._memory()
 
     @property
-    def porter(self) -> Porter:
+    def gate(self) -> AccessGate:
         """As the caller's tenant has it."""
-        return self.gateway.porter.of(self.caller)
+        return self.gateway.gate.of(self.caller)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> SqliteLedger:
         return self.gateway.ledger_of(self.caller)
 
     def must_reach(self, scope: str) -> None:
         """Of a scope that the request does not name itself: whether the role reaches it. A no is written down."""
-        porter = self.porter
-        if scope not in porter.role(self.caller.role).scopes:
-            porter.allow(self.caller, self.route.action, scope, route=self.route.name, request=self.id)
+        gate = self.gate
+        if scope not in gate.role(self.caller.role).scopes:
+            gate.allow(self.caller, self.route.action, scope, route=self.route.name, request=self.id)
         self.whose.must_name(scope)
 
     def must_still_be_let_in(self) -> None:
         """Of a request that takes long: whether its token is good, and its role may do this, even now."""
-        porter = self.porter
-        caller = porter.identify(self.header("authorization").partition(" ")[2].strip())
-        if why_not(porter.role(caller.role), self.route.action, None):
-            porter.allow(caller, self.route.action, route=self.route.name, request=self.id)
+        gate = self.gate
+        caller = gate.identify(self.header("authorization").partition(" ")[2].strip())
+        if why_not(gate.role(caller.role), self.route.action, None):
+            gate.allow(caller, self.route.action, route=self.route.name, request=self.id)
 
     def __getitem__(self, name: str) -> Any:
         return self.given[name]

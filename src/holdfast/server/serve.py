@@ -17,7 +17,7 @@ import uvicorn
 from holdfast.errors import Busy
 from holdfast.server.app import App
 from holdfast.server.gateway import Gateway
-from holdfast.server.header_timeout import MOST_BYTES, Timely
+from holdfast.server.header_timeout import MOST_BYTES, HeaderTimeout
 from holdfast.server.logs import Logs, Servers
 from holdfast.server.processes import Workers
 
@@ -51,7 +51,7 @@ def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> No
     config = uvicorn.Config(
         make(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
         timeout_graceful_shutdown=_PARTING_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
-        h11_max_incomplete_event_size=MOST_BYTES, http=Timely,
+        h11_max_incomplete_event_size=MOST_BYTES, http=HeaderTimeout,
     )  # fmt: skip
     _hear(logs)
     gc.freeze()  # what is there now stays, and need not be looked through again and again,

@@ -37,7 +37,7 @@ _MOST_KEPT = 4
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Sheet(Record):
+class FileContent(Record):
     """A file's bytes, with what the file system said of them before they were read."""
 
     data: bytes
@@ -196,7 +196,7 @@ def open_file(home: str, path: str) -> int | None:
             return None
 
 
-def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> Sheet | None:
+def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> FileContent | None:
     """The file's bytes, or None where there is none. Never a link, a pipe or a device."""
     try:
         fd = os.open(name, _READ, dir_fd=folder.fd)
@@ -215,7 +215,7 @@ def read(folder: Folder, name: str, cap: int = NOTE_FILE_BYTES) -> Sheet | None:
         raise from_os(error, f"cannot read {folder.name}/{name}") from error
     finally:
         os.close(fd)
-    return Sheet(data, stamp_of(info), int(info.st_mtime))
+    return FileContent(data, stamp_of(info), int(info.st_mtime))
 
 
 def must_stay_readable(data: bytes, name: str) -> None:

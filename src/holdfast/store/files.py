@@ -10,14 +10,14 @@ import os
 import stat
 
 from holdfast import home as home_folder
-from holdfast.base.dates import stamp as utc
+from holdfast.base.dates import timestamp as utc
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import from_os
-from holdfast.formats.versions import mix_of
+from holdfast.formats.versions import fingerprint_of
 from holdfast.home import Lock
-from holdfast.models import Binned, Record, is_name
+from holdfast.models import Record, TrashedNote, is_name
 from holdfast.store import atomic
-from holdfast.store.atomic import Folder, Sheet, Stamp
+from holdfast.store.atomic import FileContent, Folder, Stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from holdfast.models import Scope
     from holdfast.store.atomic import Watch
-    from holdfast.store.transcripts import Rolls
+    from holdfast.store.transcripts import TranscriptFiles
     from holdfast.store.transfer import Brought
     from holdfast.store.tree import Tree
 
@@ -71,7 +71,7 @@ def entry_at(folder: str, name: str) -> Entry | None:
     return Entry(name, atomic.stamp_of(info), stat.S_ISREG(info.st_mode))
 
 
-class Shelf:
+class FileStore:
     """The truth of one home."""
 
     def __init__(self, home: str, lock_seconds: float) -> None:
@@ -87,18 +87,18 @@ class Shelf:
 
         return Tree(self.home, scope_folder, self._lock_seconds if seconds is None else seconds)
 
-    def rolls(self, scope_folder: str, seconds: float | None = None) -> Rolls:
+    def transcript_files(self, scope_folder: str, seconds: float | None = None) -> TranscriptFiles:
         """What was said in the sessions of a scope."""
-        from holdfast.store.transcripts import Rolls
+        from holdfast.store.transcripts import TranscriptFiles
 
-        return Rolls(self.home, scope_folder, self._lock_seconds if seconds is None else seconds)
+        return TranscriptFiles(self.home, scope_folder, self._lock_seconds if seconds is None else seconds)
 
-    def alone(self, name: str, seconds: float | None = None) -> Right:
+    def named_lock(self, name: str, seconds: float | None = None) -> Right:
         """A right that only one has at a time, whichever process asks."""
         locks = self._folders.open(("run", "locks"), create=True)
         return Lock(self.home, name, self._lock_seconds if seconds is None else seconds, locks)
 
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is anything to look into."""
         return home_folder.exists(self.home)
 
@@ -121,7 +121,7 @@ class Shelf:
 
         return transfer.digests(self, scope_folder, part)
 
-    def carried(self, scope_folder: str, part: str, name: str) -> Sheet | None:
+    def carried(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         from holdfast.store import transfer
 
         return transfer.read(self, scope_folder, part, name)
@@ -151,18 +151,18 @@ class Shelf:
         """The same as an absolute path, to show to a person."""
         return os.path.join(self.home, "shelf", path)
 
-    def read(self, scope: Scope, key: str, part: str = "notes") -> Sheet | None:
+    def read(self, scope: Scope, key: str, part: str = "notes") -> FileContent | None:
         """The bytes of a note, or None."""
         return self.read_name(scope.folder, part, f"{key}.md")
 
-    def read_name(self, scope_folder: str, part: str, name: str) -> Sheet | None:
+    def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         folder = self._at_hand(scope_folder, part)
         if folder is None:
             return None
         with folder:
             return atomic.read(folder, name)
 
-    def read_many(self, scope: Scope, keys: list[str]) -> list[Sheet | None]:
+    def read_many(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
         """The bytes of each note that is there."""
         folder = self._at_hand(scope.folder, "notes")
         if folder is None:
@@ -171,14 +171,14 @@ class Shelf:
             here = self._names(folder, len(keys))
             return [atomic.read(folder, f"{key}.md") if here is None or f"{key}.md" in here else None for key in keys]
 
-    def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, Sheet]]:
+    def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
         """The notes of that key in these scopes, in their order."""
         for scope in scopes:
-            sheet = self.read(scope, key)
-            if sheet is not None:
-                yield scope, sheet
+            content = self.read(scope, key)
+            if content is not None:
+                yield scope, content
 
-    def read_ahead(self, wanted: list[Named]) -> dict[Named, Sheet]:
+    def read_ahead(self, wanted: list[Named]) -> dict[Named, FileContent]:
         """Those of these documents that are cheaper read together: here none is."""
         return {}
 
@@ -267,7 +267,7 @@ class Shelf:
         """What is there, listed where that is cheaper than asking for each that is wanted; None where it is not."""
         return set(atomic.names(folder)) if wanted > _FEW else None
 
-    def bin(
+    def move_notes(
         self, scope: Scope, keys: list[str], part: str, seconds: float, seen: dict[str, Stamp] | None = None
     ) -> list[str]:
         """Move notes to the trash or the archive, in one durable step each; the keys that were there. Where it is told
@@ -294,23 +294,23 @@ class Shelf:
                 self._sync(binned, notes)
         return moved
 
-    def binned(self, scope: Scope, key: str | None = None) -> list[Binned]:
+    def list_trash(self, scope: Scope, key: str | None = None) -> list[TrashedNote]:
         """What lies in trash and archive, newest first."""
         found = []
         for part in ("trash", "archive"):
-            for entry in self.census(scope.folder, part):
+            for entry in self.entries(scope.folder, part):
                 match = _BINNED.match(entry.name)
                 if match and entry.regular and key in (None, match["key"]):
-                    found.append(Binned(scope, match["key"], _stamp(match["time"]), part, entry.name))
+                    found.append(TrashedNote(scope, match["key"], _stamp(match["time"]), part, entry.name))
         return sorted(found, key=lambda one: (one.name.rpartition("-")[2], one.time), reverse=True)
 
-    def archived(self, scope: Scope, keys: list[str]) -> dict[str, Binned]:
+    def archived(self, scope: Scope, keys: list[str]) -> dict[str, TrashedNote]:
         """The archived note of each of these keys that has one; of several copies the last that was archived."""
-        found: dict[str, Binned] = {}
+        found: dict[str, TrashedNote] = {}
         for name in self._archived_names(scope.folder, keys):
             match = _BINNED.match(name)
             if match and match["key"] in keys:
-                one = Binned(scope, match["key"], _stamp(match["time"]), "archive", name)
+                one = TrashedNote(scope, match["key"], _stamp(match["time"]), "archive", name)
                 if one.key not in found or found[one.key].name < name:
                     found[one.key] = one
         return found
@@ -323,7 +323,7 @@ class Shelf:
         with folder:
             return os.listdir(folder.fd)
 
-    def discard(self, scope: Scope, one: Binned, seconds: float) -> bool:
+    def trash_archived(self, scope: Scope, one: TrashedNote, seconds: float) -> bool:
         """Move an archived note to the trash; False if it is not in the archive any more."""
         archive = self._open(scope.folder, "archive")
         if archive is None:
@@ -345,7 +345,7 @@ class Shelf:
         numbers = [match["number"] for name in os.listdir(folder.fd) if (match := _BINNED.match(name))]
         return max([int(number, 16) for number in numbers], default=0)
 
-    def unbin(self, scope: Scope, one: Binned, key: str) -> None:
+    def restore(self, scope: Scope, one: TrashedNote, key: str) -> None:
         """Bring a note back under a key, unless another has that by now (`Changed`)."""
         folder = self._open(scope.folder, one.part)
         if folder is None:
@@ -378,7 +378,7 @@ class Shelf:
                 raise from_os(error, f"cannot erase {folder.name}/{name}") from error
         return True
 
-    def census(self, scope_folder: str, part: str) -> Iterator[Entry]:
+    def entries(self, scope_folder: str, part: str) -> Iterator[Entry]:
         """Every file of a folder; temp files of dead writers are swept on the way."""
         folder = self._open(scope_folder, part)
         if folder is None:
@@ -414,7 +414,7 @@ class Shelf:
             total, odd = _fingerprint(folder, named=part != "notes")
             for name in odd:
                 stamp = atomic.stamp(folder, name) if atomic.is_plain(folder, name) else None
-                total ^= mix_of(stamp, "" if part == "notes" else name) if stamp else 0
+                total ^= fingerprint_of(stamp, "" if part == "notes" else name) if stamp else 0
         return total
 
     def fingerprints(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], int]:
@@ -473,7 +473,7 @@ class Shelf:
 
     def lock(self, scope: Scope) -> Right:
         """The right to change this scope's files."""
-        return self.alone(scope.folder.replace("/", "+"))
+        return self.named_lock(scope.folder.replace("/", "+"))
 
     def close(self) -> None:
         """Let go of what is open; it is opened again at need."""
@@ -528,13 +528,13 @@ def _fingerprint(folder: Folder, named: bool) -> tuple[int, list[str]]:
     return total, odd
 
 
-def binned_key(name: str) -> str:
+def key_of_trashed(name: str) -> str:
     """The key of a note in the trash or the archive, from the name of its file; empty where that is not such a name."""
     match = _BINNED.match(name)
     return match["key"] if match else ""
 
 
-def binned_number(name: str) -> int:
+def number_of_trashed(name: str) -> int:
     """Which one it was to go to the trash or the archive, by its name there."""
     match = _BINNED.match(name)
     return int(match["number"], 16) if match else 0

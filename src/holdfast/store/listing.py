@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.index.sqlite import Index, Lost
+from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Scope
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.index.results import ListedFile, ListedNote
-    from holdfast.store.files import Shelf
+    from holdfast.store.files import FileStore
 
 MOST = 500  # notes that index.md lists; a scope with more has their number below the list
 _EXCERPT = 120  # characters of a text that its line shows,
@@ -23,8 +23,8 @@ _CLOSED_FACTS = ("- ~~[", "* ~~[", "+ ~~[", "~~[")
 class Listing:
     """Writes the index.md files of one home from its index."""
 
-    def __init__(self, shelf: Shelf, index: Index) -> None:
-        self._shelf, self._index = shelf, index
+    def __init__(self, store: FileStore, index: SqliteIndex) -> None:
+        self._store, self._index = store, index
         self._lines: dict[str, dict[ListedFile, str]] = {}  # of each scope, as written last: most stay the same
 
     def write(self, place: Scope) -> bool:
@@ -33,17 +33,17 @@ class Listing:
         Call it after each change of the index. Only one process at a time reads the index and replaces the file, so the last
         one to write has seen the changes of all. Raise `Lost` where the index was replaced meanwhile or has yet to be filled.
         """
-        with self._shelf.alone("index.md+" + place.folder.replace("/", "+")):
+        with self._store.named_lock("index.md+" + place.folder.replace("/", "+")):
             generation = self._index.generation()
             total = self._index.count_listed(place.folder)
-            if total is None and self._shelf.has(place.folder, "notes"):
-                raise Lost("the index has not read these notes yet")
+            if total is None and self._store.has(place.folder, "notes"):
+                raise IndexReset("the index has not read these notes yet")
             lines = self._read(place.folder)
             if self._index.generation() != generation:
-                raise Lost("the index was replaced")
-            if not lines and not self._shelf.has_listing(place):
+                raise IndexReset("the index was replaced")
+            if not lines and not self._store.has_listing(place):
                 return False
-            self._shelf.write_listing(place, render(str(place), total or 0, lines))
+            self._store.write_listing(place, render(str(place), total or 0, lines))
             return True
 
     def _read(self, folder: str) -> list[str]:

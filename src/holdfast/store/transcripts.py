@@ -51,7 +51,7 @@ class Place(Record):
     file: int = 0  # the inode it is in; 0: whichever stands there
 
 
-class Roll:
+class TranscriptFile:
     """One session's file."""
 
     def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float, part: str = PART) -> None:
@@ -260,7 +260,7 @@ class Roll:
         return fd
 
 
-class Rolls:
+class TranscriptFiles:
     """All sessions of one scope."""
 
     def __init__(self, home: str, scope_folder: str, lock_seconds: float) -> None:
@@ -268,9 +268,9 @@ class Rolls:
         self._scope_folder = scope_folder
         self._lock_seconds = lock_seconds
 
-    def roll(self, name: str, part: str = PART) -> Roll:
+    def transcript_file(self, name: str, part: str = PART) -> TranscriptFile:
         """The file `client/session.jsonl`, whether it is there or not; or one in the trash."""
-        return Roll(self._home, self._scope_folder, name, self._lock_seconds, part)
+        return TranscriptFile(self._home, self._scope_folder, name, self._lock_seconds, part)
 
     def census(self) -> Iterator[Entry]:
         """Every session's file, as `client/session.jsonl`, in the order of the names."""
@@ -284,7 +284,7 @@ class Rolls:
     def settle(self) -> None:
         """Wait until whoever begins a session has done so. A file is there before anybody asks what may stand in it."""
 
-    def trashed(self) -> list[Roll]:
+    def trashed(self) -> list[TranscriptFile]:
         """Those in the trash, newest first; each is named `client/session--time.jsonl`."""
         found = []
         for client in self._clients("trash"):
@@ -293,7 +293,7 @@ class Rolls:
                 with folder:
                     found += [entry.name for entry in _entries(folder, client) if entry.regular]
         found.sort(key=lambda name: name.rpartition("--")[2], reverse=True)
-        return [Roll(self._home, self._scope_folder, name, self._lock_seconds, "trash") for name in found]
+        return [TranscriptFile(self._home, self._scope_folder, name, self._lock_seconds, "trash") for name in found]
 
     def folders(self) -> list[str]:
         """The absolute path of every folder in which a session's file may stand, for a watch."""

@@ -18,43 +18,43 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.store.atomic import Sheet
-    from holdfast.store.files import Shelf
+    from holdfast.store.atomic import FileContent
+    from holdfast.store.files import FileStore
 
     Brought = tuple[str, bytes, int]  # a name (in `files` a path), the bytes, and the second they were last changed in
 
 PARTS = ("notes", "files", "trash", "archive")
 
 
-def names(shelf: Shelf, scope_folder: str, part: str) -> list[str]:
+def names(store: FileStore, scope_folder: str, part: str) -> list[str]:
     """Every document of a part, by its name; links, pipes and hidden files are none."""
-    entries = shelf.tree(scope_folder).census() if part == "files" else shelf.census(scope_folder, part)
+    entries = store.tree(scope_folder).census() if part == "files" else store.entries(scope_folder, part)
     return sorted([entry.name for entry in entries if entry.regular])
 
 
-def read(shelf: Shelf, scope_folder: str, part: str, name: str) -> Sheet | None:
+def read(store: FileStore, scope_folder: str, part: str, name: str) -> FileContent | None:
     """One of them."""
     if part == "files":
-        return shelf.tree(scope_folder).read(tuple(name.split("/")))
-    return shelf.read_name(scope_folder, part, name)
+        return store.tree(scope_folder).read(tuple(name.split("/")))
+    return store.read_name(scope_folder, part, name)
 
 
-def digests(shelf: Shelf, scope_folder: str, part: str) -> Iterator[tuple[str, str]]:
+def digests(store: FileStore, scope_folder: str, part: str) -> Iterator[tuple[str, str]]:
     """Each name with the SHA-256 of its bytes, or with nothing where it cannot be read."""
-    for name in names(shelf, scope_folder, part):
+    for name in names(store, scope_folder, part):
         try:
-            sheet = read(shelf, scope_folder, part, name)
+            content = read(store, scope_folder, part, name)
         except HoldfastError:
             yield name, ""
             continue
-        if sheet is not None:
-            yield name, sha256(sheet.data).hexdigest()
+        if content is not None:
+            yield name, sha256(content.data).hexdigest()
 
 
-def folders(shelf: Shelf, scope_folder: str) -> list[str]:
+def folders(store: FileStore, scope_folder: str) -> list[str]:
     """The folders of the tree of files in which nothing stands: no document would bring them along."""
-    top = os.path.join(shelf.full(scope_folder), "files")
-    return sorted([os.path.relpath(path, top) for path in shelf.tree(scope_folder).folders() if path != top and _bare(path)])
+    top = os.path.join(store.full(scope_folder), "files")
+    return sorted([os.path.relpath(path, top) for path in store.tree(scope_folder).folders() if path != top and _bare(path)])
 
 
 def _bare(path: str) -> bool:
@@ -64,10 +64,10 @@ def _bare(path: str) -> bool:
         return False  # gone since
 
 
-def passed_over(shelf: Shelf, scope_folder: str) -> list[tuple[str, str]]:
+def passed_over(store: FileStore, scope_folder: str) -> list[tuple[str, str]]:
     """What stands in a scope and is no document or transcript, each with why: it would stay behind unseen. Hidden files are
     nobody's memory, and index.md is made anew."""
-    root = atomic.open_folder(shelf.home, ("shelf", *scope_folder.split("/")))
+    root = atomic.open_folder(store.home, ("shelf", *scope_folder.split("/")))
     if root is None:
         return []
     found = []
@@ -78,7 +78,7 @@ def passed_over(shelf: Shelf, scope_folder: str) -> list[tuple[str, str]]:
                 path = where + name
                 if name.startswith(".") or not atomic.is_utf8(name) or path == "index.md":
                     continue
-                if not os.path.isfile(full := os.path.join(shelf.full(scope_folder), path)) or os.path.islink(full):
+                if not os.path.isfile(full := os.path.join(store.full(scope_folder), path)) or os.path.islink(full):
                     found.append((path, "a link, or something else that is no file"))
                 elif not _is_kept(path):
                     found.append((path, "stands where no memory does"))
@@ -93,18 +93,18 @@ def _is_kept(path: str) -> bool:
     return part in ("transcripts", "trash") and len(inside) == 2 and path.endswith(SUFFIX)
 
 
-def bring(shelf: Shelf, scope_folder: str, part: str, brought: list[Brought]) -> None:
+def bring(store: FileStore, scope_folder: str, part: str, brought: list[Brought]) -> None:
     """Put documents where none stand, flushed together; `Conflict` where one does by now."""
     inside: dict[str, list[Brought]] = {}
     for path, data, modified in brought:
         folder, _, name = path.rpartition("/")
         inside.setdefault(folder, []).append((name, data, modified))
     for folder, files in inside.items():
-        _put(shelf, scope_folder, (part, *folder.split("/")) if folder else (part,), files)
+        _put(store, scope_folder, (part, *folder.split("/")) if folder else (part,), files)
 
 
-def _put(shelf: Shelf, scope_folder: str, parts: tuple[str, ...], files: list[Brought]) -> None:
-    there = atomic.open_folder(shelf.home, ("shelf", *scope_folder.split("/"), *parts), create=True)
+def _put(store: FileStore, scope_folder: str, parts: tuple[str, ...], files: list[Brought]) -> None:
+    there = atomic.open_folder(store.home, ("shelf", *scope_folder.split("/"), *parts), create=True)
     assert there is not None
     with there as folder:
         try:
@@ -113,7 +113,7 @@ def _put(shelf: Shelf, scope_folder: str, parts: tuple[str, ...], files: list[Br
                 for temp, (_, _, modified) in zip(temps, files, strict=True):
                     os.utime(temp, (modified, modified), dir_fd=folder.fd, follow_symlinks=False)
                 batch.flush()
-                with shelf.alone(scope_folder.replace("/", "+")):
+                with store.named_lock(scope_folder.replace("/", "+")):
                     for temp, (name, _, _) in reversed(list(zip(temps, files, strict=True))):
                         _link(folder, temp, name)
                 atomic.sync_folder(folder)

@@ -9,7 +9,7 @@ from holdfast.base import dates
 from holdfast.errors import Conflict, InvalidPath, NotFound, from_os
 from holdfast.home import Lock
 from holdfast.store import atomic
-from holdfast.store.atomic import FILE_BYTES, Folder, Sheet, Stamp
+from holdfast.store.atomic import FILE_BYTES, FileContent, Folder, Stamp
 from holdfast.store.files import Entry, nothing_against
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class Tree:
         self._lock = scope_folder.replace("/", "+")
         self._lock_seconds = lock_seconds
 
-    def read(self, parts: tuple[str, ...]) -> Sheet | None:
+    def read(self, parts: tuple[str, ...]) -> FileContent | None:
         """A file's bytes; None where there is none."""
         folder = self._folder(parts[:-1]) if parts else None
         if folder is None:
@@ -38,7 +38,7 @@ class Tree:
         with folder:
             return atomic.read(folder, parts[-1], FILE_BYTES)
 
-    def beside(self, part: str, parts: tuple[str, ...]) -> Sheet | None:
+    def beside(self, part: str, parts: tuple[str, ...]) -> FileContent | None:
         """A file of another part of the same scope, such as its notes."""
         folder = atomic.open_folder(self._home, (*self._root[:-1], part, *parts[:-1]))
         if folder is None:
@@ -79,7 +79,7 @@ class Tree:
                 return False
             return stat.S_ISDIR(mode)
 
-    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None, may: May = nothing_against) -> Sheet:
+    def write(self, parts: tuple[str, ...], data: bytes, seen: Stamp | None, may: May = nothing_against) -> FileContent:
         """Put a file in the place of the one that was seen (None: of none); it, as it would be read now. `may` is asked when
         nobody else can write any more."""
         with self._made(parts[:-1]) as folder:
@@ -101,7 +101,7 @@ class Tree:
                 atomic.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot write {'/'.join(parts)}") from error
-        return Sheet(data, atomic.stamp_of(info), int(info.st_mtime))
+        return FileContent(data, atomic.stamp_of(info), int(info.st_mtime))
 
     def plant(self, parts: tuple[str, ...], data: bytes) -> bool:
         """Put a file where there is none; False where something stands. It is linked into place, which no race can make

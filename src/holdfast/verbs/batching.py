@@ -13,7 +13,7 @@ from holdfast.models import Stored
 from holdfast.verbs import write
 
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.formats.versions import Draft
     from holdfast.models import Scope
 
@@ -24,7 +24,7 @@ _GATHER_SECONDS = 0.005  # with 16 clients: batches of about 8 notes instead of 
 class _Write(NamedTuple):
     """One store that waits to be written."""
 
-    desk: Desk
+    context: Context
     draft: Draft
 
 
@@ -36,14 +36,14 @@ _queues: WeakValueDictionary[tuple[str | None, ...], _Queue] = WeakValueDictiona
 _queues_lock = Lock()
 
 
-def store(desk: Desk, scope: Scope, draft: Draft) -> Stored:
+def store(context: Context, scope: Scope, draft: Draft) -> Stored:
     """Store one note like `desk.write`, in one batch with the other callers that store to this scope at the same time."""
-    return queue_of(desk, scope).submit(_Write(desk, draft), draft.key, desk.config.lock_seconds)
+    return queue_of(context, scope).submit(_Write(context, draft), draft.key, context.config.lock_seconds)
 
 
-def queue_of(desk: Desk, scope: Scope) -> _Queue:
+def queue_of(context: Context, scope: Scope) -> _Queue:
     """Return the queue of a scope, which all callers of this process share."""
-    name = (desk.config.home, desk.config.store, desk.config.tenant, scope.folder)
+    name = (context.config.home, context.config.store, context.config.tenant, scope.folder)
     with _queues_lock:
         queue = _queues.get(name)
         if queue is None:
@@ -56,7 +56,7 @@ def _write_batch(scope: Scope, batch: list[_Write]) -> list[Stored | Exception]:
     if len(batch) == 1:
         return [_write_alone(scope, batch[0])]
     try:
-        return [*write.write_notes([one.desk for one in batch], scope, [one.draft for one in batch])]
+        return [*write.write_notes([one.context for one in batch], scope, [one.draft for one in batch])]
     except (HoldfastError, OSError) as error:
         if isinstance(error, Busy | DiskTrouble | Unsure | OSError) or error.may_be_done:
             raise
@@ -65,6 +65,6 @@ def _write_batch(scope: Scope, batch: list[_Write]) -> list[Stored | Exception]:
 
 def _write_alone(scope: Scope, one: _Write) -> Stored | Exception:
     try:
-        return one.desk.write(scope, one.draft.key, lambda _: one.draft)
+        return one.context.write(scope, one.draft.key, lambda _: one.draft)
     except (HoldfastError, OSError) as error:
         return error

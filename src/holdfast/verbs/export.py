@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Scope, Source, Version
-    from holdfast.store.atomic import Sheet
+    from holdfast.store.atomic import FileContent
 
     Row = dict[str, Any]
     Rows = Generator[Row, None, None]
@@ -60,38 +60,38 @@ class Export(Generator["Row", None, None]):
         self._rows.close()
 
 
-def export(desk: Desk, scope: str | None) -> Export:
+def export(context: Context, scope: str | None) -> Export:
     """The steps of `Memory.export`. `holdfast import` reads such records back."""
-    return Export(lambda left_out: _rows(desk, scope, left_out))
+    return Export(lambda left_out: _rows(context, scope, left_out))
 
 
-def _rows(desk: Desk, scope: str | None, left_out: LeftOut) -> Rows:
-    places = desk.places(scope) if desk.config.enabled else []
-    names = [(place, name) for place in places for name in _names(desk, place, left_out)]
+def _rows(context: Context, scope: str | None, left_out: LeftOut) -> Rows:
+    places = context.visible_scopes(scope) if context.config.enabled else []
+    names = [(place, name) for place in places for name in _names(context, place, left_out)]
     keys = _new_keys(names)
-    desk.progress.start("exporting", len(names))
+    context.progress.start("exporting", len(names))
     try:
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
-            sheets = desk.shelf.read_ahead([(place.folder, "notes", name) for place, name in batch])
-            purged = desk.any_purged()
+            contents = context.store.read_ahead([(place.folder, "notes", name) for place, name in batch])
+            purged = context.any_purged()
             for place, name in batch:
-                row = _row(desk, place, name, sheets.get((place.folder, "notes", name)), purged, left_out)
-                desk.progress.step()
+                row = _row(context, place, name, contents.get((place.folder, "notes", name)), purged, left_out)
+                context.progress.step()
                 if row is not None:
                     yield {**row, "key": keys[place, name], "name": row["key"]} if (place, name) in keys else row
     except OSError as error:  # whoever iterates is outside the verb
         raise from_os(error) from error
     finally:
-        desk.progress.end()
+        context.progress.end()
 
 
-def _names(desk: Desk, place: Scope, left_out: LeftOut) -> list[str]:
+def _names(context: Context, place: Scope, left_out: LeftOut) -> list[str]:
     """The files that are notes; what stands among them and is never read is left out."""
-    entries = list(desk.shelf.census(place.folder, "notes"))
+    entries = list(context.store.entries(place.folder, "notes"))
     for one in [one for one in entries if not one.regular]:
         left_out.add(place, one.name, "a link or special file; never followed")
-    for path in desk.shelf.misnamed(place.folder):
+    for path in context.store.misnamed(place.folder):
         where, _, name = path.rpartition("/")
         if where.endswith(f"/shelf/{place.folder}/notes"):
             left_out.add(place, ascii(name)[1:-1], "its name is not UTF-8")
@@ -117,27 +117,29 @@ def _is_key(name: str) -> bool:
     return bool(KEY.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
 
 
-def _row(desk: Desk, place: Scope, name: str, sheet: Sheet | None, purged: bool, left_out: LeftOut) -> Row | None:
+def _row(context: Context, place: Scope, name: str, content: FileContent | None, purged: bool, left_out: LeftOut) -> Row | None:
     """A note as plain data; None where it is gone by now or was purged, and where it is left out."""
     try:
-        sheet = sheet or desk.shelf.read_name(place.folder, "notes", name)
-        if sheet is None:
+        content = content or context.store.read_name(place.folder, "notes", name)
+        if content is None:
             return None
-        there = versions.opened(sheet.data, sheet.modified)
-        row = _said(desk, place, name, there)
-        _must_pass(row, desk.config.note_bytes)
+        there = versions.parse_note(content.data, content.modified)
+        row = _said(context, place, name, there)
+        _must_pass(row, context.config.note_bytes)
     except (Contended, Unreached):
         raise  # of which the note knows nothing
     except HoldfastError as error:
         left_out.add(place, name, error.message)
         return None
-    if purged and desk.purged_as(f"{place.folder}/notes/{name[:-3]}", lambda: [one.text for one in versions.versions_of(there)]):
+    if purged and context.purged_as(
+        f"{place.folder}/notes/{name[:-3]}", lambda: [one.text for one in versions.versions_of(there)]
+    ):
         return None
     return row
 
 
-def _said(desk: Desk, place: Scope, name: str, there: versions.Leaf) -> Row:
-    note = versions.note_of(place, name[:-3], there, desk.config.quarantine)
+def _said(context: Context, place: Scope, name: str, there: versions.ParsedNote) -> Row:
+    note = versions.note_of(place, name[:-3], there, context.config.quarantine)
     rules: dict[str, None] = {}
     row = {
         "key": _cleaned(note.key, rules), "text": _cleaned(note.text, rules), "type": note.type,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.context.caller import nameless_id
+from holdfast.context.caller import path_usage_id
 from holdfast.errors import HoldfastError
 from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
@@ -14,41 +14,43 @@ from holdfast.verbs import projects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.formats.versions import Draft
-    from holdfast.index.sqlite import Asked
+    from holdfast.index.sqlite import SearchFilter
     from holdfast.models import Note, Scope
 
 
 def fact(
-    desk: Desk, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None,
+    context: Context, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None,
     made_from: object = None, redact: bool = False,
 ) -> FactSet:  # fmt: skip
     """The steps of `Memory.fact`."""
     subject, label, value, rules = validate.fact(subject, label, value, redact)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
-    key = _key(desk, subject, scope)
-    place = projects.place_to_write(desk, scope, key)
+    key = _key(context, subject, scope)
+    place = projects.place_to_write(context, scope, key)
     edits: list[facts.Edit] = []
 
     def edited(note: Note | None) -> Draft:
         edits[:] = [facts.set_fact(note.text if note else f"# {subject}\n", label, value, day, many)]
-        return desk.draft(edits[0].text, key, origin=origin, made_from=made_from, amends=True, before=note.text if note else "")
+        return context.make_draft(
+            edits[0].text, key, origin=origin, made_from=made_from, amends=True, before=note.text if note else ""
+        )
 
-    stored = desk.write(place, key, edited, also=(value, f"{label}: {value}", f"{subject} {label} {value}"))
+    stored = context.write(place, key, edited, also=(value, f"{label}: {value}", f"{subject} {label} {value}"))
     edit, note = edits[0], stored.note
     every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
-    return FactSet(edit.action, _settled(desk, stated), tuple(retired), note, rules)
+    return FactSet(edit.action, _settled(context, stated), tuple(retired), note, rules)
 
 
-def _settled(desk: Desk, stated: Fact) -> Fact:
+def _settled(context: Context, stated: Fact) -> Fact:
     """The fact that was just written, with what other files state of the same, if they can be read now."""
-    folders = desk.folders(None)
+    folders = context.visible_folders(None)
     try:
-        desk.look(folders)
-        found = desk.ask(lambda: desk.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
+        context.refresh(folders)
+        found = context.query(lambda: context.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
     except HoldfastError:
         return stated
     same = [one for one in found if (one.path, one.line, one.value) == (stated.path, stated.line, stated.value)]
@@ -56,7 +58,7 @@ def _settled(desk: Desk, stated: Fact) -> Fact:
 
 
 def facts_of(
-    desk: Desk, subject: str | None, label: str | None, as_of: object, scope: str | None, history: bool,
+    context: Context, subject: str | None, label: str | None, as_of: object, scope: str | None, history: bool,
     last: Fact | None = None, most: int = -1,
 ) -> list[Fact]:  # fmt: skip
     """The steps of `Memory.facts`: by any of the subject's names. So many behind `last`."""
@@ -64,21 +66,21 @@ def facts_of(
     for name in (subject, label):
         if name is not None:
             validate.one_line(name, "subject or label")
-    if not desk.config.enabled:
+    if not context.config.enabled:
         return []
-    folders = desk.folders(scope)
-    desk.look(folders, archived=True)
-    names = desk.ask(lambda: names_of(desk.index, folders, [subject])) if subject is not None else None
+    folders = context.visible_folders(scope)
+    context.refresh(folders, archived=True)
+    names = context.query(lambda: names_of(context.index, folders, [subject])) if subject is not None else None
     moment_or_all = None if history else moment
-    return desk.ask(lambda: desk.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
+    return context.query(lambda: context.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
 
 
-def recalled(desk: Desk, query: str, asked: Asked, at: str, limit: int, explain: bool) -> list[Hit]:
+def recalled(context: Context, query: str, asked: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
     """The facts that held at a moment and answer a question, best first, as hits with a score of up to 1; those of archived
     notes score less: `Memory.recall`."""
-    found = desk.ask(lambda: answering(desk.index, query, asked, at, limit))
+    found = context.query(lambda: answering(context.index, query, asked, at, limit))
     found = sorted([(one, _score(one.fact, rate)) for one, rate in found], key=lambda pair: -pair[1])
-    desk.count([one.note_id or nameless_id(one.fact.scope.folder, one.part, one.name) for one, _ in found])
+    context.count_uses([one.note_id or path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found])
     return [
         Hit(
             kind="fact",
@@ -113,19 +115,21 @@ def _why(fact: Fact, score: float) -> dict[str, list[float]]:
     return {"fact": [round(rate, 3)] * 2, "archived": [1.0, round(score - rate, 3)]}
 
 
-def _key(desk: Desk, subject: str, scope: Scope) -> str:
+def _key(context: Context, subject: str, scope: Scope) -> str:
     """The note that states facts about this subject already, whatever its key; else the one named after it."""
     key = facts.note_key(subject)
-    folders = desk.folders(scope.kind)
-    if any(desk.shelf.stamp(folder, "notes", f"{key}.md") for folder in folders):
+    folders = context.visible_folders(scope.kind)
+    if any(context.store.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
-    desk.look(folders, archived=True)
-    names = sorted(desk.ask(lambda: names_of(desk.index, folders, [subject])), key=lambda name: name != facts.fold(subject))
-    return next((there for name in names for folder in folders if (there := _stating(desk, folder, name))), key)
+    context.refresh(folders, archived=True)
+    names = sorted(
+        context.query(lambda: names_of(context.index, folders, [subject])), key=lambda name: name != facts.fold(subject)
+    )
+    return next((there for name in names for folder in folders if (there := _stating(context, folder, name))), key)
 
 
-def _stating(desk: Desk, folder: str, subject: str) -> str | None:
-    return desk.ask(lambda: desk.index.stating(folder, subject))
+def _stating(context: Context, folder: str, subject: str) -> str | None:
+    return context.query(lambda: context.index.stating(folder, subject))
 
 
 def _same(fact: Fact, line: facts.Dated) -> bool:

@@ -11,7 +11,7 @@ from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.store.tree import Tree
 
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Files:
     """`view`, `create`, `str_replace`, `insert`, `delete`, `rename` under `/memories`."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     def view(self, path: str, lines: tuple[int, int] | None = None, *, scope: str = "project") -> str:
         """A file's text (or those lines of it), or the names in a folder."""
@@ -28,7 +28,7 @@ class Files:
         if tree.is_folder(parts):
             return "\n".join(tree.names(parts) or [])
         text = self._text(tree, parts, path)
-        self._desk.refuse_returned("", [text])
+        self._context.refuse_returned("", [text])
         if lines is None:
             return text
         first, last = lines
@@ -81,7 +81,7 @@ class Files:
         if not parts:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
         tree.delete(parts)
-        self._desk.catalogue(lambda: self._desk.sync.refresh(place.folder, "files"))
+        self._context.update_index(lambda: self._context.sync.refresh_folder(place.folder, "files"))
 
     def rename(self, old: str, new: str, *, scope: str = "project") -> None:
         """Move a file or folder; never over another."""
@@ -92,23 +92,23 @@ class Files:
         if not parts or not target:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
         tree.rename(parts, target)
-        self._desk.catalogue(lambda: self._desk.sync.refresh(place.folder, "files"))
+        self._context.update_index(lambda: self._context.sync.refresh_folder(place.folder, "files"))
 
     def _at(self, path: str, scope: str, writing: bool) -> tuple[tuple[str, ...], Tree, Scope]:
-        if writing or not self._desk.config.enabled:
-            self._desk.must_be_enabled()
-            self._desk.must_be_named_safely()
+        if writing or not self._context.config.enabled:
+            self._context.require_enabled()
+            self._context.check_caller_names()
             validate.no_secret(str(path), "a path", fix="Give it another name")
-        place, parts = self._desk.scope(scope), validate.path(path)
+        place, parts = self._context.scope(scope), validate.path(path)
         if writing:
             self._may_be_told(parts)
-        return parts, self._desk.shelf.tree(place.folder), place
+        return parts, self._context.store.tree(place.folder), place
 
     def _may_be_told(self, parts: tuple[str, ...]) -> None:
         """A file has no provenance of its own: who is in quarantine may not write one that agents are told of unasked."""
         path = "/".join(parts)
-        if self._desk.origin in self._desk.config.quarantine and any(f"{one}/".startswith(f"{path}/") for one in TOLD):
-            what = f"{path} is told to agents, and what came from {self._desk.origin} is not"
+        if self._context.origin in self._context.config.quarantine and any(f"{one}/".startswith(f"{path}/") for one in TOLD):
+            what = f"{path} is told to agents, and what came from {self._context.origin} is not"
             raise Refused(what, "Write it to another file, or let a person do it")
 
     def _words(self, text: object) -> str:
@@ -117,11 +117,11 @@ class Files:
         return text
 
     def _text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
-        sheet = tree.read(parts) if parts else None
-        if sheet is None:
+        content = tree.read(parts) if parts else None
+        if content is None:
             raise NotFound(f"no file {path}", "`view /memories` lists what there is")
         try:
-            return sheet.data.decode("utf-8")
+            return content.data.decode("utf-8")
         except UnicodeDecodeError:
             raise InvalidText(f"{path} is not UTF-8 text", "Convert it to UTF-8 first") from None
 
@@ -129,5 +129,5 @@ class Files:
         self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None, before: str = ""
     ) -> None:
         data = validate.encoded(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
-        written = tree.write(parts, data, seen, lambda: self._desk.refuse_purged([("", text)]))
-        self._desk.catalogue(lambda: self._desk.sync.file(place.folder, "/".join(parts), written))
+        written = tree.write(parts, data, seen, lambda: self._context.refuse_purged([("", text)]))
+        self._context.update_index(lambda: self._context.sync.index_file(place.folder, "/".join(parts), written))

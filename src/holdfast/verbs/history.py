@@ -18,20 +18,20 @@ from holdfast.formats.importers import chat, noise
 from holdfast.formats.importers.detect import dialect, folder, unknown
 from holdfast.formats.importers.json_source import Source
 from holdfast.formats.importers.message_parts import Tools, text_of
-from holdfast.formats.transcript import Header, Known, Said, Tally
+from holdfast.formats.transcript import Header, Known, Tally, TranscriptLine
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
-from holdfast.store.transcripts import Place, Roll
+from holdfast.store.transcripts import Place, TranscriptFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.formats.importers.detect import Dialect
     from holdfast.models import Scope
-    from holdfast.store.transcripts import Line, Rolls
+    from holdfast.store.transcripts import Line, TranscriptFiles
 
 MOST_AROUND = 1000  # turns before and after
 _REDACTED = "[REDACTED:"
@@ -47,22 +47,27 @@ _CITATION = pattern(r"(?P<scope>.+?)/transcripts/(?P<name>[^/]+/[^/]+\.jsonl):(?
 
 
 def log(
-    desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, scope: str, redact: bool = False
+    context: Context,
+    given: Iterable[Mapping[str, Any]],
+    session: str | None,
+    client: str | None,
+    scope: str,
+    redact: bool = False,
 ) -> Logged:
     """The steps of `Memory.log`."""
-    desk.must_be_enabled()
-    if session is None and desk.session is None:
+    context.require_enabled()
+    if session is None and context.session is None:
         ways = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
         fix = Template(phrase("session of turns", ways))
         raise NoScope("no session is known whose turns these are", fix)
-    name = _name(session if session is not None else desk.session, "session id")
-    keeper = _Keeper(desk, scope, _name(client or desk.client or _UNKNOWN, "client's name"), kept=transcript.LIVE)
+    name = _name(session if session is not None else context.session, "session id")
+    keeper = _Keeper(context, scope, _name(client or context.client or _UNKNOWN, "client's name"), kept=transcript.LIVE)
     for said in gated(given, redact):
         keeper.add(name, said)
     return keeper.done(name)
 
 
-def gated(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[Said]:
+def gated(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[TranscriptLine]:
     """The turns of some mappings, one after the other through the gate."""
     tools = Tools()
     for number, one in enumerate(given, 1):
@@ -70,31 +75,31 @@ def gated(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[Said]:
 
 
 def import_history(
-    desk: Desk, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None,
+    context: Context, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None,
     written: str | None = None, kept: str = "",
 ) -> list[Logged]:  # fmt: skip
     """The steps of `Memory.import_history`: a file, or every transcript in a folder. They are kept as the client's; the
     dialect they are `written` in is the client's own, if it is not named; `kept` says whether a hook brings them."""
-    desk.must_be_enabled()
+    context.require_enabled()
     who = _name(client, "client's name") if client is not None else None
     place = os.fspath(path)
     if not os.path.isdir(place):
-        return _imported(desk, place, who, written or who, scope, progress or Progress(), True, kept)
+        return _imported(context, place, who, written or who, scope, progress or Progress(), True, kept)
     return [
         one
-        for file in files_in(place, desk.config.home)
-        for one in _imported(desk, file, who, written or who, scope, progress or Progress(), False, kept)
+        for file in files_in(place, context.config.home)
+        for one in _imported(context, file, who, written or who, scope, progress or Progress(), False, kept)
     ]
 
 
 def import_upload(
-    desk: Desk, fd: int, name: str, client: str | None, scope: str, written: str | None = None
+    context: Context, fd: int, name: str, client: str | None, scope: str, written: str | None = None
 ) -> list[Logged]:
     """The same for a transcript that was sent: a file that is open and has no name but the one it was given."""
-    desk.must_be_enabled()
+    context.require_enabled()
     who = _name(client, "client's name") if client is not None else None
     with Source(name, fd) as source:
-        return _read(desk, source, who, written or who, scope, Progress(), True, "")
+        return _read(context, source, who, written or who, scope, Progress(), True, "")
 
 
 def files_in(folder: str, home: str) -> Iterator[str]:
@@ -105,24 +110,31 @@ def files_in(folder: str, home: str) -> Iterator[str]:
 
 
 def _imported(
-    desk: Desk, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
+    context: Context, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
 ) -> list[Logged]:
     with Source(path) as source:
-        return _read(desk, source, client, written, scope, progress, must, kept)
+        return _read(context, source, client, written, scope, progress, must, kept)
 
 
 def _read(
-    desk: Desk, source: Source, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
+    context: Context,
+    source: Source,
+    client: str | None,
+    written: str | None,
+    scope: str,
+    progress: Progress,
+    must: bool,
+    kept: str,
 ) -> list[Logged]:
     """The turns of one transcript. One that `must` be read and cannot is an error; of others, what could be."""
     reader = reader_of(source, written, must)
     if reader is None:
         return []
-    keeper = _Keeper(desk, scope, client or reader.CLIENT, folder(source, reader), kept)
+    keeper = _Keeper(context, scope, client or reader.CLIENT, folder(source, reader), kept)
     source.progress = progress
     progress.start(f"reading {source.name}", source.size)
     try:
-        for session, said in said_in(source, reader, desk.config.tool_turns):
+        for session, said in said_in(source, reader, context.config.tool_turns):
             keeper.add(session, said)
     except HoldfastError:
         keeper.flush()
@@ -147,7 +159,7 @@ def reader_of(source: Source, written: str | None, must: bool) -> Dialect | None
     return reader
 
 
-def said_in(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str, Said]]:
+def said_in(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str, TranscriptLine]]:
     """Every turn with its session, without what no one said: blocks of Holdfast or of the client, and what `tools` were
     given and gave back, unless that is asked for. A turn that says nothing else is left out."""
     for said in reader.turns(source.rows(), source.stem):
@@ -159,23 +171,25 @@ def said_in(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str,
             yield said.session or source.stem, bare
 
 
-def _places(desk: Desk, scope: str) -> list[Scope]:
-    return [desk.scope(scope), *desk.places(scope)[1:]]
+def _places(context: Context, scope: str) -> list[Scope]:
+    return [context.scope(scope), *context.visible_scopes(scope)[1:]]
 
 
-def of_folder(desk: Desk, folder: str) -> Desk:
+def of_folder(context: Context, folder: str) -> Context:
     """Who works in the folder that a transcript names: its sessions are that project's, wherever we stand. A project that
     the caller names itself comes first."""
-    if desk.override:
-        return desk
-    from holdfast.context.caller import Desk
+    if context.project_override:
+        return context
+    from holdfast.context.caller import Context
 
-    other = Desk(desk.config, None, desk.session, desk.agent, desk.client, desk.origin, folder, desk.progress)
-    other.ledger = desk.ledger  # the only room of it that is used, and open already
+    other = Context(
+        context.config, None, context.session, context.agent, context.client, context.origin, folder, context.progress
+    )
+    other.ledger = context.ledger  # the only room of it that is used, and open already
     return other
 
 
-def _gated(given: object, number: int, tools: Tools, redact: bool) -> Iterator[Said]:
+def _gated(given: object, number: int, tools: Tools, redact: bool) -> Iterator[TranscriptLine]:
     """The turns of one mapping, if they may be kept; nothing where it says nothing."""
     try:
         if not isinstance(given, Mapping):
@@ -191,7 +205,7 @@ def _gated(given: object, number: int, tools: Tools, redact: bool) -> Iterator[S
     yield from chat.calls(dict(given), None, tools)
 
 
-def _gate(given: Mapping[str, Any], redact: bool) -> Said | None:
+def _gate(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
     speaker = given.get("speaker") or given.get("name") or None
     if speaker is not None:
         speaker = validate.one_line(speaker, "speaker", 200)
@@ -203,24 +217,28 @@ def _gate(given: Mapping[str, Any], redact: bool) -> Said | None:
     text = given.get("text") if given.get("text") is not None else given.get("content")
     text = text_of(text) if isinstance(text, list | dict) else text
     if isinstance(text, str):
-        text = noise.without(Said(role, transcript.stripped(text))).text
+        text = noise.without(TranscriptLine(role, transcript.stripped(text))).text
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     if isinstance(text, str):
         text = transcript.cut(text, transcript.TOOL_BYTES) if role == "tool" else text
     text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the keeper redacts it
     id = given.get("id")
-    return Said(role, text, str(id) if id is not None and id != "" else None, transcript.time_of(given.get("time")), speaker)
+    return TranscriptLine(
+        role, text, str(id) if id is not None and id != "" else None, transcript.time_of(given.get("time")), speaker
+    )
 
 
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
-        raise InvalidKey(f"not a valid {what}: {ascii(validate.cleaned(str(value)))[:80]}", "Use up to 500 characters on one line")
+        raise InvalidKey(
+            f"not a valid {what}: {ascii(validate.cleaned(str(value)))[:80]}", "Use up to 500 characters on one line"
+        )
     validate.no_secret(value, f"a {what}", fix="Give it another name")
     return value
 
 
-def without_secrets(said: Said) -> Said:
+def without_secrets(said: TranscriptLine) -> TranscriptLine:
     """A turn as it may be kept; one with too many places to look at is a mark, and those after it are kept all the same."""
     text, rules = validate.withheld(said.text)
     speaker = validate.withheld(said.speaker)[0] if said.speaker else said.speaker
@@ -233,9 +251,9 @@ def without_secrets(said: Said) -> Said:
 class _Keeper:
     """Sorts turns by session, and writes them in batches."""
 
-    def __init__(self, desk: Desk, scope: str, client: str, where: str = "", kept: str = "") -> None:
-        self._desk, self._kept = desk, kept
-        self._whose = of_folder(desk, where) if where and scope == "project" else desk
+    def __init__(self, context: Context, scope: str, client: str, where: str = "", kept: str = "") -> None:
+        self._context, self._kept = context, kept
+        self._whose = of_folder(context, where) if where and scope == "project" else context
         self._places = _places(self._whose, scope)
         self._client = client
         self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
@@ -244,7 +262,7 @@ class _Keeper:
         self._seen = Tally()
         self._waiting = self._chars = 0
 
-    def add(self, session: str, said: Said) -> None:
+    def add(self, session: str, said: TranscriptLine) -> None:
         if not said.text.strip():
             return
         session, said = validate.withheld(session)[0], without_secrets(said)
@@ -280,30 +298,39 @@ class _Keeper:
         if one is None:
             if len(self._open) >= _OPEN:
                 self._open.pop(next(iter(self._open))).flush()
-            roll = self._roll(name)
-            self._paths[name] = roll.path
+            transcript_file = self._roll(name)
+            self._paths[name] = transcript_file.path
             counts = self._counts.setdefault(name, [0, 0, 0, 0])
-            one = _Session(roll, name, self._client, counts, self._desk, self._kept)
+            one = _Session(transcript_file, name, self._client, counts, self._context, self._kept)
         self._open[name] = one  # the last used is the last
         return one
 
-    def _roll(self, session: str) -> Roll:
+    def _roll(self, session: str) -> TranscriptFile:
         """The session's file: where it is already, be it under an older id of the project, else in the caller's scope."""
         name = f"{transcript.file_name(self._client)}/{transcript.file_name(session)}.jsonl"
-        rolls = [_rolls(self._desk, place.folder).roll(name) for place in self._places]
-        return next((roll for roll in rolls[1:] if roll.stamp() and not rolls[0].stamp()), rolls[0])
+        transcript_files = [_rolls(self._context, place.folder).transcript_file(name) for place in self._places]
+        return next(
+            (
+                transcript_file
+                for transcript_file in transcript_files[1:]
+                if transcript_file.stamp() and not transcript_files[0].stamp()
+            ),
+            transcript_files[0],
+        )
 
 
 class _Session:
     """One session that is being written."""
 
-    def __init__(self, roll: Roll, name: str, client: str, counts: list[int], desk: Desk, kept: str = "") -> None:
-        self.pending: list[Said] = []
-        self._roll = roll
+    def __init__(
+        self, transcript_file: TranscriptFile, name: str, client: str, counts: list[int], context: Context, kept: str = ""
+    ) -> None:
+        self.pending: list[TranscriptLine] = []
+        self._roll = transcript_file
         self._kept = kept
         self._name, self._client = name, client
         self._counts = counts
-        self._desk = desk
+        self._context = context
         self._known = Known()
         self._place = Place()
 
@@ -321,7 +348,7 @@ class _Session:
         said_now, self.pending = self.pending, []
         new = [one for said in said_now if (one := self._known.admit(said))]
         self._counts[1] += len(said_now) - len(new)
-        purged = self._desk.purged_turns([(self._name, said.id or "", said.text) for said in new], standing=False)
+        purged = self._context.purged_turns([(self._name, said.id or "", said.text) for said in new], standing=False)
         new = [said for place, said in enumerate(new) if place not in purged]
         self._counts[0] += len(new)
         self._counts[2] += len(purged)
@@ -331,8 +358,7 @@ class _Session:
             lines.insert(0, transcript.render_header(Header(self._name, self._client, new[0].time or dates.now(), self._kept)))
         return lines
 
-
-    def _know(self, said: Said) -> None:
+    def _know(self, said: TranscriptLine) -> None:
         """Count a turn as known. One that was kept with noise in it is known by what is left, so that it is not added again."""
         bare = noise.without(said)
         self._known.add(bare)
@@ -342,91 +368,91 @@ class _Session:
                 self._known.add(one.replace(id=transcript.made_id(one, 0)))
 
 
-def _header(roll: Roll, line: bytes, session: str | None = None) -> Header:
+def _header(transcript_file: TranscriptFile, line: bytes, session: str | None = None) -> Header:
     header = transcript.parse_header(line)
     if header is None:
-        raise Damaged(f"{roll.path} does not start as a transcript does", "Move it out of the transcripts folder")
+        raise Damaged(f"{transcript_file.path} does not start as a transcript does", "Move it out of the transcripts folder")
     if session is not None and header.session != session:
-        raise Damaged(f"{roll.path} is the transcript of another session", "Give it the name it had")
+        raise Damaged(f"{transcript_file.path} is the transcript of another session", "Give it the name it had")
     return header
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def expand(desk: Desk, what: str, before: int, after: int, session: str | None) -> list[Turn]:
+def expand(context: Context, what: str, before: int, after: int, session: str | None) -> list[Turn]:
     """The steps of `Memory.expand`: the turn that a citation or an id names, with those around it."""
     for count in (before, after):
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
             raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", "Ask for fewer turns")
     if not isinstance(what, str) or not what.strip():
         raise UsageError("nothing to look around", "Give a turn's id or the citation of a hit")
-    if not desk.config.enabled:
+    if not context.config.enabled:
         return []
-    roll, first, last = _cited(desk, what) or _found(desk, what, session)
-    around = _around(desk, roll, first, last, before, after)
+    transcript_file, first, last = _cited(context, what) or _found(context, what, session)
+    around = _around(context, transcript_file, first, last, before, after)
     if not around:
         raise _missing(what)
     return around
 
 
-def turns_of(roll: Roll, place: Place = Place(), header: Header | None = None) -> Iterator[Turn]:
+def turns_of(transcript_file: TranscriptFile, place: Place = Place(), header: Header | None = None) -> Iterator[Turn]:
     """Every turn of a session's file from a place on; from the start the header is read, later it must be given."""
-    for line in roll.lines(place):
+    for line in transcript_file.lines(place):
         if header is None:
-            header = _header(roll, line.data)
+            header = _header(transcript_file, line.data)
         elif said := transcript.parse(line.data):
-            yield transcript.turn_of(said, header, line.number, roll.path)
+            yield transcript.turn_of(said, header, line.number, transcript_file.path)
 
 
-def _cited(desk: Desk, what: str) -> tuple[Roll, int, int] | None:
+def _cited(context: Context, what: str) -> tuple[TranscriptFile, int, int] | None:
     match = _CITATION.match(what)
     if match is None:
         return None
-    if match["scope"] not in desk.folders(None):
+    if match["scope"] not in context.visible_folders(None):
         raise _missing(what)
     first = int(match["first"])
-    return _rolls(desk, match["scope"]).roll(match["name"]), first, int(match["last"] or first)
+    return _rolls(context, match["scope"]).transcript_file(match["name"]), first, int(match["last"] or first)
 
 
-def _found(desk: Desk, id: str, session: str | None) -> tuple[Roll, int, int]:
+def _found(context: Context, id: str, session: str | None) -> tuple[TranscriptFile, int, int]:
     """The one turn of that id that this caller may see."""
     found = [
-        (roll, number)
-        for folder in desk.folders(None)
-        for roll in _of_session(_rolls(desk, folder), session)
-        if (number := _line_of(roll, id))
+        (transcript_file, number)
+        for folder in context.visible_folders(None)
+        for transcript_file in _of_session(_rolls(context, folder), session)
+        if (number := _line_of(transcript_file, id))
     ]
     if not found:
         raise _missing(id)
     if len(found) > 1:
-        names = ", ".join(roll.path for roll, _ in found[:3])
+        names = ", ".join(transcript_file.path for transcript_file, _ in found[:3])
         raise UsageError(f"several sessions have a turn {id!r}: {names}", "Say which session, or give a hit's citation")
-    roll, number = found[0]
-    return roll, number, number
+    transcript_file, number = found[0]
+    return transcript_file, number, number
 
 
-def _of_session(rolls: Rolls, session: str | None) -> Iterator[Roll]:
+def _of_session(transcript_files: TranscriptFiles, session: str | None) -> Iterator[TranscriptFile]:
     wanted = f"/{transcript.file_name(session)}.jsonl" if session is not None else ".jsonl"
-    for entry in rolls.census():
+    for entry in transcript_files.census():
         if entry.regular and entry.name.endswith(wanted):
-            yield rolls.roll(entry.name)
+            yield transcript_files.transcript_file(entry.name)
 
 
-def _line_of(roll: Roll, id: str) -> int | None:
+def _line_of(transcript_file: TranscriptFile, id: str) -> int | None:
     needle = transcript.spelled(id)
-    for line in roll.lines():
+    for line in transcript_file.lines():
         if needle in line.data and (said := transcript.parse(line.data)) and said.id == id:
             return line.number
     return None
 
 
-def _around(desk: Desk, roll: Roll, first: int, last: int, before: int, after: int) -> list[Turn]:
+def _around(context: Context, transcript_file: TranscriptFile, first: int, last: int, before: int, after: int) -> list[Turn]:
     """The turns on those lines and around them; none if those lines hold none."""
     ahead: deque[Turn] = deque(maxlen=before)
     there: list[Turn] = []
     follow: list[Turn] = []
-    for turn in turns_of(roll):
+    for turn in turns_of(transcript_file):
         line = turn.number + 2
         if line < first:
             ahead.append(turn)
@@ -437,7 +463,7 @@ def _around(desk: Desk, roll: Roll, first: int, last: int, before: int, after: i
         else:
             follow.append(turn)
     around = [*ahead, *there, *follow]
-    gone = desk.purged_turns([(one.session, one.id or "", one.text) for one in around])
+    gone = context.purged_turns([(one.session, one.id or "", one.text) for one in around])
     left = [one for place, one in enumerate(around) if place not in gone]  # what was purged and came back is not told
     return left if any(one in left for one in there) else []
 
@@ -447,5 +473,5 @@ def _missing(what: str) -> NotFound:
     return NotFound(f"no turn {what[:200]!r}", fix)
 
 
-def _rolls(desk: Desk, folder: str) -> Rolls:
-    return desk.shelf.rolls(folder)
+def _rolls(context: Context, folder: str) -> TranscriptFiles:
+    return context.store.transcript_files(folder)

@@ -13,7 +13,7 @@ from holdfast.safety import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Scope
 
 _NAMED = 10  # projects that a message lists
@@ -41,120 +41,122 @@ class Adopted(Record):
     notes: int
 
 
-def every(desk: Desk) -> list[KnownProject]:
+def every(context: Context) -> list[KnownProject]:
     """Return the projects of the home by id."""
-    if not desk.config.enabled or not desk.shelf.there():
+    if not context.config.enabled or not context.store.exists():
         return []
-    links = desk.ledger.links()
-    seen, clones = _seen(desk, links)
-    current = desk.project_ids()
+    links = context.ledger.links()
+    seen, clones = _seen(context, links)
+    current = context.project_ids()
     found = []
-    for id in _ids(desk):
+    for id in _ids(context):
         try:
-            notes = [one for one in desk.shelf.census(f"projects/{id}", "notes") if one.regular and one.name.endswith(".md")]
-            said = [one for one in desk.shelf.rolls(f"projects/{id}", 0).census() if one.regular]
+            notes = [
+                one for one in context.store.entries(f"projects/{id}", "notes") if one.regular and one.name.endswith(".md")
+            ]
+            said = [one for one in context.store.transcript_files(f"projects/{id}", 0).census() if one.regular]
         except DiskTrouble:
             continue  # a folder that cannot be read: `doctor` says so
         last = max([one.stamp[1] for one in notes + said], default=0)
         part_of = links.get(f"{ADOPTED}{id}")
         folders = seen.get(id, {})
-        gone = not desk.config.store and not part_of and id not in clones and _is_gone(desk, id, folders)
+        gone = not context.config.store and not part_of and id not in clones and _is_gone(context, id, folders)
         found.append(
             KnownProject(
-                id, len(notes), len(said), dates.stamp(last / 1e9) if last else "", tuple(sorted(folders)), gone, part_of,
+                id, len(notes), len(said), dates.timestamp(last / 1e9) if last else "", tuple(sorted(folders)), gone, part_of,
                 id in current,
             )
         )  # fmt: skip
     return found
 
 
-def gone(desk: Desk) -> list[KnownProject]:
+def gone(context: Context) -> list[KnownProject]:
     """Return the projects with notes that no folder leads to any more."""
-    return [one for one in every(desk) if one.gone and one.notes]
+    return [one for one in every(context) if one.gone and one.notes]
 
 
-def adopt(desk: Desk, old: str, new: str | None) -> Adopted:
+def adopt(context: Context, old: str, new: str | None) -> Adopted:
     """Let the memory of the project `old` be found from `new`, or from the caller's own project.
 
     The notes stay where they are. A `new` that is named must exist, unless it is the caller's own. `old`, and every id that
     led to it, leads to `new` from now on. Only a person may.
     """
-    desk.must_be_person("join two projects", "project adopt")
-    source = _existing(desk, validate.name(old, "project id"))
-    own = desk.project_ids()[0]
+    context.require_person("join two projects", "project adopt")
+    source = _existing(context, validate.name(old, "project id"))
+    own = context.project_ids()[0]
     named = validate.name(new, "project id") if new is not None else own
-    target = desk.ledger.canonical(named) or named
+    target = context.ledger.canonical(named) or named
     if old == named:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
     if named != own:
-        _existing(desk, named)
-    notes = len([one for one in desk.shelf.census(f"projects/{source}", "notes") if one.name.endswith(".md")])
-    if source == target or source in desk.ledger.adopted(target):
+        _existing(context, named)
+    notes = len([one for one in context.store.entries(f"projects/{source}", "notes") if one.name.endswith(".md")])
+    if source == target or source in context.ledger.adopted(target):
         return Adopted("unchanged", source, target, notes)
-    desk.ledger.adopt(source, target)
-    desk.forget_project()
+    context.ledger.adopt(source, target)
+    context.forget_project()
     return Adopted("adopted", source, target, notes)
 
 
-def place_to_write(desk: Desk, scope: Scope, key: str) -> Scope:
+def place_to_write(context: Context, scope: Scope, key: str) -> Scope:
     """Return where a note with this key is written: the older project that has it, unless other clones can read that one.
 
     A clone that changed its remote reads the notes of the old remote and does not write to them.
     """
-    place = desk.place_of(scope, key)
-    if place == scope or place.id in desk.ledger.adopted(scope.id):
+    place = context.scope_holding(scope, key)
+    if place == scope or place.id in context.ledger.adopted(scope.id):
         return place
-    cloned = [nonce for id, nonce, _ in desk.ledger.places() if id.startswith(resolve.CLONE)]
+    cloned = [nonce for id, nonce, _ in context.ledger.places() if id.startswith(resolve.CLONE)]
     return scope if place.id in cloned else place
 
 
-def unknown(desk: Desk) -> str:
+def unknown(context: Context) -> str:
     """Return what to say if the caller named a project that this home does not have; nothing if it has it.
 
     Only a person is told which projects there are.
     """
-    named = desk.override
-    if named is None or not desk.config.enabled or desk.shelf.has(f"projects/{named}") or desk.project_ids()[1:]:
+    named = context.project_override
+    if named is None or not context.config.enabled or context.store.has(f"projects/{named}") or context.project_ids()[1:]:
         return ""
-    leads = desk.ledger.canonical(named)
-    if leads is not None and desk.origin == "user":
+    leads = context.ledger.canonical(named)
+    if leads is not None and context.origin == "user":
         return f"No project named {named!r} in this home. It is an older id of {leads!r}: use --project {leads}."
-    if not _ids(desk):
+    if not _ids(context):
         return ""  # in a home without projects there is nothing that could have been meant instead
-    return f"No project named {named!r} in this home.{_known(desk) if desk.origin == 'user' else ''}"
+    return f"No project named {named!r} in this home.{_known(context) if context.origin == 'user' else ''}"
 
 
-def _existing(desk: Desk, id: str) -> str:
+def _existing(context: Context, id: str) -> str:
     """The project that an id means: one with memory."""
-    if desk.shelf.has(f"projects/{id}"):
+    if context.store.has(f"projects/{id}"):
         return id
-    leads = desk.ledger.canonical(id)
-    if leads is not None and desk.shelf.has(f"projects/{leads}"):
+    leads = context.ledger.canonical(id)
+    if leads is not None and context.store.has(f"projects/{leads}"):
         return leads
-    raise NotFound(f"no project named {id!r} in this home", f"{_known(desk).strip()} `holdfast project list` shows them")
+    raise NotFound(f"no project named {id!r} in this home", f"{_known(context).strip()} `holdfast project list` shows them")
 
 
-def _known(desk: Desk) -> str:
-    ids = _ids(desk)
+def _known(context: Context) -> str:
+    ids = _ids(context)
     if not ids:
         return " It has no projects yet."
     more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
     return f" Known projects: {', '.join(ids[:_NAMED])}{more}."
 
 
-def _ids(desk: Desk) -> list[str]:
-    return [scope.partition("/")[2] for scope in desk.shelf.scopes() if scope.startswith("projects/")]
+def _ids(context: Context) -> list[str]:
+    return [scope.partition("/")[2] for scope in context.store.scopes() if scope.startswith("projects/")]
 
 
-def _seen(desk: Desk, links: dict[str, str]) -> tuple[dict[str, dict[str, bool]], set[str]]:
+def _seen(context: Context, links: dict[str, str]) -> tuple[dict[str, dict[str, bool]], set[str]]:
     """The folders of each project, each with whether it tells that the project has no remote; and those that have one.
 
     A home of an earlier version knows the git folders of repositories, and which of them went by their path.
     """
     seen: dict[str, dict[str, bool]] = {}
     clones: set[str] = set()
-    for id, nonce, path in desk.ledger.places():
+    for id, nonce, path in context.ledger.places():
         recorded = id.startswith((resolve.FOLDER, resolve.CLONE))
         project = nonce if recorded else id
         if id.startswith(resolve.CLONE):
@@ -169,14 +171,14 @@ def _seen(desk: Desk, links: dict[str, str]) -> tuple[dict[str, dict[str, bool]]
     return seen, clones
 
 
-def _is_gone(desk: Desk, id: str, folders: dict[str, bool]) -> bool:
+def _is_gone(context: Context, id: str, folders: dict[str, bool]) -> bool:
     """Whether a project was known by its folders alone, and none of them leads to it any more."""
-    return any(folders.values()) and not any(_leads_to(desk, folder, id) for folder in folders)
+    return any(folders.values()) and not any(_leads_to(context, folder, id) for folder in folders)
 
 
-def _leads_to(desk: Desk, folder: str, id: str) -> bool:
+def _leads_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
-    found = resolve.look(folder, None, desk.config.isolate_worktrees)
-    project = resolve.settle(found, desk.ledger, lambda one: desk.shelf.has(f"projects/{one}"), remember=False)
+    found = resolve.look(folder, None, context.config.isolate_worktrees)
+    project = resolve.settle(found, context.ledger, lambda one: context.store.has(f"projects/{one}"), remember=False)
     return id in (project.id, *project.aliases)

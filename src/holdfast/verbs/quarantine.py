@@ -14,35 +14,14 @@ from holdfast.safety import validate
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol, TypeVar
+    from typing import TypeVar
 
-    from holdfast.config import Config
-    from holdfast.formats.versions import Draft, Leaf
-    from holdfast.index.sqlite import Index
-    from holdfast.ledger.sqlite import Ledger
+    from holdfast.context.caller import Context
+    from holdfast.formats.versions import Draft, ParsedNote
     from holdfast.models import Scope
-    from holdfast.store.files import Shelf
 
     T = TypeVar("T")
-    Made = tuple[str, Leaf]  # what happens to a note, and its file after it
-
-    class Desk(Protocol):
-        """What is needed of the desk, which stands above."""
-
-        config: Config
-        origin: str
-        agent: str | None
-        client: str | None
-        session: str | None
-        shelf: Shelf
-        index: Index
-        ledger: Ledger
-
-        def places(self, kind: str | None) -> list[Scope]: ...
-        def folders(self, kind: str | None) -> tuple[str, ...]: ...
-        def look(self, folders: tuple[str, ...]) -> str: ...
-        def ask(self, question: Callable[[], T]) -> T: ...
-        def refuse_returned(self, path: str, texts: list[str]) -> None: ...
+    Made = tuple[str, ParsedNote]  # what happens to a note, and its file after it
 
 
 _SHOWN = 3
@@ -50,7 +29,7 @@ TAKEN_AWAY = ("rejected", "forgotten-by-source")  # decisions of a person about 
 
 
 def source_of(
-    desk: Desk, origin: str, made_from: object, known: dict[tuple[str, tuple[str, ...]], Source], cwd: str
+    context: Context, origin: str, made_from: object, known: dict[tuple[str, tuple[str, ...]], Source], cwd: str
 ) -> Source:
     """Who speaks, of what was made from something: it is trusted no more than that. What is `known` was asked for before."""
     from holdfast.safety import trust
@@ -62,71 +41,71 @@ def source_of(
     for one in given:
         validate.no_secret(one, "made_from", fix="Name the source without it")
     kept, least = trust.resolved(
-        given, lambda note: _trust_of(desk, note),
-        lambda what: read.turn_trust(desk.shelf, what, desk.folders(None)),
+        given, lambda note: _trust_of(context, note),
+        lambda what: read.turn_trust(context.store, what, context.visible_folders(None)),
         lambda path: os.path.exists(os.path.join(cwd, path)),
     )  # fmt: skip
     least = lowest(origin, least)
-    source = Source(origin, desk.agent, desk.client, desk.session, kept, least if least != origin else None)
+    source = Source(origin, context.agent, context.client, context.session, kept, least if least != origin else None)
     if kept == given and not any(one.startswith("note:") for one in given):  # a note may be trusted otherwise soon
         known[origin, given] = source
     return source
 
 
-def _trust_of(desk: Desk, note: str) -> tuple[str, str] | None:
+def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
     """What a note that this caller may see is kept as, and how far it can be trusted; by its key or its id."""
-    for place in desk.places(None) if KEY.match(note) else ():
-        sheet = desk.shelf.read(place, note)
-        if sheet is not None:
-            there = versions.opened(sheet.data, sheet.modified)
-            desk.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.versions_of(there)])
+    for place in context.visible_scopes(None) if KEY.match(note) else ():
+        content = context.store.read(place, note)
+        if content is not None:
+            there = versions.parse_note(content.data, content.modified)
+            context.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.versions_of(there)])
             return f"note:{there.head.id or note}", there.trust
-    desk.look(desk.folders(None))
-    found = desk.ask(lambda: desk.index.note_of_id(desk.folders(None), note))
+    context.refresh(context.visible_folders(None))
+    found = context.query(lambda: context.index.note_of_id(context.visible_folders(None), note))
     return (f"note:{note}", found[2]) if found else None
 
 
 def contained(
-    desk: Desk, drafts: list[Draft], olds: list[Leaf | None], made: list[Made],
-    compose: Callable[[Draft, Leaf | None], Made], doubts: Mapping[str, str],
+    context: Context, drafts: list[Draft], olds: list[ParsedNote | None], made: list[Made],
+    compose: Callable[[Draft, ParsedNote | None], Made], doubts: Mapping[str, str],
 ) -> list[Made]:  # fmt: skip
     """The next versions of notes as they may be written: a copy of what is in quarantine is in quarantine too, and so is what
     a person rejected before; and what is may not replace what is not."""
-    held = desk.config.quarantine
-    copies = _copies(desk, drafts, made)
+    held = context.config.quarantine
+    copies = _copies(context, drafts, made)
     found = []
     for draft, old, (action, new) in zip(drafts, olds, made, strict=True):
         if draft.source.origin != ORIGINS[0] and action != "unchanged":
-            copied = (_rejected(desk, draft, old) if draft.text in doubts else None) or copies.get(draft.text)
+            copied = (_rejected(context, draft, old) if draft.text in doubts else None) or copies.get(draft.text)
             if copied:
                 action, new = compose(_as_little_trusted(draft, *copied), old)
-        if action == "updated" and desk.origin != ORIGINS[0] and old and old.trust not in held and new.trust in held:
+        if action == "updated" and context.origin != ORIGINS[0] and old and old.trust not in held and new.trust in held:
             what = f"{draft.key!r} says what is trusted, and this came from {new.trust}: the note would not be told any more"
             raise Refused(what, "Store it under another key")
         found.append((action, new))
     return found
 
 
-def _copies(desk: Desk, drafts: list[Draft], made: list[Made]) -> dict[str, tuple[str, str]]:
+def _copies(context: Context, drafts: list[Draft], made: list[Made]) -> dict[str, tuple[str, str]]:
     """Which of these texts stand in a note in quarantine: how far that one is trusted, and its id."""
     texts = {
         clean(draft.text): draft.text
         for draft, (action, new) in zip(drafts, made, strict=True)
-        if action != "unchanged" and new.trust not in desk.config.quarantine and draft.source.origin != ORIGINS[0]
+        if action != "unchanged" and new.trust not in context.config.quarantine and draft.source.origin != ORIGINS[0]
     }
     if not texts:
         return {}
-    folders = desk.folders(None)
-    rows = desk.ask(lambda: desk.index.held_saying(folders, texts))
-    return {texts[text]: (trust, id) for text, trust, id in rows if trust in desk.config.quarantine}
+    folders = context.visible_folders(None)
+    rows = context.query(lambda: context.index.held_saying(folders, texts))
+    return {texts[text]: (trust, id) for text, trust, id in rows if trust in context.config.quarantine}
 
 
-def _rejected(desk: Desk, draft: Draft, old: Leaf | None) -> tuple[str, str] | None:
+def _rejected(context: Context, draft: Draft, old: ParsedNote | None) -> tuple[str, str] | None:
     """How far a text is trusted that says what a person rejected where this caller may look, and the id of the note that said
     it. What the note says already, and is trusted, is not held against its next version."""
-    held = desk.config.quarantine
+    held = context.config.quarantine
     before = old.text if old and old.trust not in held else ""
-    known = desk.ledger.purges.rejected(desk.folders(None), draft.text, before)
+    known = context.ledger.purges.rejected(context.visible_folders(None), draft.text, before)
     return (least(held), next(iter(known.values()))) if known else None
 
 
@@ -143,43 +122,43 @@ def least(held: tuple[str, ...]) -> str:
     return lowest(ORIGINS[0], *held)
 
 
-def refuse_rejected(desk: Desk, doubts: Mapping[str, str], drafts: Sequence[tuple[Desk, Draft]]) -> None:
+def refuse_rejected(context: Context, doubts: Mapping[str, str], drafts: Sequence[tuple[Context, Draft]]) -> None:
     """Raise `Rejected` if any of these, each with the desk of who says it, says what a person rejected there and would be
     trusted, and is not in doubt for just that already."""
-    held, purges = desk.config.quarantine, desk.ledger.purges
+    held, purges = context.config.quarantine, context.ledger.purges
     found = dict(doubts)
     for whose, draft in drafts if held else ():
         if draft.source.origin != ORIGINS[0] and draft.source.trusted not in held:
             before = found.get(draft.text, "").split()
-            known = dict.fromkeys([*before, *purges.rejected(whose.folders(None), draft.text)])
+            known = dict.fromkeys([*before, *purges.rejected(whose.visible_folders(None), draft.text)])
             if len(known) > len(before):
                 found[draft.text] = " ".join(known)
     if found != doubts:
         raise versions.Rejected(found)
 
 
-def must_not_restore(desk: Desk, id: str, key: str) -> None:
+def must_not_restore(context: Context, id: str, key: str) -> None:
     """Refuse to an agent to bring back what a person took away because of what it says or where it came from."""
-    last = next(iter(desk.ledger.decisions(id)), None) if desk.origin != ORIGINS[0] else None
+    last = next(iter(context.ledger.decisions(id)), None) if context.origin != ORIGINS[0] else None
     if last and last[0] in TAKEN_AWAY:
         what = f"a person took {key!r} away, and it is not an agent's to bring back"
         raise Refused(what, Template("A person does: ", command("restore {}", key)))
 
 
-def must_not_forget(desk: Desk, place: Scope, keys: list[str]) -> None:
+def must_not_forget(context: Context, place: Scope, keys: list[str]) -> None:
     """Refuse to an agent to take away what waits for a person: said again, it would be trusted as the agent."""
-    held = [key for key in keys if _is_held(desk, place, key)] if desk.origin != ORIGINS[0] else []
+    held = [key for key in keys if _is_held(context, place, key)] if context.origin != ORIGINS[0] else []
     if held:
         names = ", ".join([repr(key) for key in held[:_SHOWN]]) + (", ..." if held[_SHOWN:] else "")
         fix = Template("A person decides: ", command("review"))
         raise Refused(f"in quarantine, and not an agent's to forget: {names}", fix)
 
 
-def _is_held(desk: Desk, place: Scope, key: str) -> bool:
+def _is_held(context: Context, place: Scope, key: str) -> bool:
     try:
-        sheet = desk.shelf.read(place, key)
-        if sheet is None and (one := desk.shelf.archived(place, [key]).get(key)):
-            sheet = desk.shelf.read_name(place.folder, one.part, one.name)
+        content = context.store.read(place, key)
+        if content is None and (one := context.store.archived(place, [key]).get(key)):
+            content = context.store.read_name(place.folder, one.part, one.name)
     except HoldfastError:
         return False  # no file that could be read as a note
-    return sheet is not None and versions.opened(sheet.data, sheet.modified).trust in desk.config.quarantine
+    return content is not None and versions.parse_note(content.data, content.modified).trust in context.config.quarantine

@@ -7,17 +7,17 @@ from holdfast.formats import versions
 from holdfast.formats.note_file import clean
 from holdfast.models import Hit, Record, Scope, Written
 from holdfast.safety import validate
-from holdfast.store.files import binned_key
+from holdfast.store.files import key_of_trashed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from holdfast.index.results import Found
-    from holdfast.models import Answer, Binned
-    from holdfast.store.atomic import Sheet
-    from holdfast.store.files import Shelf
+    from holdfast.index.results import FoundPassage
+    from holdfast.models import Answer, TrashedNote
+    from holdfast.store.atomic import FileContent
+    from holdfast.store.files import FileStore
 
 WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
 WIKI_LINKS = (  # the lines of its template
@@ -74,16 +74,16 @@ class Piece(Written):
     exists: bool = True
 
 
-def hit_of_file(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit | None:
+def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
     """The lines of a file that matched, as they stand there now."""
     try:
-        sheet = sheet or shelf.tree(found.scope, 0).read(tuple(found.name.split("/")))
+        content = content or store.tree(found.scope, 0).read(tuple(found.name.split("/")))
     except HoldfastError:
         return None
-    if sheet is None:
+    if content is None:
         return None
     first, last = found.lines
-    text = clean(sheet.data.decode("utf-8", "surrogateescape"))
+    text = clean(content.data.decode("utf-8", "surrogateescape"))
     entry, rows = versions.entry_head(found.name, text), text.split("\n")
     return Hit(
         "file", Scope.of_folder(found.scope), found.key, found.type, (), piece_of(rows, first, last),
@@ -103,26 +103,26 @@ def piece_of(rows: list[str], first: int, last: int) -> str:
     return validate.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
 
 
-def hit_of_turn(shelf: Shelf, found: Found, sheet: Sheet | None = None) -> Hit | None:
+def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
     """A turn, as it stands in its session's file; its line may have been read already."""
     from holdfast.formats import transcript
     from holdfast.store.transcripts import Place
 
-    roll = shelf.rolls(found.scope, 0).roll(found.name)
+    transcript_file = store.transcript_files(found.scope, 0).transcript_file(found.name)
     first = found.lines[0]
-    lines = roll.lines(Place(found.offset or 0, first - 1), chunk=4096)
-    for data in [sheet.data] if sheet else (line.data for line in lines):
+    lines = transcript_file.lines(Place(found.offset or 0, first - 1), chunk=4096)
+    for data in [content.data] if content else (line.data for line in lines):
         said = transcript.parse(data)
         if said is None or said.id != found.turn:
             return None
         return Hit(
             "turn", Scope.of_folder(found.scope), said.id or "", None, (), said.text, float(f"{found.score:.4g}"),
-            f"{roll.path}:{first}-{first}", None, None, found.recorded, found.source, found.key, found.speaker,
+            f"{transcript_file.path}:{first}-{first}", None, None, found.recorded, found.source, found.key, found.speaker,
         )  # fmt: skip
     return None
 
 
-def turn_trust(shelf: Shelf, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
+def turn_trust(store: FileStore, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
     """What a turn is kept as that something was made from, and how far whoever said it can be trusted."""
     from holdfast.formats import transcript
     from holdfast.safety.trust import ROLES
@@ -133,7 +133,7 @@ def turn_trust(shelf: Shelf, citation: str, visible: tuple[str, ...]) -> tuple[s
     if scope not in visible or not name or not first.isdecimal():
         return None
     imported = False
-    for line in shelf.rolls(scope, 0).roll(name).lines():
+    for line in store.transcript_files(scope, 0).transcript_file(name).lines():
         if line.number == 1:
             header = transcript.parse_header(line.data)
             imported = header is None or header.imported
@@ -163,9 +163,9 @@ def _beside(text: str) -> tuple[str, str]:
 
 
 def read_piece(
-    shelf: Shelf, path: str, start: int, lines: int | None, visible: tuple[str, ...],
+    store: FileStore, path: str, start: int, lines: int | None, visible: tuple[str, ...],
     may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
-    used: Callable[[Scope, str, str, Binned | None], object] = lambda _place, _key, _id, _archived: None,
+    used: Callable[[Scope, str, str, TrashedNote | None], object] = lambda _place, _key, _id, _archived: None,
 ) -> Piece:  # fmt: skip
     """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
     must not be told, and `used` hears which note was read. A note that was archived, or came back, since it was cited is found
@@ -181,49 +181,51 @@ def read_piece(
         if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
             return nothing
         scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
-    tree = shelf.tree(scope, 0)
+    tree = store.tree(scope, 0)
     if part == ("files",) and tree.is_folder(below):
         return nothing
     if part == ("files",):
-        sheet = tree.beside(part[0], below)
-        if sheet is None:
+        content = tree.beside(part[0], below)
+        if content is None:
             return nothing
-        may("", [sheet.data.decode("utf-8", "replace")])
+        may("", [content.data.decode("utf-8", "replace")])
     else:
         place = Scope.of_folder(scope)
-        key, lies, sheet = _note_file(shelf, place, part[0], below)
-        if sheet is None:
+        key, lies, content = _note_file(store, place, part[0], below)
+        if content is None:
             return nothing
-        there = versions.opened(sheet.data, sheet.modified)
+        there = versions.parse_note(content.data, content.modified)
         may(f"{scope}/notes/{key}", [one.text for one in versions.versions_of(there)])
         used(place, key, there.head.id, lies)
-    rows = clean(sheet.data.decode("utf-8", "surrogateescape")).split("\n")
+    rows = clean(content.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
 
 
-def _note_file(shelf: Shelf, place: Scope, part: str, below: tuple[str, ...]) -> tuple[str, Binned | None, Sheet | None]:
+def _note_file(
+    store: FileStore, place: Scope, part: str, below: tuple[str, ...]
+) -> tuple[str, TrashedNote | None, FileContent | None]:
     """The note that a path means: its key, which archived note it is if it is one that can come back, and its file."""
-    tree, name = shelf.tree(place.folder, 0), below[-1]
-    key = binned_key(name) if part == "archive" else name.removesuffix(".md")
+    tree, name = store.tree(place.folder, 0), below[-1]
+    key = key_of_trashed(name) if part == "archive" else name.removesuffix(".md")
     if not key:
         return "", None, None
-    last = shelf.archived(place, [key]).get(key) if len(below) == 1 else None
+    last = store.archived(place, [key]).get(key) if len(below) == 1 else None
     if part == "notes":
-        sheet = tree.beside(part, below)
-        if sheet is not None or last is None:
-            return key, None, sheet
-        return key, last, shelf.read_name(place.folder, last.part, last.name)
-    sheet = tree.beside(part, below)
-    if sheet is None:
-        return key, None, shelf.read(place, key)
-    return key, last if last and last.name == name else None, sheet
+        content = tree.beside(part, below)
+        if content is not None or last is None:
+            return key, None, content
+        return key, last, store.read_name(place.folder, last.part, last.name)
+    content = tree.beside(part, below)
+    if content is None:
+        return key, None, store.read(place, key)
+    return key, last if last and last.name == name else None, content
 
 
-def missing(shelf: Shelf, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
+def missing(store: FileStore, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
     """What to say of a note that is not there: where it went, or which of those that are was meant."""
     import difflib
 
-    for one in [one for place in places for one in shelf.binned(place, key)]:
+    for one in [one for place in places for one in store.list_trash(place, key)]:
         since = f"it is in the {one.part} since {one.time[:10]}"
         return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
     near = difflib.get_close_matches(key, [row[2] for row in notes()], 1)
@@ -239,20 +241,20 @@ class Overview(Record):
     lines: int
 
 
-def overviews(shelf: Shelf, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
+def overviews(store: FileStore, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
     """Return the overview pages of the tree in the order MEMORY.md, index.md, memory/index.md.
 
     A page that is missing, blank, unreadable or an untouched template is left out.
     """
-    if not shelf.has(place.folder, "files"):
+    if not store.has(place.folder, "files"):
         return []
-    tree, found = shelf.tree(place.folder, 0), list[Overview]()
+    tree, found = store.tree(place.folder, 0), list[Overview]()
     for name in _OVERVIEWS:
         try:
-            sheet = tree.read(tuple(name.split("/")))
+            content = tree.read(tuple(name.split("/")))
         except HoldfastError:
             continue
-        text = clean(sheet.data.decode("utf-8", "surrogateescape")) if sheet is not None else ""
+        text = clean(content.data.decode("utf-8", "surrogateescape")) if content is not None else ""
         if text.strip() and not (name == WIKI_INDEX and _is_template(text)):
             found.append(Overview(f"files/{name}", text, text.rstrip("\r\n").count("\n") + 1))
             if len(found) == most:

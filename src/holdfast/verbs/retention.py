@@ -9,63 +9,63 @@ from holdfast.models import Note, Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
 
 _NEVER = ("user", "feedback")  # types that do not expire in any scope
 
 
-def run(desk: Desk, dry_run: bool) -> list[Note]:
+def run(context: Context, dry_run: bool) -> list[Note]:
     """Archive what expired, after archived notes that were used since are back; the notes that are archived, or with `dry_run`
     would be."""
-    folders = tuple(desk.shelf.scopes())
-    desk.look(folders, archived=True)
-    expired = [note for folder in folders for note in _expired(desk, Scope.of_folder(folder))]
+    folders = tuple(context.store.scopes())
+    context.refresh(folders, archived=True)
+    expired = [note for folder in folders for note in _expired(context, Scope.of_folder(folder))]
     if not dry_run:
         for folder in folders:
-            _bring_back(desk, Scope.of_folder(folder))
+            _bring_back(context, Scope.of_folder(folder))
         for scope in dict.fromkeys([note.scope for note in expired]):
-            known = desk.ask(lambda scope=scope: desk.index.stamps(scope.folder, "notes"))  # type: ignore[misc]
+            known = context.query(lambda scope=scope: context.index.stamps(scope.folder, "notes"))  # type: ignore[misc]
             keys = [note.key for note in expired if note.scope == scope]
-            desk.bin(scope, keys, "archive", {key: known[f"{key}.md"][0] for key in keys if f"{key}.md" in known})
-        _empty_trash(desk, folders, dates.days_before(dates.now(), desk.config.trash_days))
+            context.move_notes(scope, keys, "archive", {key: known[f"{key}.md"][0] for key in keys if f"{key}.md" in known})
+        _empty_trash(context, folders, dates.days_before(dates.now(), context.config.trash_days))
     return expired
 
 
-def _expired(desk: Desk, scope: Scope) -> list[Note]:
-    most = archive.days(desk.config, scope.kind)
+def _expired(context: Context, scope: Scope) -> list[Note]:
+    most = archive.days(context.config, scope.kind)
     if not most:
         return []
     before = dates.days_before(dates.now(), most)
-    rows = desk.ask(lambda: desk.index.notes((scope.folder,), before=before))
+    rows = context.query(lambda: context.index.notes((scope.folder,), before=before))
     notes = [note for row in rows if (note := note_of_row(row)).type not in _NEVER and not note.pinned]
-    used = _last_used(desk, notes)
+    used = _last_used(context, notes)
     return [note for note in notes if used[note.key] < before]
 
 
-def _bring_back(desk: Desk, scope: Scope) -> None:
+def _bring_back(context: Context, scope: Scope) -> None:
     """Archived notes that were used since they were archived: those that a recall found."""
-    rows = desk.ask(lambda: desk.index.notes((scope.folder,), archived=True))
+    rows = context.query(lambda: context.index.notes((scope.folder,), archived=True))
     notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
-    used = _last_used(desk, list(notes.values()))
-    there = desk.shelf.archived(scope, list(notes))
+    used = _last_used(context, list(notes.values()))
+    there = context.store.archived(scope, list(notes))
     for one in [one for key, one in there.items() if used[key] >= one.time]:
-        archive.bring_back(desk, scope, one)
+        archive.bring_back(context, scope, one)
 
 
-def _last_used(desk: Desk, notes: list[Note]) -> dict[str, str]:
+def _last_used(context: Context, notes: list[Note]) -> dict[str, str]:
     """When each of these notes of one scope was last used, by key; 1970 for never."""
-    ids = {note.key: desk.usage_id_of(note.scope, note.key, note.id) for note in notes}
-    used = desk.ledger.last_used(list(ids.values()))
-    return {key: dates.stamp(used.get(id, 0)) for key, id in ids.items()}
+    ids = {note.key: context.usage_id_of(note.scope, note.key, note.id) for note in notes}
+    used = context.ledger.last_used(list(ids.values()))
+    return {key: dates.timestamp(used.get(id, 0)) for key, id in ids.items()}
 
 
-def _empty_trash(desk: Desk, folders: tuple[str, ...], before: str) -> None:
+def _empty_trash(context: Context, folders: tuple[str, ...], before: str) -> None:
     for folder in folders:
         scope = Scope.of_folder(folder)
-        for one in desk.shelf.binned(scope):
+        for one in context.store.list_trash(scope):
             if one.part == "trash" and one.time < before:
-                desk.shelf.erase(scope, one.part, one.name)
+                context.store.erase(scope, one.part, one.name)
         when = before.replace("-", "").replace(":", "")
-        for roll in desk.shelf.rolls(folder).trashed():
-            if roll.name.removesuffix(".jsonl").rpartition("--")[2] < when:
-                roll.erase()
+        for transcript_file in context.store.transcript_files(folder).trashed():
+            if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < when:
+                transcript_file.erase()

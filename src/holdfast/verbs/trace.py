@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.context.caller import nameless_id
+from holdfast.context.caller import path_usage_id
 from holdfast.formats import versions as note_versions
-from holdfast.models import Note, Record, Source, stamp
+from holdfast.models import Note, Record, Source, timestamp
 from holdfast.verbs.quarantine import TAKEN_AWAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
-    from holdfast.formats.versions import Leaf
+    from holdfast.context.caller import Context
+    from holdfast.formats.versions import ParsedNote
     from holdfast.models import Scope, Version
 
 _DEEPEST = 20  # steps up or down
@@ -70,41 +70,43 @@ class Trace(Record):
     decisions: tuple[Decision, ...]
 
 
-def trace(desk: Desk, key: str, kind: str | None) -> Trace:
+def trace(context: Context, key: str, kind: str | None) -> Trace:
     """The steps of `Memory.trace`."""
-    place, there = desk.note(key, kind)
-    folders = desk.folders(None)
-    desk.look(folders)
+    place, there = context.note(key, kind)
+    folders = context.visible_folders(None)
+    context.refresh(folders)
     name = f"{key}.md"
-    id = there.head.id or nameless_id(place.folder, "notes", name)
+    id = there.head.id or path_usage_id(place.folder, "notes", name)
     versions = note_versions.versions_of(there)
     trusts = [there.trust, *[version.source.trusted for version in versions[1:]]]
     seen: set[tuple[str, str]] = set()
     sayings = [
-        Saying(version.recorded, version.source, trust, _up(desk, folders, version, seen))
+        Saying(version.recorded, version.source, trust, _up(context, folders, version, seen))
         for version, trust in zip(versions, trusts, strict=True)
     ]
     return Trace(
-        note_versions.note_of(place, key, there, desk.config.quarantine), tuple(sayings),
-        tuple([Told(version, session, client, stamp(time)) for version, session, client, time in desk.ledger.briefed(id)]),
-        _down(desk, folders, place, key, there.head.id, {(place.folder, name)}),
-        tuple([Decision(action, stamp(time), detail) for action, detail, time in _decisions(desk, id, there)]),
+        note_versions.note_of(place, key, there, context.config.quarantine), tuple(sayings),
+        tuple(
+            [Told(version, session, client, timestamp(time)) for version, session, client, time in context.ledger.briefed(id)]
+        ),
+        _down(context, folders, place, key, there.head.id, {(place.folder, name)}),
+        tuple([Decision(action, timestamp(time), detail) for action, detail, time in _decisions(context, id, there)]),
     )  # fmt: skip
 
 
-def _decisions(desk: Desk, id: str, there: Leaf) -> list[tuple[str, dict[str, str], int]]:
+def _decisions(context: Context, id: str, there: ParsedNote) -> list[tuple[str, dict[str, str], int]]:
     """Those about the note; then how a person took away what it was made from, whose words it may say again. What was decided
     in a scope that is not this caller's is not told."""
     above = [what[5:] for what in there.head.source.made_from if what.startswith("note:")]
-    away = [one for other in above for one in desk.ledger.decisions(other) if one[0] in TAKEN_AWAY]
-    seen = {str(place) for place in desk.places(None)}
-    return [one for one in (*desk.ledger.decisions(id), *away) if one[1].get("scope") in seen]
+    away = [one for other in above for one in context.ledger.decisions(other) if one[0] in TAKEN_AWAY]
+    seen = {str(place) for place in context.visible_scopes(None)}
+    return [one for one in (*context.ledger.decisions(id), *away) if one[1].get("scope") in seen]
 
 
-def read(desk: Desk, folder: str, name: str) -> Leaf | None:
+def read(context: Context, folder: str, name: str) -> ParsedNote | None:
     """A note's file, by what the catalogue calls it."""
-    sheet = desk.shelf.read_name(folder, "notes", name)
-    return note_versions.opened(sheet.data, sheet.modified) if sheet else None
+    content = context.store.read_name(folder, "notes", name)
+    return note_versions.parse_note(content.data, content.modified) if content else None
 
 
 def refers(source: Source, id: str, key: str, near: bool) -> bool:
@@ -112,16 +114,18 @@ def refers(source: Source, id: str, key: str, near: bool) -> bool:
     return (bool(id) and f"note:{id}" in source.made_from) or (near and f"note:{key}" in source.made_from)
 
 
-def _up(desk: Desk, folders: tuple[str, ...], version: Version, seen: set[tuple[str, str]], depth: int = 0) -> tuple[Step, ...]:
-    return tuple([_step(desk, folders, what, version.recorded, seen, depth) for what in version.source.made_from])
+def _up(
+    context: Context, folders: tuple[str, ...], version: Version, seen: set[tuple[str, str]], depth: int = 0
+) -> tuple[Step, ...]:
+    return tuple([_step(context, folders, what, version.recorded, seen, depth) for what in version.source.made_from])
 
 
-def _step(desk: Desk, folders: tuple[str, ...], what: str, when: str, seen: set[tuple[str, str]], depth: int) -> Step:
+def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen: set[tuple[str, str]], depth: int) -> Step:
     """One step up. What a version was made from is told once in a whole trace: many ways may lead to it."""
     if not what.startswith("note:") or depth == _DEEPEST:
         return Step(what)
-    found = desk.ask(lambda: desk.index.note_of_id(folders, what[5:])) or _by_key(desk, what[5:])
-    there = read(desk, found[0], found[1]) if found else None
+    found = context.query(lambda: context.index.note_of_id(folders, what[5:])) or _by_key(context, what[5:])
+    there = read(context, found[0], found[1]) if found else None
     if found is None or there is None:
         return Step(what)
     versions = note_versions.versions_of(there)
@@ -130,25 +134,25 @@ def _step(desk: Desk, folders: tuple[str, ...], what: str, when: str, seen: set[
     if (what, then.recorded) in seen:
         return Step(what, _shown(found[0], found[1]), trust)
     seen.add((what, then.recorded))
-    return Step(what, _shown(found[0], found[1]), trust, _up(desk, folders, then, seen, depth + 1))
+    return Step(what, _shown(found[0], found[1]), trust, _up(context, folders, then, seen, depth + 1))
 
 
-def _by_key(desk: Desk, key: str) -> tuple[str, str, str] | None:
+def _by_key(context: Context, key: str) -> tuple[str, str, str] | None:
     from holdfast.models import KEY
 
-    for place in desk.places(None) if KEY.match(key) else ():
-        if desk.shelf.stamp(place.folder, "notes", f"{key}.md"):
+    for place in context.visible_scopes(None) if KEY.match(key) else ():
+        if context.store.stamp(place.folder, "notes", f"{key}.md"):
             return place.folder, f"{key}.md", ""
     return None
 
 
 def _down(
-    desk: Desk, folders: tuple[str, ...], place: Scope, key: str, id: str, seen: set[tuple[str, str]], depth: int = 0
+    context: Context, folders: tuple[str, ...], place: Scope, key: str, id: str, seen: set[tuple[str, str]], depth: int = 0
 ) -> tuple[Made, ...]:
     """What was made from a note. What was made from that in turn is told once in a whole trace."""
     made = []
-    for folder, name in made_of(desk, folders, id, key):
-        there = read(desk, folder, name)
+    for folder, name in made_of(context, folders, id, key):
+        there = read(context, folder, name)
         near = folder == place.folder or place.kind == "global"
         says = [refers(version.source, id, key, near) for version in note_versions.versions_of(there)] if there else []
         if there is None or not any(says):
@@ -156,15 +160,15 @@ def _down(
         below: tuple[Made, ...] = ()
         if (folder, name) not in seen and depth < _DEEPEST:
             seen.add((folder, name))
-            below = _down(desk, folders, _scope(folder), name.removesuffix(".md"), there.head.id, seen, depth + 1)
+            below = _down(context, folders, _scope(folder), name.removesuffix(".md"), there.head.id, seen, depth + 1)
         made.append(Made(_shown(folder, name), f"{folder}/notes/{name}", says[0], below))
     return tuple(made)
 
 
-def made_of(desk: Desk, folders: tuple[str, ...], id: str, key: str) -> list[tuple[str, str]]:
+def made_of(context: Context, folders: tuple[str, ...], id: str, key: str) -> list[tuple[str, str]]:
     """The notes that may have been made from one: scope and name."""
     names = [f"note:{one}" for one in (id, key) if one]
-    found = [desk.ask(lambda name=name: desk.index.made_from(folders, name)) for name in names]  # type: ignore[misc]
+    found = [context.query(lambda name=name: context.index.made_from(folders, name)) for name in names]  # type: ignore[misc]
     return list(dict.fromkeys([one for some in found for one in some]))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.formats.versions import Draft, Stamp
     from holdfast.models import Scope
 
@@ -43,12 +43,12 @@ class One(Record):
 class Gate:
     """The gate for many notes of one call. All go to its `scope`; where it names none, each to its own, or to the project."""
 
-    def __init__(self, desk: Desk, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
+    def __init__(self, context: Context, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
         if scope is not None:
-            desk.scope(scope)  # or nobody is let in
+            context.scope(scope)  # or nobody is let in
         if origin is not None:
             validate.origin(origin)
-        self._desk, self._scope, self._origin, self._redact = desk, scope, origin, redact
+        self._context, self._scope, self._origin, self._redact = context, scope, origin, redact
         self._weighs = weighs  # what they were made from; else that is weighed where it stands
         self._scopes: dict[str, Scope] = {}
         self._drafts: dict[tuple[str, str], Draft] = {}
@@ -72,14 +72,14 @@ class Gate:
         own = kind_of(named) if named is not None else "project"
         scope = self._scope_of(self._scope or own)
         said["origin"], said["made_from"] = self._origin if origin is None else origin, made if self._weighs else None
-        draft = self._desk.draft(**{"key": None, **said}, redact=self._redact)
+        draft = self._context.make_draft(**{"key": None, **said}, redact=self._redact)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
             raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
         return One(number, scope, draft, made)
 
     def _scope_of(self, kind: str) -> Scope:
         if kind not in self._scopes:
-            self._scopes[kind] = self._desk.scope(kind)
+            self._scopes[kind] = self._context.scope(kind)
         return self._scopes[kind]
 
 
@@ -106,16 +106,16 @@ def _fields(note: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def store_many(
-    desk: Desk, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool = False
+    context: Context, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool = False
 ) -> list[Stored]:
     """The steps of `Memory.store_many`."""
-    gate = Gate(desk, scope, origin, redact)
+    gate = Gate(context, scope, origin, redact)
     if not gc.isenabled():
-        return _store_all(desk, gate, notes)
+        return _store_all(context, gate, notes)
     _paused.append(True)
     gc.disable()  # nothing here is litter before the end, and to look for some among so many objects takes a fifth of the time
     try:
-        return _store_all(desk, gate, notes)
+        return _store_all(context, gate, notes)
     finally:
         _resume()
 
@@ -127,24 +127,24 @@ def _resume() -> None:
         gc.enable()
 
 
-def _store_all(desk: Desk, gate: Gate, notes: Iterable[Mapping[str, Any]]) -> list[Stored]:
+def _store_all(context: Context, gate: Gate, notes: Iterable[Mapping[str, Any]]) -> list[Stored]:
     """All through the gate, then scope by scope; whatever goes wrong, the first note that something speaks against is named."""
     try:
         given = gate.let_in(notes)
     except HoldfastError:
-        if desk.shelf.there():
-            _must_fit(desk, _by_place(desk, gate.passed))
+        if context.store.exists():
+            _must_fit(context, _by_place(context, gate.passed))
         raise
-    places = _by_place(desk, given)
+    places = _by_place(context, given)
     if len(places) > 1:  # nothing is written to one if something speaks against what goes to another
-        _must_fit(desk, places)
+        _must_fit(context, places)
     stored: dict[tuple[str, str], Stored] = {}
     for place, some in places.items():
         try:
-            written = write_notes([desk] * len(some), place, [one.draft for one in some])
+            written = write_notes([context] * len(some), place, [one.draft for one in some])
         except HoldfastError as error:
             if _is_of_one(error) and not stored:
-                _must_fit(desk, {place: some})
+                _must_fit(context, {place: some})
             error.done_before = len(stored)
             raise error from None
         stored.update({(one.scope.kind, one.draft.key): kept for one, kept in zip(some, written, strict=True)})
@@ -159,35 +159,35 @@ def each(names: list[tuple[str, str]], stored: Mapping[tuple[str, str], Stored])
     ]
 
 
-def _by_place(desk: Desk, given: list[One]) -> dict[Scope, list[One]]:
+def _by_place(context: Context, given: list[One]) -> dict[Scope, list[One]]:
     """Each note once, under the place where its key lives."""
     places: dict[Scope, dict[str, One]] = {}
     for one in given:
-        places.setdefault(projects.place_to_write(desk, one.scope, one.draft.key), {}).setdefault(one.draft.key, one)
+        places.setdefault(projects.place_to_write(context, one.scope, one.draft.key), {}).setdefault(one.draft.key, one)
     return {place: list(some.values()) for place, some in places.items()}
 
 
-def _must_fit(desk: Desk, places: dict[Scope, list[One]]) -> None:
+def _must_fit(context: Context, places: dict[Scope, list[One]]) -> None:
     """Raise what speaks against the first of these notes that cannot be kept, as far as can be told before they are written."""
-    found = [wrong for place, some in places.items() if (wrong := _first_wrong(desk, place, some))]
+    found = [wrong for place, some in places.items() if (wrong := _first_wrong(context, place, some))]
     if found:
         raise min(found, key=lambda wrong: wrong.number)
 
 
-def _first_wrong(desk: Desk, place: Scope, some: list[One]) -> HoldfastError | None:
+def _first_wrong(context: Context, place: Scope, some: list[One]) -> HoldfastError | None:
     """All at once; and if something is wrong, in the first half of them or else in the second."""
     try:
-        _, new, says = _prepared([desk] * len(some), place, [one.draft for one in some], {})
+        _, new, says = _prepared([context] * len(some), place, [one.draft for one in some], {})
         for name, page_, _ in new:
             must_stay_readable(page_.data, name)
-        desk.refuse_purged(says)
+        context.refuse_purged(says)
     except HoldfastError as error:
         if not _is_of_one(error):
             return None
         if len(some) == 1:
             return error.about("note", some[0].number)
         half = len(some) // 2
-        return _first_wrong(desk, place, some[:half]) or _first_wrong(desk, place, some[half:])
+        return _first_wrong(context, place, some[:half]) or _first_wrong(context, place, some[half:])
     return None
 
 
@@ -196,45 +196,47 @@ def _is_of_one(error: HoldfastError) -> bool:
     return isinstance(error, Refused | Conflict) and not error.may_be_done
 
 
-def write_notes(desks: list[Desk], place: Scope, drafts: list[Draft]) -> list[Stored]:
+def write_notes(contexts: list[Context], place: Scope, drafts: list[Draft]) -> list[Stored]:
     """Put the next version of many notes of one scope, flushed together. Each is composed at the desk of who says it:
     how far it may be trusted depends on that; the first one's takes all of them to the shelf."""
-    desk = desks[0]
-    desk.sync.ready(place.folder)
+    context = contexts[0]
+    context.sync.prepare_scope(place.folder)
     doubts: dict[str, str] = {}
-    desk.unarchive(place, [draft.key for draft in drafts])
+    context.unarchive(place, [draft.key for draft in drafts])
     for _ in range(_ATTEMPTS):
-        made, new, says = _prepared(desks, place, drafts, doubts)
-        whose = list(zip(desks, drafts, strict=True))
-        if not desk.config.store:  # a store asks once, when nobody else can write
-            desk.refuse_purged(says)
+        made, new, says = _prepared(contexts, place, drafts, doubts)
+        whose = list(zip(contexts, drafts, strict=True))
+        if not context.config.store:  # a store asks once, when nobody else can write
+            context.refuse_purged(says)
         try:
             written_as = [(name, page_.data, seen) for name, page_, seen in new]
-            stamps = desk.shelf.write_many(place, written_as, lambda: desk.refuse(says, doubts, whose))  # noqa: B023
+            stamps = context.store.write_many(place, written_as, lambda: context.refuse(says, doubts, whose))  # noqa: B023
         except Changed:
             continue
         except versions.Rejected as error:
             doubts = error.rejected
             continue
         written = [(name, page_, stamp, seen) for (name, page_, seen), stamp in zip(new, stamps, strict=True)]
-        desk.catalogue(lambda: desk.sync.notes(place.folder, written))  # noqa: B023
-        desk.sync.listing(place)
+        context.update_index(lambda: context.sync.index_notes(place.folder, written))  # noqa: B023
+        context.sync.listing(place)
         return [
-            Stored(action, versions.note_of(place, draft.key, page_, desk.config.quarantine), draft.redacted)
+            Stored(action, versions.note_of(place, draft.key, page_, context.config.quarantine), draft.redacted)
             for draft, (action, page_) in zip(drafts, made, strict=True)
         ]
     raise Busy("these notes are changed by others all the time", "Try again")
 
 
 def _prepared(
-    desks: list[Desk], place: Scope, drafts: list[Draft], doubts: Mapping[str, str]
-) -> tuple[list[tuple[str, versions.Leaf]], list[tuple[str, versions.Leaf, Stamp | None]], list[tuple[str, str]]]:
+    contexts: list[Context], place: Scope, drafts: list[Draft], doubts: Mapping[str, str]
+) -> tuple[list[tuple[str, versions.ParsedNote]], list[tuple[str, versions.ParsedNote, Stamp | None]], list[tuple[str, str]]]:
     """What becomes of each note; the new pages with their names and the stamps of those they follow; and all that they say."""
-    sheets = desks[0].shelf.read_many(place, [draft.key for draft in drafts])
-    made = _composed(desks, drafts, [versions.opened(old.data, old.modified) if old else None for old in sheets], doubts)
+    contents = contexts[0].store.read_many(place, [draft.key for draft in drafts])
+    made = _composed(
+        contexts, drafts, [versions.parse_note(old.data, old.modified) if old else None for old in contents], doubts
+    )
     new = [
         (f"{draft.key}.md", page_, old.stamp if old else None)
-        for draft, old, (action, page_) in zip(drafts, sheets, made, strict=True)
+        for draft, old, (action, page_) in zip(drafts, contents, made, strict=True)
         if action != "unchanged"
     ]
     says = [(f"{place.folder}/notes/{draft.key}", draft.text) for draft in drafts]
@@ -242,13 +244,13 @@ def _prepared(
 
 
 def _composed(
-    desks: list[Desk], drafts: list[Draft], olds: list[versions.Leaf | None], doubts: Mapping[str, str]
-) -> list[tuple[str, versions.Leaf]]:
+    contexts: list[Context], drafts: list[Draft], olds: list[versions.ParsedNote | None], doubts: Mapping[str, str]
+) -> list[tuple[str, versions.ParsedNote]]:
     """The next version of each note, all of one desk at once."""
-    made: dict[int, tuple[str, versions.Leaf]] = {}
-    for desk in dict.fromkeys(desks):
-        places = [place for place, one in enumerate(desks) if one is desk]
-        some = desk.composed([drafts[place] for place in places], [olds[place] for place in places], doubts)
+    made: dict[int, tuple[str, versions.ParsedNote]] = {}
+    for context in dict.fromkeys(contexts):
+        places = [place for place, one in enumerate(contexts) if one is context]
+        some = context.compose_versions([drafts[place] for place in places], [olds[place] for place in places], doubts)
         made.update(zip(places, some, strict=True))
     return [made[place] for place in range(len(drafts))]
 

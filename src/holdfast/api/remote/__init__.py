@@ -15,14 +15,13 @@ from holdfast.api.remote.connection import GatewayClient
 from holdfast.api.remote.files import RemoteFiles
 from holdfast.api.remote.notes import Keeping
 from holdfast.api.remote.records import R, made, many
-from holdfast.api.remote.scopes import Places
+from holdfast.api.remote.scopes import RemoteScopes
 from holdfast.base import dates
 from holdfast.context.caller import typed_errors
 from holdfast.errors import Disabled, NotFound, Template, Unauthenticated, UsageError, command, field
 from holdfast.models import (
     SEARCH_MODES,
     Answer,
-    Binned,
     Fact,
     FactSet,
     Forgotten,
@@ -32,6 +31,7 @@ from holdfast.models import (
     Receipt,
     Scope,
     Stored,
+    TrashedNote,
     Turn,
     Version,
     tags_of,
@@ -80,7 +80,7 @@ class RemoteMemory(Keeping):
             client=client, origin=origin, cwd=cwd, progress=progress,
         )  # fmt: skip
         self._gateway = GatewayClient(os.fspath(home or settings.url or ""), token or settings.token)
-        self._places = Places(self._desk)
+        self._places = RemoteScopes(self._context)
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -102,20 +102,20 @@ class RemoteMemory(Keeping):
         redact: bool = False,
         allow_secret: str | None = None,
     ) -> Stored:
-        self._desk.must_be_enabled()
-        draft = self._desk.draft(  # the gate stands here too: no secret is sent
+        self._context.require_enabled()
+        draft = self._context.make_draft(  # the gate stands here too: no secret is sent
             text, key, type, tags, valid_from, valid_to, pinned, origin, expected, None, redact, allow_secret
         )
         more = {"again": again or None, "allow_secret": allow_secret, "made_from": parameters.sources(made_from)}
-        body = {**parameters.of_draft(draft, key), "scope": self._desk.scope(scope).kind, **more}
+        body = {**parameters.of_draft(draft, key), "scope": self._context.scope(scope).kind, **more}
         stored = made(Stored, self._request("POST", "/v1/notes", _given(body), keyed=True))
         return stored.replace(redacted=draft.redacted) if draft.redacted else stored
 
     def store_many(
         self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
     ) -> List[Stored]:
-        self._desk.must_be_enabled()
-        rows = bulk.rows(self._desk, notes, scope, origin, redact)
+        self._context.require_enabled()
+        rows = bulk.rows(self._context, notes, scope, origin, redact)
         return bulk.kept(self._gateway, self._caller_headers(), rows, self._noted, self._listed)
 
     def fact(
@@ -131,12 +131,12 @@ class RemoteMemory(Keeping):
         made_from: str | Iterable[str] | None = None,
         redact: bool = False,
     ) -> FactSet:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         subject, label, value, rules = validate.fact(subject, label, value, redact)
         body = {
-            "subject": subject, "label": label, "value": value, "scope": self._desk.scope(scope).kind, "many": many or None,
+            "subject": subject, "label": label, "value": value, "scope": self._context.scope(scope).kind, "many": many or None,
             "on": dates.day_or_moment(on, "on") if on is not None else None, "made_from": parameters.sources(made_from),
-            "origin": parameters.origin(self._desk.origin, origin),
+            "origin": parameters.origin(self._context.origin, origin),
         }  # fmt: skip
         stated = made(FactSet, self._request("POST", "/v1/facts", _given(body), keyed=True))
         return stated.replace(redacted=rules) if rules else stated
@@ -145,11 +145,11 @@ class RemoteMemory(Keeping):
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
         scope: str = "project", redact: bool = False,
     ) -> Logged:  # fmt: skip
-        self._desk.must_be_enabled()
-        return bulk.logged(self._desk, turns, session, client, self._desk.scope(scope).kind, redact, self._request)
+        self._context.require_enabled()
+        return bulk.logged(self._context, turns, session, client, self._context.scope(scope).kind, redact, self._request)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         validate.key_of_note(key)
         kind = self._places.holding(key, scope, lambda kind: self._noted(kind, key))
         if kind is None:
@@ -157,23 +157,23 @@ class RemoteMemory(Keeping):
         return made(Forgotten, self._request("DELETE", _at(kind, key), keyed=True, if_match=expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
         validate.key(under if under is not None else key, otherwise)
         binned = [one.scope.kind for one in self.trash() if one.key == key] if scope is None else []
         kind = binned[0] if binned else self._places.kinds(scope)[0]
         return made(Note, self._request("POST", _at(kind, key, "/restore"), _given({"under": under}), keyed=True))
 
-    def trash(self, *, scope: str | None = None) -> List[Binned]:
+    def trash(self, *, scope: str | None = None) -> List[TrashedNote]:
         if not self.config.enabled:
             return []
-        return List(self._pages(Binned, "/v1/trash", "trash", {"scope": self._named(scope)}))
+        return List(self._pages(TrashedNote, "/v1/trash", "trash", {"scope": self._named(scope)}))
 
     def purge(
         self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
         client: str | None = None, text: str | bytes | None = None, files: bool = False,
     ) -> Receipt:  # fmt: skip
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         if sum([one is not None for one in (key, session, text)]) != 1:
             raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
         if key is None:
@@ -198,7 +198,7 @@ class RemoteMemory(Keeping):
     def forget_source(
         self, source: str, *, revert: bool = False, dry_run: bool = False, everywhere: bool = False
     ) -> Swept:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         body = {"source": source, "revert": revert or None, "dry_run": dry_run or None, "everywhere": everywhere or None}
         return made(Swept, self._request("POST", "/v1/forget-source", _given(body), keyed=True))
 
@@ -336,7 +336,7 @@ class RemoteMemory(Keeping):
     def _exported(self, scope: str | None, left_out: LeftOut) -> Generator[dict[str, Any], None, None]:
         if self.config.enabled:
             query = {"scope": self._named(scope)}
-            yield from bulk.exported(self._gateway, self._caller_headers(), query, self._desk.progress, left_out)
+            yield from bulk.exported(self._gateway, self._caller_headers(), query, self._context.progress, left_out)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
         then = dates.as_of(as_of, "as_of") if as_of is not None else None
@@ -365,7 +365,7 @@ class RemoteMemory(Keeping):
     @property
     def files(self) -> RemoteFiles:
         """The agent's own tree, by the six verbs of the memory tool."""
-        return RemoteFiles(self._desk, self._request)
+        return RemoteFiles(self._context, self._request)
 
     def status(self, *, whole: bool = True) -> Status:
         told = self._request("GET", "/v1/status", query={"whole": None if whole else False})
@@ -399,7 +399,7 @@ class RemoteMemory(Keeping):
         return self._gateway.request(method, path, body, headers=self._caller_headers(), **how)
 
     def _named(self, scope: str | None) -> str | None:
-        return None if scope is None else self._desk.scope(scope).kind
+        return None if scope is None else self._context.scope(scope).kind
 
     def _noted(self, kind: str, key: str, then: dict[str, Any] | None = None) -> Note:
         return made(Note, self._request("GET", _at(kind, key), query=then))

@@ -9,7 +9,7 @@ from holdfast.api.remote import parameters
 from holdfast.api.remote.connection import GatewayClient, encode
 from holdfast.api.remote.errors import error_of
 from holdfast.api.remote.records import made
-from holdfast.context.caller import Desk
+from holdfast.context.caller import Context
 from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
 from holdfast.formats.versions import Draft
 from holdfast.models import Interrupted, Logged, Note, Progress, Record, Stored
@@ -34,11 +34,13 @@ class Row(Record):
     line: bytes
 
 
-def rows(desk: Desk, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool) -> list[Row]:
+def rows(
+    context: Context, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool
+) -> list[Row]:
     """All of them through the gate before the first is sent; an error names the bad one. What a note was made from is weighed
     where that stands."""
     found = []
-    for one in write.Gate(desk, scope, origin, redact, weighs=False).let_in(notes):
+    for one in write.Gate(context, scope, origin, redact, weighs=False).let_in(notes):
         body = {**parameters.of_draft(one.draft, one.draft.key), "scope": one.scope.kind}
         body["made_from"] = list(one.made_from) or None
         line = encode({name: value for name, value in body.items() if value is not None}) + b"\n"
@@ -86,11 +88,11 @@ def exported(
 
 
 def logged(
-    desk: Desk, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, kind: str, redact: bool,
+    context: Context, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, kind: str, redact: bool,
     request: Callable[..., Any],
 ) -> Logged:  # fmt: skip
     """Turns, each through the gate first."""
-    named = session if session is not None else desk.session
+    named = session if session is not None else context.session
     if named is None:
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     said, redacted = [], 0
@@ -99,8 +101,8 @@ def logged(
         redacted += clean != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": clean}
         said.append((len(clean), {name: value for name, value in fields.items() if value is not None}))
-    told = Logged(named, client or desk.client or "", 0, 0, "")
-    body = {"scope": kind, "session": named, **({"client": client or desk.client} if client or desk.client else {})}
+    told = Logged(named, client or context.client or "", 0, 0, "")
+    body = {"scope": kind, "session": named, **({"client": client or context.client} if client or context.client else {})}
     for batch in list(_batches(said, _TURNS, _TURN_BYTES)) or [[]]:
         one = made(Logged, request("POST", "/v1/history", {**body, "turns": batch}, keyed=True))
         told = one.replace(added=told.added + one.added, known=told.known + one.known, redacted=told.redacted + one.redacted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.context.caller import Desk
+from holdfast.context.caller import Context
 from holdfast.safety import validate
 from holdfast.verbs.files import Files
 
@@ -15,8 +15,8 @@ Request = Callable[..., Any]
 class RemoteFiles(Files):
     """`view`, `create`, `str_replace`, `insert`, `delete`, `rename` under `/memories`, over HTTP."""
 
-    def __init__(self, desk: Desk, request: Request) -> None:
-        super().__init__(desk)
+    def __init__(self, context: Context, request: Request) -> None:
+        super().__init__(context)
         self._request = request
 
     def view(self, path: str, lines: tuple[int, int] | None = None, *, scope: str = "project") -> str:
@@ -44,8 +44,8 @@ class RemoteFiles(Files):
         for name in ("path", "old_path", "new_path"):
             if name in given:
                 validate.path(given[name])
-        self._desk.must_be_enabled()
-        body = {**given, "scope": self._desk.scope(scope).kind}
+        self._context.require_enabled()
+        body = {**given, "scope": self._context.scope(scope).kind}
         return self._request("POST", f"/v1/files/{verb}", body, repeatable=repeatable, keyed=not repeatable)
 
     def _fit(self, text: object, redact: bool) -> str:

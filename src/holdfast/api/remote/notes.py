@@ -13,7 +13,7 @@ from holdfast.api.remote.records import made, many
 from holdfast.context.caller import typed_errors
 from holdfast.models import Cleared, Forgotten, Logged, Note, Problem
 from holdfast.safety import validate
-from holdfast.search.vectorize import Left
+from holdfast.search.vectorize import WaitingCounts
 from holdfast.verbs.scaffold import Scaffolded, declared, place_of
 from holdfast.verbs.scaffold.boot import Boot, chars
 from holdfast.verbs.status import Reindexed
@@ -31,8 +31,8 @@ class Keeping(Memory):
         def _named(self, scope: str | None) -> str | None: ...
 
     def clear(self, scope: str) -> Cleared:
-        self._desk.must_be_enabled()
-        kind = self._desk.scope(scope if isinstance(scope, str) else "").kind
+        self._context.require_enabled()
+        kind = self._context.scope(scope if isinstance(scope, str) else "").kind
         said = self._request("POST", "/v1/clear", {"scope": kind}, keyed=True)
         cleared = Cleared(said["cleared"])
         cleared.beyond_reach = tuple(said["beyond_reach"])
@@ -41,20 +41,20 @@ class Keeping(Memory):
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
     ) -> List[Logged]:
-        self._desk.must_be_enabled()
-        return transcripts.imported(self._desk, os.fspath(path), client, self._desk.scope(scope).kind, self._request)
+        self._context.require_enabled()
+        return transcripts.imported(self._context, os.fspath(path), client, self._context.scope(scope).kind, self._request)
 
     def forget_session(self, session: str, *, client: str | None = None) -> Forgotten:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         return made(Forgotten, self._request("POST", "/v1/history/forget", _session(session, client), keyed=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         return made(Logged, self._request("POST", "/v1/history/restore", _session(session, client), keyed=True))
 
     def scaffold(self, name: str, *, scope: str | None = None) -> Scaffolded:
-        self._desk.must_be_enabled()
-        body = {"name": name, "scope": place_of(self._desk, scope).kind}
+        self._context.require_enabled()
+        body = {"name": name, "scope": place_of(self._context, scope).kind}
         return made(Scaffolded, self._request("POST", "/v1/scaffold", body, keyed=True))
 
     def boot(
@@ -68,14 +68,14 @@ class Keeping(Memory):
         return made(Boot, self._request("POST", "/v1/boot", given, repeatable=True))  # makes only what is missing
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         body = {"dry_run": True} if dry_run else {}
         return many(Note, self._request("POST", "/v1/retain", body, repeatable=dry_run, keyed=not dry_run), "archived")
 
-    def embed(self) -> Left:
-        self._desk.must_be_enabled()
+    def embed(self) -> WaitingCounts:
+        self._context.require_enabled()
         said = self._request("POST", "/v1/embed", {}, keyed=True)
-        left = Left(said["left"])
+        left = WaitingCounts(said["left"])
         left.failed = said["failed"]
         return left
 
@@ -83,7 +83,7 @@ class Keeping(Memory):
         return many(Problem, self._request("GET", "/v1/check"), "problems") if self.config.enabled else []
 
     def reindex(self) -> Reindexed:
-        self._desk.must_be_enabled()
+        self._context.require_enabled()
         return made(Reindexed, self._request("POST", "/v1/reindex", {}, keyed=True))
 
 

@@ -6,25 +6,25 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from holdfast.context.caller import Desk
+from holdfast.context.caller import Context
 from holdfast.errors import Denied, HoldfastError, NotFound, Template, UsageError, command
 
 T = TypeVar("T")
 _SECONDS = 60.0  # that a scope which was denied is left alone
 
 
-class Places:
+class RemoteScopes:
     """The scopes of one caller, nearest first; what its role denies is found out once and left alone for a while."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._denied: dict[str, float] = {}
 
     def kinds(self, scope: str | None) -> list[str]:
         """The one that is named, or all that the caller has."""
         if scope is not None:
-            return [self._desk.scope(scope).kind]
-        every = dict.fromkeys([place.kind for place in self._desk.places(None)])
+            return [self._context.scope(scope).kind]
+        every = dict.fromkeys([place.kind for place in self._context.visible_scopes(None)])
         return [kind for kind in every if time.monotonic() >= self._denied.get(kind, 0.0)] or list(every)
 
     def nearest(self, scope: str | None, ask: Callable[[str], T]) -> T:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api.remote.connection import encode
 from holdfast.api.remote.records import many
-from holdfast.context.caller import Desk
+from holdfast.context.caller import Context
 from holdfast.errors import HoldfastError
 from holdfast.formats import transcript
 from holdfast.formats.importers import chat
 from holdfast.formats.importers.detect import folder
 from holdfast.formats.importers.json_source import Source
-from holdfast.formats.transcript import Said, Tally
+from holdfast.formats.transcript import Tally, TranscriptLine
 from holdfast.models import Logged
 from holdfast.safety import validate
 from holdfast.verbs import history
@@ -26,37 +26,37 @@ _TURNS, _BYTES = 1000, 4 * 1024 * 1024  # that are sent at once
 Request = Callable[..., Any]
 
 
-def imported(desk: Desk, path: str, client: str | None, kind: str, request: Request) -> list[Logged]:
+def imported(context: Context, path: str, client: str | None, kind: str, request: Request) -> list[Logged]:
     """The turns of a file, or of every transcript in a folder."""
     if not os.path.isdir(path):
-        return _imported(desk, path, client, kind, request, True)
-    files = history.files_in(path, desk.config.home)
-    return [one for file in files for one in _imported(desk, file, client, kind, request, False)]
+        return _imported(context, path, client, kind, request, True)
+    files = history.files_in(path, context.config.home)
+    return [one for file in files for one in _imported(context, file, client, kind, request, False)]
 
 
-def _imported(desk: Desk, path: str, client: str | None, kind: str, request: Request, must: bool) -> list[Logged]:
+def _imported(context: Context, path: str, client: str | None, kind: str, request: Request, must: bool) -> list[Logged]:
     with Source(path) as source:
         reader = history.reader_of(source, client, must)
         if reader is None:
             return []
-        sending = _Sending(request, client or reader.CLIENT, kind, _project(desk, source, reader, kind))
-        source.progress = desk.progress
-        desk.progress.start(f"reading {source.name}", source.size)
+        sending = _Sending(request, client or reader.CLIENT, kind, _project(context, source, reader, kind))
+        source.progress = context.progress
+        context.progress.start(f"reading {source.name}", source.size)
         cut = list[HoldfastError]()
         try:
-            for batch in _batches(source, reader, desk.config.tool_turns, cut):
+            for batch in _batches(source, reader, context.config.tool_turns, cut):
                 sending.send(batch)
         finally:
-            desk.progress.end()
+            context.progress.end()
         if cut and must:
             raise cut[0]
         return sending.all(source.stem, source.broken + len(cut))  # the others of its folder are read all the same
 
 
-def _project(desk: Desk, source: Source, reader: Dialect, kind: str) -> str | None:
+def _project(context: Context, source: Source, reader: Dialect, kind: str) -> str | None:
     """Whose sessions these are: of the folder that the transcript names, unless the caller named a project."""
     where = folder(source, reader) if kind == "project" else ""
-    return history.of_folder(desk, where).project_ids()[0] if where else None
+    return history.of_folder(context, where).project_ids()[0] if where else None
 
 
 def _batches(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError]) -> Iterator[bytes]:
@@ -83,7 +83,7 @@ def _lines(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError
         cut.append(error)
 
 
-def _line(session: str, said: Said) -> bytes:
+def _line(session: str, said: TranscriptLine) -> bytes:
     fields = {"session": session, "id": said.id, "role": said.role, "speaker": said.speaker, "time": said.time,
               "content": said.text}  # fmt: skip
     return encode({name: value for name, value in fields.items() if value is not None}) + b"\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 from holdfast.base import dates
 from holdfast.cli.output import one_line, plural
 from holdfast.cli.runner import confirm
@@ -15,78 +15,78 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.access import Role
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.ledger.agents import Agent
 
 _NO_DATE = "never"
 
 
-def add(call: Call) -> int:
+def add(call: Invocation) -> int:
     if not call["role"]:
         raise UsageError("which role?", "Say it with --role; `holdfast role list` shows them")
-    porter = _porter(call, changes=True)
+    gate = _gate(call, changes=True)
     try:
-        agent, token = porter.add(call["name"], call["role"], call["days"])
+        agent, token = gate.add(call["name"], call["role"], call["days"])
     finally:
-        porter.close()
+        gate.close()
     return call.answer(_shown_once(agent, token), _tell_token)
 
 
-def rotate(call: Call) -> int:
-    porter = _porter(call, changes=True)
+def rotate(call: Invocation) -> int:
+    gate = _gate(call, changes=True)
     try:
-        agent, token = porter.rotate(call["name"], call["days"], call["grace"] or 0)
+        agent, token = gate.rotate(call["name"], call["days"], call["grace"] or 0)
     finally:
-        porter.close()
+        gate.close()
     return call.answer(_shown_once(agent, token), _tell_token)
 
 
-def revoke(call: Call) -> int:
+def revoke(call: Invocation) -> int:
     """Asked only where somebody can answer: a script that revokes must not be held up."""
-    porter = _porter(call)
+    gate = _gate(call)
     try:
-        name = porter.agent(call["name"]).name
+        name = gate.agent(call["name"]).name
         if not (call["yes"] or call.screen.json) and sys.stdin.isatty() and sys.stderr.isatty():
             confirm(call, f"End every token of {name!r}? It is shut out at once.")
-        agent = porter.revoke(name)
+        agent = gate.revoke(name)
     finally:
-        porter.close()
+        gate.close()
     return call.answer(_plain(agent), lambda screen, told: screen.say(f"{screen.paint('revoked', 'yellow')} {told['agent']}"))
 
 
-def list_(call: Call) -> int:
-    porter = _porter(call)
+def list_(call: Invocation) -> int:
+    gate = _gate(call)
     try:
-        agents = [_plain(agent) for agent in porter.agents()]
+        agents = [_plain(agent) for agent in gate.agents()]
     finally:
-        porter.close()
+        gate.close()
     return call.answer(agents, _tell_agents)
 
 
-def roles(call: Call) -> int:
-    porter = _porter(call)
+def roles(call: Invocation) -> int:
+    gate = _gate(call)
     try:
-        told = [{**role.as_dict(), "own": porter.is_own(role.name)} for role in porter.roles()]
-        faults = porter.faults()
+        told = [{**role.as_dict(), "own": gate.is_own(role.name)} for role in gate.roles()]
+        faults = gate.faults()
     finally:
-        porter.close()
+        gate.close()
     for fault in faults:
         call.screen.aside(f"{fault.message}; until it is mended this role means nothing", "yellow")
     return call.answer(told, _tell_roles)
 
 
-def check(call: Call) -> int:
+def check(call: Invocation) -> int:
     named: str | None = call["file"]
     if named is not None:
         good, problems = _checked(named)
     else:
-        porter = _porter(call)
+        gate = _gate(call)
         try:
-            good = [role.name for role in porter.roles()]
-            problems = [fault.as_dict() for fault in porter.faults()]
+            good = [role.name for role in gate.roles()]
+            problems = [fault.as_dict() for fault in gate.faults()]
         finally:
-            porter.close()
+            gate.close()
     report = {"ok": not problems, "roles": good, "problems": problems}
     return call.answer(report, _tell_check, 1 if problems else 0)
 
@@ -101,14 +101,14 @@ def _checked(path: str) -> tuple[list[str], list[dict[str, Any]]]:
     return [role.name], []
 
 
-def _porter(call: Call, changes: bool = False) -> Porter:
+def _gate(call: Invocation, changes: bool = False) -> AccessGate:
     from holdfast.cli.remote import say_where
 
     settings = call.settings()
     if changes and not settings.enabled:
         raise Disabled
     say_where(call, settings)
-    return Porter(settings)
+    return AccessGate(settings)
 
 
 def _plain(agent: Agent) -> dict[str, Any]:
@@ -120,14 +120,14 @@ def _plain(agent: Agent) -> dict[str, Any]:
         "role": agent.role,
         "state": agent.state(now),
         "token_id": newest.id if newest else "",
-        "expires": dates.stamp(newest.expires) if newest and newest.expires is not None else None,
-        "created": dates.stamp(agent.created),
+        "expires": dates.timestamp(newest.expires) if newest and newest.expires is not None else None,
+        "created": dates.timestamp(agent.created),
         "tokens": [_token(token.as_dict()) for token in agent.tokens],
     }
 
 
 def _token(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: dates.stamp(value) if isinstance(value, int) else value for name, value in fields.items()}
+    return {name: dates.timestamp(value) if isinstance(value, int) else value for name, value in fields.items()}
 
 
 def _shown_once(agent: Agent, token: str) -> dict[str, Any]:
@@ -135,13 +135,13 @@ def _shown_once(agent: Agent, token: str) -> dict[str, Any]:
     return {"token": token, **{name: told[name] for name in ("agent", "role", "token_id", "expires")}}
 
 
-def _tell_token(screen: Screen, told: dict[str, Any]) -> None:
+def _tell_token(screen: Output, told: dict[str, Any]) -> None:
     until = f" until {told['expires'][:10]}" if told["expires"] else ""
     screen.aside(f"{told['agent']} may come in as {told['role']}{until}. Its token, which is shown only now:")
     screen.say(told["token"])
 
 
-def _tell_agents(screen: Screen, agents: list[dict[str, Any]]) -> None:
+def _tell_agents(screen: Output, agents: list[dict[str, Any]]) -> None:
     if not agents:
         screen.nothing("there is no agent; `holdfast agent add NAME --role ROLE` lets one in")
         return
@@ -160,7 +160,7 @@ def _shown(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*good, *tokens[-1:]]
 
 
-def _tell_roles(screen: Screen, told: list[dict[str, Any]]) -> None:
+def _tell_roles(screen: Output, told: list[dict[str, Any]]) -> None:
     rows = [
         (
             one["name"], "own" if one["own"] else "shipped", ", ".join(one["scopes"]) or "none",
@@ -171,7 +171,7 @@ def _tell_roles(screen: Screen, told: list[dict[str, Any]]) -> None:
     screen.table(("ROLE", "FROM", "SCOPES", "SKILLS", "MAY"), rows, ("bold", "dim", "", "", ""))
 
 
-def _tell_check(screen: Screen, report: dict[str, Any]) -> None:
+def _tell_check(screen: Output, report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         screen.say(f"{screen.paint('wrong', 'red')} {one_line(problem['message'])}")
         screen.say(f"      {one_line(problem['fix'])}")

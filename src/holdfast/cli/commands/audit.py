@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.cli.output import one_line, plural
-from holdfast.context.ledgers import opened
+from holdfast.context.ledgers import open_ledger
 from holdfast.errors import NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.config import Config
-    from holdfast.ledger import Ledger
+    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.audit_verify import Verdict
 
 _MOST = 1000
 
 
-def list_(call: Call) -> int:
+def list_(call: Invocation) -> int:
     limit = call["limit"] if call["limit"] is not None else 50
     if not 1 <= limit <= _MOST:
         raise UsageError(f"--limit is 1 to {_MOST}, not {limit}", "`holdfast audit export` gives all of them")
@@ -36,7 +36,7 @@ def list_(call: Call) -> int:
     return call.answer({"entries": entries, "next": cursor}, _tell_entries)
 
 
-def verify(call: Call) -> int:
+def verify(call: Invocation) -> int:
     from holdfast.ledger import audit_mark
     from holdfast.ledger.audit_verify import verify as verified
 
@@ -51,7 +51,7 @@ def verify(call: Call) -> int:
     return call.answer(verdict, _tell_verdict, 0 if verdict.ok else 1)
 
 
-def export(call: Call) -> int:
+def export(call: Invocation) -> int:
     """A line each, as they come; with --json all of them in one document."""
     ledger = ledger_of(call)
     try:
@@ -67,31 +67,31 @@ def export(call: Call) -> int:
     return 0
 
 
-def ledger_of(call: Call) -> Ledger:
+def ledger_of(call: Invocation) -> SqliteLedger:
     """Open the ledger of the home or store that is meant; the caller closes it."""
     from holdfast.cli.remote import say_where
 
     settings = call.settings()
     say_where(call, settings)
-    ledger = opened(settings)
+    ledger = open_ledger(settings)
     if settings.store and settings.tenant != "default":
         _must_be_there(settings, ledger)
     return ledger
 
 
-def _must_be_there(settings: Config, ledger: Ledger) -> None:
+def _must_be_there(settings: Config, ledger: SqliteLedger) -> None:
     """A tenant that has nothing at all is one that was never there: nobody is to hear that its audit is sound."""
-    from holdfast.postgres import store_of
-    from holdfast.postgres.store import Shelf
+    from holdfast.postgres import settings_of
+    from holdfast.postgres.store import PostgresStore
 
     if ledger.audit.last() is None and not ledger.agents.list():
-        store = store_of(settings, None, all_agents=True)
-        if not Shelf(store, settings.home, settings.lock_seconds).scopes():
+        store = settings_of(settings, None, all_agents=True)
+        if not PostgresStore(store, settings.home, settings.lock_seconds).scopes():
             ledger.close()
             raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")
 
 
-def _tell_entries(screen: Screen, told: dict[str, Any]) -> None:
+def _tell_entries(screen: Output, told: dict[str, Any]) -> None:
     entries = told["entries"]
     if not entries:
         screen.nothing("nothing was decided yet, or nothing of that kind")
@@ -106,7 +106,7 @@ def _about(metadata: dict[str, Any]) -> str:
     return ", ".join([f"{name} {value}" for name, value in metadata.items()])
 
 
-def _tell_verdict(screen: Screen, verdict: Verdict) -> None:
+def _tell_verdict(screen: Output, verdict: Verdict) -> None:
     if verdict.ok:
         screen.say(f"{screen.paint('sound', 'green')}: {plural(verdict.rows, 'row')}, each as it was written")
     else:

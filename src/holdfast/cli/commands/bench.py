@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from holdfast.cli.runner import Call
+    from holdfast.cli.runner import Invocation
 
     T = TypeVar("T")
 
 
-def speed(call: Call) -> int:
+def speed(call: Invocation) -> int:
     from holdfast_bench import speed
 
     usual = speed.QUICK if call["quick"] else speed.USUAL
@@ -23,7 +23,7 @@ def speed(call: Call) -> int:
     return speed.run(sizes, usual if passages is None else passages, seed, call.screen.json)
 
 
-def retrieval(call: Call) -> int:
+def retrieval(call: Invocation) -> int:
     from pathlib import Path
 
     from holdfast_bench import retrieval
@@ -35,7 +35,7 @@ def retrieval(call: Call) -> int:
     ))  # fmt: skip
 
 
-def context(call: Call) -> int:
+def context(call: Invocation) -> int:
     from pathlib import Path
 
     from holdfast_bench import context
@@ -45,7 +45,7 @@ def context(call: Call) -> int:
     return context.run(context.Options(tuple(map(Path, call["file"])), situations, bool(call["large"]), call.screen.json))
 
 
-def load(call: Call) -> int:
+def load(call: Invocation) -> int:
     from holdfast_bench import load
 
     given: dict[str, Any] = {"notes": _read(call, "notes", _numbers), "workers": _read(call, "workers", _numbers)}
@@ -53,7 +53,7 @@ def load(call: Call) -> int:
     return load.run(load.Options(json=call.screen.json, **{name: value for name, value in given.items() if value}))
 
 
-def _read(call: Call, name: str, read: Callable[[str], T]) -> T | None:
+def _read(call: Invocation, name: str, read: Callable[[str], T]) -> T | None:
     """What was given for an option, if anything was."""
     if call[name] is None:
         return None
@@ -89,7 +89,7 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
-def _chosen(call: Call, name: str) -> str | None:
+def _chosen(call: Invocation, name: str) -> str | None:
     from holdfast.cli.commands.help import choices
 
     known = choices(call.words.options[f"--{name}"])
@@ -99,5 +99,5 @@ def _chosen(call: Call, name: str) -> str | None:
     return chosen
 
 
-def _wrong(call: Call, name: str, fix: str) -> UsageError:
+def _wrong(call: Invocation, name: str, fix: str) -> UsageError:
     return UsageError(f"--{name.replace('_', '-')} cannot be {call[name]!r}", fix)

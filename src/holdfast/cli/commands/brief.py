@@ -6,14 +6,14 @@ from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.verbs.brief.render import Brief
 
 _ROWS = 100  # notes that are listed one by one; --json has them all
 
 
-def brief(call: Call) -> int:
+def brief(call: Invocation) -> int:
     cap: int | None = call["cap"]
     if cap is not None and not 750 <= cap <= 9000:
         raise UsageError(f"--cap must be 750 to 9000, not {cap}", "Ask for 750 to 9000 characters")
@@ -25,7 +25,7 @@ def brief(call: Call) -> int:
     return call.answer(made, _tell if call["prompt"] is None else _tell_prompt)
 
 
-def hook(call: Call) -> int:
+def hook(call: Invocation) -> int:
     """What the fast way in `doors.cli` does not take: other options before it, or a person who asks."""
     from holdfast.hooks import main
 
@@ -38,21 +38,21 @@ def hook(call: Call) -> int:
     return main(call.words.rest, call["home"])
 
 
-def _tell(screen: Screen, brief: Brief) -> None:
+def _tell(screen: Output, brief: Brief) -> None:
     if brief.text:
         screen.text(brief.text)
     else:
         screen.nothing("nothing to tell: `holdfast store TEXT` keeps a note, `holdfast brief --explain` says why")
 
 
-def _tell_prompt(screen: Screen, brief: Brief) -> None:
+def _tell_prompt(screen: Output, brief: Brief) -> None:
     if brief.text:
         screen.text(brief.text)
     else:
         screen.nothing("No notes match this prompt, or the session was shown them already. Add --explain to see why.")
 
 
-def _tell_explained(screen: Screen, brief: Brief) -> None:
+def _tell_explained(screen: Output, brief: Brief) -> None:
     from holdfast.cli.output import one_line, plural
 
     if not brief.why:

@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.cli.parser import Words
-    from holdfast.cli.runner import Call
+    from holdfast.cli.parser import ParsedArguments
+    from holdfast.cli.runner import Invocation
 
 _MOST = 500  # keys offered at once
 
@@ -49,7 +49,7 @@ complete -c holdfast -a '(__holdfast_complete)'
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
-def completion(call: Call) -> int:
+def completion(call: Invocation) -> int:
     shell = call["shell"]
     if shell not in SCRIPTS:
         raise UsageError(f"no completion for {shell!r}", f"One of: {', '.join(SCRIPTS)}")
@@ -57,7 +57,7 @@ def completion(call: Call) -> int:
     return call.answer(script, lambda screen, made: screen.text(made["script"]))
 
 
-def complete(call: Call) -> int:
+def complete(call: Invocation) -> int:
     """What the last word may become, a line each: the word, a tab, what it means. Trouble offers nothing."""
     from holdfast.cli.output import one_line
 
@@ -79,7 +79,7 @@ def _joined(typed: list[str]) -> list[str]:
     return [*typed[:-2], typed[-1]] if typed[-2:-1] == ["="] else typed
 
 
-def _offers(typed: list[str], before: Words) -> list[tuple[str, str]]:
+def _offers(typed: list[str], before: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast.cli.commands.help import choices
     from holdfast.cli.parser import scan
 
@@ -104,14 +104,14 @@ def _commands(family: str) -> list[tuple[str, str]]:
     return [*single, *FAMILIES.items()]
 
 
-def _asked(words: Words) -> Call:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+def _asked(words: ParsedArguments) -> Invocation:
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
 
-    return Call(words, Screen(json=True))
+    return Invocation(words, Output(json=True))
 
 
-def _keys(words: Words) -> list[tuple[str, str]]:
+def _keys(words: ParsedArguments) -> list[tuple[str, str]]:
     asked = _asked(words)
     try:
         notes = asked.memory.list(scope=asked["scope"], limit=_MOST)
@@ -120,7 +120,7 @@ def _keys(words: Words) -> list[tuple[str, str]]:
         asked.close()
 
 
-def _trash(words: Words) -> list[tuple[str, str]]:
+def _trash(words: ParsedArguments) -> list[tuple[str, str]]:
     asked = _asked(words)
     try:
         return list(dict.fromkeys((one.key, f"in the {one.part}") for one in asked.memory.trash()))
@@ -128,31 +128,31 @@ def _trash(words: Words) -> list[tuple[str, str]]:
         asked.close()
 
 
-def _settings(_: Words) -> list[tuple[str, str]]:
+def _settings(_: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast.config import SETTINGS
 
     return [(setting.name, setting.sentence) for setting in SETTINGS]
 
 
-def _clients(_: Words) -> list[tuple[str, str]]:
+def _clients(_: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast import clients
 
     return [(name, clients.load(name).title) for name in clients.names()]
 
 
-def _paths(words: Words) -> list[tuple[str, str]]:
+def _paths(words: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast.cli.commands.setup import PARTS, PLACES
 
     return [*[(name, "a place in the home") for name in (*PLACES, *PARTS)], *_keys(words)]
 
 
-def _scaffolds(_: Words) -> list[tuple[str, str]]:
+def _scaffolds(_: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast.verbs.scaffold import names
 
     return [(name, "template files") for name in names()]
 
 
-def _projects(words: Words) -> list[tuple[str, str]]:
+def _projects(words: ParsedArguments) -> list[tuple[str, str]]:
     asked = _asked(words)
     try:
         return [(one.id, one.folders[0] if one.folders else "") for one in asked.memory.projects()]
@@ -160,18 +160,18 @@ def _projects(words: Words) -> list[tuple[str, str]]:
         asked.close()
 
 
-def _agents(words: Words) -> list[tuple[str, str]]:
+def _agents(words: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast.config import find_home
-    from holdfast.ledger import Ledger
+    from holdfast.ledger import SqliteLedger
 
-    ledger = Ledger(find_home(words.values.get("home")))
+    ledger = SqliteLedger(find_home(words.values.get("home")))
     try:
         return [(agent.name, agent.role) for agent in ledger.agents.list()]
     finally:
         ledger.close()
 
 
-_ARGUMENTS: dict[str, Callable[[Words], list[tuple[str, str]]]] = {
+_ARGUMENTS: dict[str, Callable[[ParsedArguments], list[tuple[str, str]]]] = {
     "keys": _keys,
     "trash": _trash,
     "settings": _settings,

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.config import Setting
 
 _FILE = "config.toml"
@@ -21,7 +21,7 @@ _PERSONS = ("trust.", "guard.", "audit.", "memory.enabled")
 _LOCK_SECONDS = 30
 
 
-def config(call: Call) -> int:
+def config(call: Invocation) -> int:
     home = configuration.find_home(call["home"])
     if call["name"] is None:
         return call.answer(_described(home, configuration.SETTINGS), _tell_all)
@@ -133,13 +133,13 @@ def _put(table: Any, parts: list[str], value: object) -> None:
         table[parts[-1]] = list(value) if isinstance(value, tuple) else value
 
 
-def _tell_one(screen: Screen, said: dict[str, Any]) -> None:
+def _tell_one(screen: Output, said: dict[str, Any]) -> None:
     screen.say(_spelled(said["value"]))
     if screen.terminal:
         screen.aside(f"{said['name']}, from {said['from']}: {said['sentence']}")
 
 
-def _tell_all(screen: Screen, settings: list[dict[str, Any]]) -> None:
+def _tell_all(screen: Output, settings: list[dict[str, Any]]) -> None:
     rows = [(said["name"], _spelled(said["value"]), said["from"], said["sentence"]) for said in settings]
     screen.table(("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, ("bold", "", "cyan", "dim"))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.verbs.copy import Copied
 
 
-def copy(call: Call) -> int:
+def copy(call: Invocation) -> int:
     """Exit 1 where something could not be read and was left."""
     from holdfast.cli.progress import Bar
     from holdfast.verbs import copy as copy_module
@@ -18,7 +18,7 @@ def copy(call: Call) -> int:
     return call.answer(done, _tell, 1 if done.left else 0)
 
 
-def _tell(screen: Screen, done: Copied) -> None:
+def _tell(screen: Output, done: Copied) -> None:
     for one in done.left:
         screen.aside(f"left: {one}")
     screen.say(f"{screen.paint('copied', 'green')} {done.source} to {done.target}")

@@ -12,13 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
 
 _PROJECT = "demo"
 
 
-def demo(call: Call) -> int:
+def demo(call: Invocation) -> int:
     import tempfile
 
     if call.screen.json:
@@ -30,7 +30,7 @@ def demo(call: Call) -> int:
 class Tour:
     """The commands in their order, with a word on each."""
 
-    def __init__(self, screen: Screen, home: str, options: list[str]) -> None:
+    def __init__(self, screen: Output, home: str, options: list[str]) -> None:
         self._screen = screen
         self._home = home
         self._always = ["--home", home, "--project", _PROJECT, *options]

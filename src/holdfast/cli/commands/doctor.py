@@ -8,17 +8,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Note, Problem
     from holdfast.verbs.status import Reindexed, ScopeStatus, Status
 
 
-def status(call: Call) -> int:
+def status(call: Invocation) -> int:
     return call.answer(call.memory.status(), _tell_status)
 
 
-def doctor(call: Call) -> int:
+def doctor(call: Invocation) -> int:
     from holdfast.config import without_password
     from holdfast.verbs import status as status_verb
     from holdfast.verbs.doctor import secrets
@@ -36,7 +36,7 @@ def doctor(call: Call) -> int:
     return call.answer(report, _tell_report, 1 if problems else 0)
 
 
-def _held(call: Call) -> int:
+def _held(call: Invocation) -> int:
     """How many notes wait for a person; a home that cannot be read tells of its problems instead."""
     from holdfast.errors import HoldfastError
 
@@ -46,7 +46,7 @@ def _held(call: Call) -> int:
         return 0
 
 
-def _archived(call: Call) -> list[str]:
+def _archived(call: Invocation) -> list[str]:
     """How many notes are archived and why; a home that cannot be read tells of its problems instead."""
     from holdfast.errors import HoldfastError
 
@@ -56,7 +56,7 @@ def _archived(call: Call) -> list[str]:
         return []
 
 
-def _of_clients(call: Call) -> list[Problem]:
+def _of_clients(call: Invocation) -> list[Problem]:
     """What keeps coding agents from using this memory; nothing is looked at that no install has touched."""
     import os
 
@@ -68,7 +68,7 @@ def _of_clients(call: Call) -> list[Problem]:
     return health.problems(clients.place(call.memory.config))
 
 
-def _of_gateway(call: Call) -> list[Problem]:
+def _of_gateway(call: Invocation) -> list[Problem]:
     """What is wrong with roles, agents and the audit; nothing is looked at where there is no home, or another machine's."""
     import os
 
@@ -80,11 +80,11 @@ def _of_gateway(call: Call) -> list[Problem]:
     return health.problems(settings)
 
 
-def reindex(call: Call) -> int:
+def reindex(call: Invocation) -> int:
     return call.answer(call.memory.reindex(), _tell_reindexed)
 
 
-def retain(call: Call) -> int:
+def retain(call: Invocation) -> int:
     dry = bool(call["dry_run"])
     from holdfast.context import archive
 
@@ -93,7 +93,7 @@ def retain(call: Call) -> int:
     return call.answer({"dry_run": dry, "archived": notes}, lambda screen, told: _tell_retained(screen, told, why))
 
 
-def embed(call: Call) -> int:
+def embed(call: Invocation) -> int:
     from holdfast.config import without_password
 
     left = call.memory.embed()
@@ -101,7 +101,7 @@ def embed(call: Call) -> int:
     return call.answer({"embedder": setting, "left": left, "failed": left.failed}, _tell_embedded, 1 if left.failed else 0)
 
 
-def resident(call: Call) -> int:
+def resident(call: Invocation) -> int:
     """Until it is stopped."""
     from holdfast import config
     from holdfast.api.memory import Memory
@@ -126,10 +126,10 @@ def resident(call: Call) -> int:
     return 0
 
 
-def _tell_status(screen: Screen, status: Status) -> None:
-    hosted = "://" in status.shelf  # in a store
+def _tell_status(screen: Output, status: Status) -> None:
+    hosted = "://" in status.store  # in a store
     rows = [
-        ("home", status.home), *([("store", status.shelf)] if hosted else []),
+        ("home", status.home), *([("store", status.store)] if hosted else []),
         ("project", status.project or "not looked up while memory is disabled"),
         ("session", status.session or "none"), ("agent", status.agent or "none"),
         ("enabled", "yes" if status.enabled else "no: memory is disabled"),
@@ -169,7 +169,7 @@ def _scope_row(one: ScopeStatus) -> tuple[str, ...]:
     return one.scope, yours, *counts, size(one.bytes), one.last_write
 
 
-def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
+def _tell_report(screen: Output, report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         screen.say(f"{screen.paint('problem', 'red')} {one_line(problem.message)}")
         screen.say(f"    {screen.paint('fix:', 'dim')} {visible(problem.fix)}")  # to be pasted: every space counts
@@ -189,14 +189,14 @@ def _tell_report(screen: Screen, report: dict[str, Any]) -> None:
         screen.aside(plural(len(report["problems"]), "problem"))
 
 
-def _tell_reindexed(screen: Screen, done: Reindexed) -> None:
+def _tell_reindexed(screen: Output, done: Reindexed) -> None:
     screen.say(
         f"indexed {plural(done.notes, 'note')} and {plural(done.files, 'file')}: "
         f"{plural(done.passages, 'passage')}, {plural(done.facts, 'fact')}, in {done.seconds:.2f} s"
     )
 
 
-def _tell_embedded(screen: Screen, done: dict[str, Any]) -> None:
+def _tell_embedded(screen: Output, done: dict[str, Any]) -> None:
     if done["embedder"] == "none":
         screen.nothing("no embedder is set, so there are no vectors to make: `holdfast config search.embedder default`")
         return
@@ -213,7 +213,7 @@ def _verb(dry_run: bool) -> str:
     return "would be archived" if dry_run else "archived"
 
 
-def _tell_retained(screen: Screen, retained: dict[str, Any], why: list[str]) -> None:
+def _tell_retained(screen: Output, retained: dict[str, Any], why: list[str]) -> None:
     notes: list[Note] = retained["archived"]
     if notes:
         screen.table(("KEY", "SCOPE", "UPDATED"), [(one.key, str(one.scope), one.updated) for one in notes])

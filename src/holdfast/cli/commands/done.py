@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from holdfast.cli.commands.audit import ledger_of
 from holdfast.errors import UsageError
-from holdfast.models import stamp
+from holdfast.models import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
 
 _MOST = 1000
 
 
-def list_(call: Call) -> int:
+def list_(call: Invocation) -> int:
     limit = call["limit"] if call["limit"] is not None else 50
     if not 1 <= limit <= _MOST:
         raise UsageError(f"--limit is 1 to {_MOST}, not {limit}", "Ask for the next page with --cursor")
@@ -25,11 +25,11 @@ def list_(call: Call) -> int:
         found, following = ledger.done.page(call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"])
     finally:
         ledger.close()
-    rows = [{"agent": one.agent, "kind": one.kind, "subject": one.subject, "time": stamp(one.time)} for one in found]
+    rows = [{"agent": one.agent, "kind": one.kind, "subject": one.subject, "time": timestamp(one.time)} for one in found]
     return call.answer({"done": rows, "next": following}, _tell_list)
 
 
-def exists(call: Call) -> int:
+def exists(call: Invocation) -> int:
     """Exit 0 if it was done, else 1."""
     ledger = ledger_of(call)
     try:
@@ -39,7 +39,7 @@ def exists(call: Call) -> int:
     return call.answer({"exists": found}, _tell_exists, 0 if found else 1)
 
 
-def _tell_list(screen: Screen, told: dict[str, Any]) -> None:
+def _tell_list(screen: Output, told: dict[str, Any]) -> None:
     if not told["done"]:
         screen.nothing("no work recorded, or none of that kind")
         return
@@ -49,5 +49,5 @@ def _tell_list(screen: Screen, told: dict[str, Any]) -> None:
         screen.aside(f"more: --cursor {told['next']}")
 
 
-def _tell_exists(screen: Screen, told: dict[str, Any]) -> None:
+def _tell_exists(screen: Output, told: dict[str, Any]) -> None:
     screen.say("yes" if told["exists"] else "no")

@@ -9,20 +9,20 @@ from holdfast.errors import ConfigError, HoldfastError, Refused, Template
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.runner import Call
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Note, Stored
 
 
 _STDERR = 2
 
 
-def edit(call: Call) -> int:
+def edit(call: Invocation) -> int:
     sure_of_secret(call)
     note = call.memory.get(call["key"], scope=call["scope"])
     return call.answer(edited(call, note), tell_stored)
 
 
-def edited(call: Call, note: Note) -> Stored:
+def edited(call: Invocation, note: Note) -> Stored:
     """What became of a note in a person's editor."""
     path = _draft(note)
     try:
@@ -35,7 +35,7 @@ def edited(call: Call, note: Note) -> Stored:
     return _kept(call, note, text, path)
 
 
-def _kept(call: Call, note: Note, text: bytes, path: str) -> Stored:
+def _kept(call: Invocation, note: Note, text: bytes, path: str) -> Stored:
     """Store it; where that is refused, a person's text is not lost but stays in the file."""
     try:
         stored = call.memory.store(

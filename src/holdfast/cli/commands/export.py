@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, TextIO
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _SHOWN = 10  # notes that are left out and named to a person
 
 
-def export(call: Call) -> int:
+def export(call: Invocation) -> int:
     rows = call.memory.export(**call.given("scope"))
     if call.screen.json and not call["output"]:
         code = call.answer(list(rows), lambda *_: None)
@@ -92,7 +92,7 @@ def _lines(rows: Iterator[dict[str, Any]], out: TextIO) -> dict[str, Any]:
     return {"notes": notes, "redacted": redacted}
 
 
-def _tell_counts(screen: Screen, counts: dict[str, Any]) -> None:
+def _tell_counts(screen: Output, counts: dict[str, Any]) -> None:
     where = f" to {counts['path']}" if "path" in counts else ""
     left_out = f"; in {counts['redacted']:,} of them a secret was left out" if counts["redacted"] else ""
     screen.aside(f"exported {plural(counts['notes'], 'note')}{where}{left_out}")

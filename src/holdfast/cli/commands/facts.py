@@ -4,15 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Fact, FactSet
 
 
 _STALE_SHOWN = 10  # places named below a list of facts
 
 
-def fact(call: Call) -> int:
+def fact(call: Invocation) -> int:
     stated = call.memory.fact(
         call["subject"], call["label"], call["value"], many=bool(call["many"]), made_from=call["from"],
         **call.given("on", "scope", "origin", "redact")
@@ -20,12 +20,12 @@ def fact(call: Call) -> int:
     return call.answer(stated, _tell_stated)
 
 
-def facts(call: Call) -> int:
+def facts(call: Invocation) -> int:
     found = call.memory.facts(call["subject"], history=bool(call["history"]), **call.given("label", "as_of", "scope"))
     return call.answer(found, _tell_facts)
 
 
-def _tell_stated(screen: Screen, stated: FactSet) -> None:
+def _tell_stated(screen: Output, stated: FactSet) -> None:
     from holdfast.cli.output import one_line
     from holdfast.safety.hidden_chars import named
 
@@ -41,7 +41,7 @@ def _tell_stated(screen: Screen, stated: FactSet) -> None:
     _tell_stale(screen, [fact])
 
 
-def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
+def _tell_facts(screen: Output, facts: list[Fact]) -> None:
     if not facts:
         screen.nothing("nothing is stated")
         return
@@ -56,7 +56,7 @@ def _tell_facts(screen: Screen, facts: list[Fact]) -> None:
     _tell_stale(screen, facts)
 
 
-def _tell_stale(screen: Screen, facts: list[Fact]) -> None:
+def _tell_stale(screen: Output, facts: list[Fact]) -> None:
     """Name the files that still state an older value."""
     from holdfast.cli.output import one_line
     from holdfast.safety.hidden_chars import named

@@ -7,12 +7,12 @@ from holdfast.store.atomic import FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.verbs.read import Piece, Snippets
 
 
-def search(call: Call) -> int:
+def search(call: Invocation) -> int:
     """Hybrid where a resident process or a gateway answers; otherwise by words at once, unless a mode is given."""
     from holdfast.cli.commands.notes import from_resident, mode_of
     from holdfast.verbs.read import SEARCHED, snippets
@@ -23,28 +23,28 @@ def search(call: Call) -> int:
     return call.answer(found, _tell_snippets)
 
 
-def read(call: Call) -> int:
+def read(call: Invocation) -> int:
     path, start, lines = _cited(call["path"])
     piece = call.memory.read(path, start, lines)
     return call.answer(piece, _tell_piece, 0 if piece.exists else 1)
 
 
-def view(call: Call) -> int:
+def view(call: Invocation) -> int:
     text = call.memory.files.view(call["path"], _span(call["lines"]), **call.given("scope"))
     return call.answer({"path": call["path"], "text": text}, lambda screen, said: screen.text(said["text"]))
 
 
-def create(call: Call) -> int:
+def create(call: Invocation) -> int:
     action = call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
     return _done(call, action, call["path"])
 
 
-def str_replace(call: Call) -> int:
+def str_replace(call: Invocation) -> int:
     call.memory.files.str_replace(call["path"], call["old"], call["new"], **call.given("scope", "redact"))
     return _done(call, "updated", call["path"])
 
 
-def insert(call: Call) -> int:
+def insert(call: Invocation) -> int:
     line = call["line"]
     if not line.isdecimal():
         raise UsageError(f"LINE is a whole number, not {line!r}", "Use 0 for the start")
@@ -52,24 +52,24 @@ def insert(call: Call) -> int:
     return _done(call, "updated", call["path"])
 
 
-def delete(call: Call) -> int:
+def delete(call: Invocation) -> int:
     call.memory.files.delete(call["path"], **call.given("scope"))
     return _done(call, "deleted", call["path"])
 
 
-def rename(call: Call) -> int:
+def rename(call: Invocation) -> int:
     call.memory.files.rename(call["old"], call["new"], **call.given("scope"))
     return _done(call, "renamed", call["new"])
 
 
-def _done(call: Call, action: str, path: str) -> int:
+def _done(call: Invocation, action: str, path: str) -> int:
     from holdfast.cli.output import one_line
 
     done = {"action": action, "path": path}
     return call.answer(done, lambda screen, _: screen.say(f"{screen.paint(action, 'green')} {one_line(path)}"))
 
 
-def _text(call: Call) -> str:
+def _text(call: Invocation) -> str:
     """A file's text; what is read from stdin is kept byte for byte."""
     from holdfast.safety.validate import decoded
 
@@ -94,7 +94,7 @@ def _cited(citation: str) -> tuple[str, int, int | None]:
     return path, int(first), int(last) - int(first) + 1 if last else None if dash else 1
 
 
-def _tell_snippets(screen: Screen, found: Snippets) -> None:
+def _tell_snippets(screen: Output, found: Snippets) -> None:
     from holdfast.cli.commands.notes import WEAK
     from holdfast.cli.output import one_line
 
@@ -113,7 +113,7 @@ def _tell_snippets(screen: Screen, found: Snippets) -> None:
         screen.nothing("nothing found")
 
 
-def _tell_piece(screen: Screen, piece: Piece) -> None:
+def _tell_piece(screen: Output, piece: Piece) -> None:
     if piece.text:
         screen.text(piece.text)
     elif piece.exists:

@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Forgotten, Logged, Note, Receipt
 
 _TEXT_BYTES = 1024 * 1024  # of a text to purge
 
 
-def forget(call: Call) -> int:
+def forget(call: Invocation) -> int:
     if call["source"] is not None:
         from holdfast.cli.commands.review import forget_source
 
@@ -30,19 +30,19 @@ def forget(call: Call) -> int:
     return call.answer(forgotten, lambda screen, one: _tell_forgotten(screen, one, option), 0 if forgotten.deleted else 1)
 
 
-def _key(call: Call) -> str:
+def _key(call: Invocation) -> str:
     if not call["key"]:
         raise UsageError("which note?", "Give its key, or --session ID for a transcript")
     return str(call["key"])
 
 
-def restore(call: Call) -> int:
+def restore(call: Invocation) -> int:
     if not call["key"] and call["session"]:
         return call.answer(call.memory.restore_session(call["session"], client=call["client"]), _tell_session)
     return call.answer(call.memory.restore(_key(call), scope=call["scope"], under=call["as"]), _tell_restored)
 
 
-def purge(call: Call) -> int:
+def purge(call: Invocation) -> int:
     from holdfast.config import agent_at_work
 
     if agent_at_work():
@@ -68,12 +68,12 @@ def purge(call: Call) -> int:
     return call.answer(receipt, _tell_receipt, 4 if receipt.state == "pending" else 0 if receipt.deleted else 1)
 
 
-def receipts(call: Call) -> int:
+def receipts(call: Invocation) -> int:
     found = call.memory.receipts(call["id"])
     return call.answer(found[0], _tell_receipt) if call["id"] and found else call.answer(found, _tell_receipts)
 
 
-def clear(call: Call) -> int:
+def clear(call: Invocation) -> int:
     scope = call["scope"]
     if not scope:
         raise UsageError("which scope should be cleared?", "Say it with --scope")
@@ -85,7 +85,7 @@ def clear(call: Call) -> int:
     return call.answer(cleared, _tell_cleared)
 
 
-def _is_there(call: Call) -> bool:
+def _is_there(call: Invocation) -> bool:
     """Whether there is anything to be sure about. A key or a scope that means nothing is refused before anybody is asked."""
     key, scope = call["key"], call["scope"]
     if any(one.key == key for one in call.memory.trash(scope=scope)):
@@ -99,7 +99,7 @@ def _is_there(call: Call) -> bool:
     return True
 
 
-def _tell_forgotten(screen: Screen, forgotten: Forgotten, option: str) -> None:
+def _tell_forgotten(screen: Output, forgotten: Forgotten, option: str) -> None:
     if not forgotten.deleted:
         screen.say(f"there is no {'session' if option else 'note'} {forgotten.key}; nothing was forgotten")
         return
@@ -109,22 +109,22 @@ def _tell_forgotten(screen: Screen, forgotten: Forgotten, option: str) -> None:
     _tell_beyond_reach(screen, forgotten.beyond_reach)
 
 
-def _tell_beyond_reach(screen: Screen, places: Iterable[str]) -> None:
+def _tell_beyond_reach(screen: Output, places: Iterable[str]) -> None:
     for one in places:
         screen.aside(f"it may still stand in {one}", "yellow")
 
 
-def _tell_restored(screen: Screen, note: Note) -> None:
+def _tell_restored(screen: Output, note: Note) -> None:
     screen.say(f"{screen.paint('restored', 'green')} {screen.paint(note.key, 'bold')} in {note.scope}")
     if note.quarantined:
         screen.aside(f"in quarantine, and told to nobody before a person approves it: `holdfast review --approve {note.key}`")
 
 
-def _tell_session(screen: Screen, logged: Logged) -> None:
+def _tell_session(screen: Output, logged: Logged) -> None:
     screen.say(f"{screen.paint('restored', 'green')} {one_line(logged.path)}, {logged.added} turns")
 
 
-def _tell_receipt(screen: Screen, receipt: Receipt) -> None:
+def _tell_receipt(screen: Output, receipt: Receipt) -> None:
     if not receipt.deleted and not receipt.id:
         what = f"there is no note {receipt.key}" if receipt.key else "nothing was found"
         screen.say(f"{what}; nothing was purged")
@@ -150,7 +150,7 @@ def _tell_receipt(screen: Screen, receipt: Receipt) -> None:
         screen.aside("`holdfast doctor` finishes it once nothing stands in its way", "yellow")
 
 
-def _tell_receipts(screen: Screen, receipts: list[Receipt]) -> None:
+def _tell_receipts(screen: Output, receipts: list[Receipt]) -> None:
     if not receipts:
         screen.nothing("nothing was ever purged here")
         return
@@ -158,7 +158,7 @@ def _tell_receipts(screen: Screen, receipts: list[Receipt]) -> None:
     screen.table(("RECEIPT", "TIME", "STATE", "REMOVED", "WHAT"), rows, ("bold", "dim", "", "", ""))
 
 
-def _tell_cleared(screen: Screen, cleared: dict[str, object]) -> None:
+def _tell_cleared(screen: Output, cleared: dict[str, object]) -> None:
     from holdfast.cli.output import plural
 
     count = cleared["forgotten"]

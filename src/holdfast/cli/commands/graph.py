@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.cli.runner import Call
+    from holdfast.cli.runner import Invocation
     from holdfast.verbs.graph import Edge, Graph
 
 
-def graph(call: Call) -> int:
+def graph(call: Invocation) -> int:
     only_one(call, "depth", "to")
     only_one(call, "format", "json")
     draw = _drawing(call["format"] or "text")
@@ -23,7 +23,7 @@ def graph(call: Call) -> int:
     return _drawn(call, found, found, draw, f"nothing is known about {found.start}")
 
 
-def _path(call: Call, draw: Callable[[Graph], str]) -> int:
+def _path(call: Invocation, draw: Callable[[Graph], str]) -> int:
     """The way from one to the other, drawn as a graph that has nothing else."""
     when = call.given("as_of", "scope")
     edges = call.memory.path(call["entity"], call["to"], **when)
@@ -31,7 +31,7 @@ def _path(call: Call, draw: Callable[[Graph], str]) -> int:
     return _drawn(call, edges, along(start, edges), draw, f"no way leads from {call['entity']} to {call['to']}")
 
 
-def _drawn(call: Call, answer: object, shown: Graph, draw: Callable[[Graph], str], otherwise: str) -> int:
+def _drawn(call: Invocation, answer: object, shown: Graph, draw: Callable[[Graph], str], otherwise: str) -> int:
     if not shown.entities and not call.screen.json:
         call.screen.nothing(otherwise)
         return 0

@@ -9,12 +9,12 @@ from holdfast.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.command import Command, Option
-    from holdfast.cli.output import Screen
-    from holdfast.cli.parser import Words
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.parser import ParsedArguments
+    from holdfast.cli.runner import Invocation
 
 
-def show(words: Words, screen: Screen) -> int:
+def show(words: ParsedArguments, screen: Output) -> int:
     """`--help` anywhere; or no command at all, which is wrong usage."""
     if not words.wants("help"):
         raise _unsaid(words.family)
@@ -29,7 +29,7 @@ def _unsaid(family: str) -> UsageError:
     return UsageError(f"`holdfast {family}` needs one of: {kinds}", "\n".join([row.strip() for row in _of_family(family)]))
 
 
-def help_(call: Call) -> int:
+def help_(call: Invocation) -> int:
     """`holdfast help [COMMAND]`."""
     from holdfast.cli.parser import scan
 
@@ -37,7 +37,7 @@ def help_(call: Call) -> int:
     return _show(asked.command, asked.family, call.screen)
 
 
-def _show(command: Command | None, family: str, screen: Screen) -> int:
+def _show(command: Command | None, family: str, screen: Output) -> int:
     if screen.json:
         asked = [command] if command else [one for name, one in COMMANDS.items() if _belongs(name, family)]
         screen.document({"commands": [_plain(one) for one in asked], "exit_codes": dict(EXIT_CODES)})

@@ -6,14 +6,14 @@ from holdfast.cli.output import hidden_mark, one_line, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Logged, Turn
 
 _KEPT = "turns before it may be kept, and none is ever added twice"
 
 
-def log(call: Call) -> int:
+def log(call: Invocation) -> int:
     from holdfast.base.json_lines import line_bytes
     from holdfast.cli.commands.import_notes import objects
     from holdfast.formats import transcript as turns
@@ -23,21 +23,21 @@ def log(call: Call) -> int:
     return call.answer(logged, _tell_logged)
 
 
-def import_history(call: Call) -> int:
+def import_history(call: Invocation) -> int:
     logged = [one for path in call["path"] for one in call.memory.import_history(path, **call.given("client", "scope"))]
     return call.answer(logged, _tell_imported)
 
 
-def expand(call: Call) -> int:
+def expand(call: Invocation) -> int:
     turns = call.memory.expand(call["turn"], **call.given("before", "after", "session"))
     return call.answer(turns, lambda screen, turns: _tell_turns(screen, turns, call["turn"]))
 
 
-def _tell_logged(screen: Screen, logged: Logged) -> None:
+def _tell_logged(screen: Output, logged: Logged) -> None:
     screen.say(f"{_counted([logged])} in {one_line(logged.path)}")
 
 
-def _tell_imported(screen: Screen, logged: list[Logged]) -> None:
+def _tell_imported(screen: Output, logged: list[Logged]) -> None:
     if not logged:
         screen.nothing("no transcript found")
         return
@@ -61,7 +61,7 @@ def _counted(logged: list[Logged]) -> str:
     return f"{plural(added, 'turn')} added{left_out}, {known:,} known already{kept_out}"
 
 
-def _tell_turns(screen: Screen, turns: list[Turn], asked: str) -> None:
+def _tell_turns(screen: Output, turns: list[Turn], asked: str) -> None:
     """A conversation: who, when, and what; the turn that was asked for has a mark."""
     if not turns:
         screen.nothing("nothing was said")

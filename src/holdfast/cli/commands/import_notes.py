@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Stored
 
 _FIX = "Give the path of a file with one JSON object a line, or - for stdin"
@@ -24,7 +24,7 @@ _EXPORTED = ("key", "text", "scope", "type", "tags", "valid_from", "valid_to", "
 _VERSIONS = 128  # full texts that a line which `export` wrote may have
 
 
-def import_(call: Call) -> int:
+def import_(call: Invocation) -> int:
     far = _Far()
     try:
         stored = _stored(call, far)
@@ -37,7 +37,7 @@ def import_(call: Call) -> int:
         raise far.interrupted(error) from None
 
 
-def _stored(call: Call, far: _Far) -> list[Stored]:
+def _stored(call: Invocation, far: _Far) -> list[Stored]:
     """Every line read, then all of them through the gate, then all of them kept."""
     from holdfast.cli.progress import Bar
 
@@ -59,11 +59,13 @@ def _stored(call: Call, far: _Far) -> list[Stored]:
         progress.end()
 
 
-def _rows(call: Call) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:
+def _rows(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:
     """What the lines say, each with its number, and what is wrong with the next: the gate may know of one before it."""
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
-        for row in objects(call["file"], _VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"):
+        for row in objects(
+            call["file"], _VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"
+        ):
             if not json_lines.tells_what_is_missing(row[1]):
                 rows.append(row)
     except HoldfastError as error:
@@ -145,7 +147,7 @@ def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
     return {**note, "origin": said, "made_from": [*made, os.path.abspath(path)]}
 
 
-def _tell_imported(screen: Screen, imported: dict[str, Any]) -> None:
+def _tell_imported(screen: Output, imported: dict[str, Any]) -> None:
     said = ", ".join(f"{imported[action]:,} {action}" for action in ("created", "updated", "unchanged"))
     screen.say(f"imported {plural(len(imported['notes']), 'note')}: {said}")
     if imported["redacted"]:

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.clients.base import Change, Client, Place
     from holdfast.clients.install import Step
 
-    Told = tuple[dict[str, Any], Callable[[Screen, Any], None]]  # what was done, and how to tell people
+    Told = tuple[dict[str, Any], Callable[[Output, Any], None]]  # what was done, and how to tell people
 
 
 class _Declined(Exception):
     """A person was shown the changes and did not want them."""
 
 
-def install(call: Call) -> int:
+def install(call: Invocation) -> int:
     from holdfast import clients
     from holdfast.clients import install as rooms
 
@@ -45,7 +45,7 @@ def install(call: Call) -> int:
     return _each(call, [client for client, _ in seen], lambda client: _installed(call, client, place, seconds))
 
 
-def uninstall(call: Call) -> int:
+def uninstall(call: Invocation) -> int:
     from holdfast import clients
     from holdfast.clients import install as rooms
 
@@ -60,12 +60,12 @@ def uninstall(call: Call) -> int:
     return _each(call, there, lambda client: _uninstalled(call, client, place, seconds, True))
 
 
-def render(call: Call) -> int:
+def render(call: Invocation) -> int:
     rendered = call.memory.render(call["file"], remove=bool(call["remove"]))
     return call.answer(rendered, lambda screen, one: screen.say(f"{one.action} {one.path}"))
 
 
-def _installed(call: Call, client: Client, place: Place, seconds: float) -> Told:
+def _installed(call: Invocation, client: Client, place: Place, seconds: float) -> Told:
     from holdfast.clients import install as rooms
 
     changes = _changes(call, client, place)
@@ -77,7 +77,7 @@ def _installed(call: Call, client: Client, place: Place, seconds: float) -> Told
     return _carried_out(call, client, steps, "install", lambda: rooms.apply(client, place, steps, seconds))
 
 
-def _uninstalled(call: Call, client: Client, place: Place, seconds: float, everywhere: bool) -> Told:
+def _uninstalled(call: Invocation, client: Client, place: Place, seconds: float, everywhere: bool) -> Told:
     from holdfast.clients import install as rooms
 
     steps = rooms.undone(client, place, everywhere)
@@ -87,7 +87,7 @@ def _uninstalled(call: Call, client: Client, place: Place, seconds: float, every
     return _carried_out(call, client, steps, "uninstall", lambda: rooms.revert(client, place, steps, seconds, everywhere))
 
 
-def _carried_out(call: Call, client: Client, steps: list[Step], verb: str, do: Callable[[], None]) -> Told:
+def _carried_out(call: Invocation, client: Client, steps: list[Step], verb: str, do: Callable[[], None]) -> Told:
     """Show it, ask, do it."""
     shown = [step for step in steps if step.changes]
     tell = _tell_all if call["diff"] else _tell_changes
@@ -101,7 +101,7 @@ def _carried_out(call: Call, client: Client, steps: list[Step], verb: str, do: C
     return _report(client, shown, verb), _tell_done
 
 
-def _ask(call: Call, client: Client, steps: list[Step], verb: str) -> None:
+def _ask(call: Invocation, client: Client, steps: list[Step], verb: str) -> None:
     files = f"{len(steps)} file" + ("" if len(steps) == 1 else "s")
     if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         fix = f"holdfast {verb} {client.name} --yes does it, --dry-run only shows it"
@@ -112,7 +112,7 @@ def _ask(call: Call, client: Client, steps: list[Step], verb: str) -> None:
         raise _Declined
 
 
-def _alone(call: Call, do: Callable[[], Told]) -> int:
+def _alone(call: Invocation, do: Callable[[], Told]) -> int:
     """For one client. To decline is an answer and no failure."""
     try:
         return call.answer(*do())
@@ -121,7 +121,7 @@ def _alone(call: Call, do: Callable[[], Told]) -> int:
         return Refused.exit_code
 
 
-def _each(call: Call, them: list[Client], do: Callable[[Client], Told]) -> int:
+def _each(call: Invocation, them: list[Client], do: Callable[[Client], Told]) -> int:
     """One after the other; what fails for one does not keep the others from it, and the worst of it is the exit code."""
     reports: list[dict[str, Any]] = []
     worst, screen = 0, call.screen
@@ -144,7 +144,7 @@ def _each(call: Call, them: list[Client], do: Callable[[Client], Told]) -> int:
     return call.answer(reports, _tell_sum, worst)
 
 
-def _tell_sum(screen: Screen, reports: list[dict[str, Any]]) -> None:
+def _tell_sum(screen: Output, reports: list[dict[str, Any]]) -> None:
     if reports and {one.get("action") for one in reports} <= {"declined", "nothing"}:
         screen.aside("Nothing was changed.", "yellow")
         return
@@ -159,7 +159,7 @@ def _tell_sum(screen: Screen, reports: list[dict[str, Any]]) -> None:
         screen.aside(", ".join(counts) + (f": {', '.join(failed)}" if failed else ""), "yellow" if failed else "green")
 
 
-def _place(call: Call) -> tuple[Place, float]:
+def _place(call: Invocation) -> tuple[Place, float]:
     from holdfast import clients, config, home
 
     settings = config.load(call["home"])
@@ -167,7 +167,7 @@ def _place(call: Call) -> tuple[Place, float]:
     return clients.place(settings), settings.lock_seconds
 
 
-def _changes(call: Call, client: Client, place: Place) -> list[Change]:
+def _changes(call: Invocation, client: Client, place: Place) -> list[Change]:
     if not call["auto_memory"]:
         return client.changes(place)
     import os
@@ -191,7 +191,7 @@ def _report(client: Client, steps: list[Step], action: str) -> dict[str, Any]:
     return {"client": client.name, "title": client.title, "action": action, "changes": steps, "note": client.note}
 
 
-def _tell_changes(screen: Screen, report: dict[str, Any]) -> None:
+def _tell_changes(screen: Output, report: dict[str, Any]) -> None:
     """First what changes in the user's own files, as a diff; then a line for each file that is all ours."""
     ours = [step for step in report["changes"] if step.is_ours]
     _tell_diffs(screen, [step for step in report["changes"] if not step.is_ours])
@@ -202,12 +202,12 @@ def _tell_changes(screen: Screen, report: dict[str, Any]) -> None:
         screen.aside("`--diff` shows these files in full")
 
 
-def _tell_all(screen: Screen, report: dict[str, Any]) -> None:
+def _tell_all(screen: Output, report: dict[str, Any]) -> None:
     """The same, with every file as a diff."""
     _tell_diffs(screen, sorted(report["changes"], key=lambda step: bool(step.is_ours)))
 
 
-def _tell_diffs(screen: Screen, steps: list[Step]) -> None:
+def _tell_diffs(screen: Output, steps: list[Step]) -> None:
     from holdfast.clients.install import diff
 
     for step in steps:
@@ -222,12 +222,12 @@ def _path_of(step: Step) -> str:
     return one_line(step.path) + (f" ({lines} line{'' if lines == 1 else 's'})" if step.new is not None else "")
 
 
-def _tell_kept(screen: Screen, step: Step) -> None:
+def _tell_kept(screen: Output, step: Step) -> None:
     if step.kept:
         screen.say(f"what you changed in it is kept: {step.kept}")
 
 
-def _tell_done(screen: Screen, report: dict[str, Any]) -> None:
+def _tell_done(screen: Output, report: dict[str, Any]) -> None:
     title, action = report["title"], report["action"]
     if action == "nothing":
         screen.say(f"{title}: nothing to change")
@@ -240,7 +240,7 @@ def _tell_done(screen: Screen, report: dict[str, Any]) -> None:
         screen.aside(report["note"], "yellow")
 
 
-def _tell_to_paste(screen: Screen, report: dict[str, Any]) -> None:
+def _tell_to_paste(screen: Output, report: dict[str, Any]) -> None:
     for part in report["parts"]:
         screen.say(f"# {part['path']}")
         screen.text(part["text"])
@@ -248,7 +248,7 @@ def _tell_to_paste(screen: Screen, report: dict[str, Any]) -> None:
         screen.aside(report["note"], "yellow")
 
 
-def _tell_found(screen: Screen, found: list[dict[str, Any]]) -> None:
+def _tell_found(screen: Output, found: list[dict[str, Any]]) -> None:
     if not found:
         screen.nothing("no client was found: `holdfast install CLIENT` installs for one all the same")
         return

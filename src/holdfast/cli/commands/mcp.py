@@ -10,13 +10,13 @@ from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.runner import Call
+    from holdfast.cli.runner import Invocation
     from holdfast.mcp.project_resolution import Started
 
 _TO_ALL = "without a token: every user of this machine may read and write this home"
 
 
-def mcp(call: Call) -> int:
+def mcp(call: Invocation) -> int:
     """Until the client hangs up, or somebody stops it."""
     gc.enable()  # a process that stays needs what one command does without
     if call["http"]:
@@ -46,7 +46,7 @@ def _load() -> None:
     from holdfast.mcp import server, stdio  # noqa: F401
 
 
-def _http(call: Call) -> int:
+def _http(call: Invocation) -> int:
     from holdfast import config
     from holdfast.mcp import http, token
 
@@ -61,7 +61,7 @@ def _http(call: Call) -> int:
     return 0
 
 
-def _started(call: Call) -> Started:
+def _started(call: Invocation) -> Started:
     from holdfast.mcp.project_resolution import Started
 
     started = Started(call["home"], call["project"], call["session"], call["agent"], call["client"])

@@ -8,11 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
 
 
-def migrate(call: Call) -> int:
+def migrate(call: Invocation) -> int:
     """As whoever the address names: the schema is theirs then."""
     settings = call.settings()
     if not settings.store:
@@ -26,7 +26,7 @@ def migrate(call: Call) -> int:
     return call.answer({"applied": applied, "version": newest(), "without_vectors": what}, _tell)
 
 
-def _tell(screen: Screen, done: dict[str, Any]) -> None:
+def _tell(screen: Output, done: dict[str, Any]) -> None:
     if done["applied"]:
         screen.say(f"{screen.paint('migrated', 'green')} to {done['version']}")
     else:

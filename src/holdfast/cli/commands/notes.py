@@ -8,15 +8,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
-    from holdfast.models import Answer, Binned, Hit, Note, Source, Stored, Version
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
+    from holdfast.models import Answer, Hit, Note, Source, Stored, TrashedNote, Version
 
 WEAK = 3  # weak hits that are shown on a terminal
 _LINES = 12  # of a hit's text on a terminal; `get` shows all
 
 
-def store(call: Call) -> int:
+def store(call: Invocation) -> int:
     only_one(call, "pin", "unpin")
     pinned = True if call["pin"] else False if call["unpin"] else None
     sure_of_secret(call)
@@ -27,7 +27,7 @@ def store(call: Call) -> int:
     return call.answer(stored, tell_stored)
 
 
-def recall(call: Call) -> int:
+def recall(call: Invocation) -> int:
     asked = {"tags": call["tag"], "explain": bool(call["explain"])}
     asked |= call.given("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
     answer = from_resident(call, asked)
@@ -37,7 +37,7 @@ def recall(call: Call) -> int:
     return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, explain, everywhere))
 
 
-def from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
+def from_resident(call: Invocation, asked: dict[str, Any]) -> Answer | None:
     """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
     memory, mode = call.memory, call["mode"] or "hybrid"
     if asked.get("scope") == "all":  # a process that answers for others does not know that a person asks
@@ -52,7 +52,7 @@ def from_resident(call: Call, asked: dict[str, Any]) -> Answer | None:
     return resident.ask(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
 
 
-def mode_of(call: Call) -> str:
+def mode_of(call: Invocation) -> str:
     """As asked; else by words, for this process lives too short to load models that were not asked for."""
     if call["mode"] is not None:
         mode: str = call["mode"]
@@ -60,7 +60,7 @@ def mode_of(call: Call) -> str:
     return "hybrid" if call["explain"] or call["now"] or call.is_remote else "keyword"
 
 
-def get(call: Call) -> int:
+def get(call: Invocation) -> int:
     scope = call["scope"]
     if call["history"]:
         only_one(call, "history", "as_of")
@@ -70,7 +70,7 @@ def get(call: Call) -> int:
     return call.answer(note, _tell_note)
 
 
-def list_(call: Call) -> int:
+def list_(call: Invocation) -> int:
     if call["trash"]:
         return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _tell_binned)
     only_one(call, "archived", "source")
@@ -78,7 +78,7 @@ def list_(call: Call) -> int:
     return call.answer(notes, _tell_archived if call["archived"] else tell_notes)
 
 
-def tell_stored(screen: Screen, stored: Stored) -> None:
+def tell_stored(screen: Output, stored: Stored) -> None:
     note = stored.note
     style = {"created": "green", "updated": "yellow"}.get(stored.action, "dim")
     screen.say(f"{screen.paint(stored.action, style)} {screen.paint(note.key, 'bold')} in {note.scope}")
@@ -86,7 +86,7 @@ def tell_stored(screen: Screen, stored: Stored) -> None:
         screen.aside(f"left out what looks like a secret: {', '.join(stored.redacted)}", "yellow")
 
 
-def sure_of_secret(call: Call) -> None:
+def sure_of_secret(call: Invocation) -> None:
     """A person at a terminal is asked before a secret is kept; the ledger gets the answer either way."""
     import sys
 
@@ -96,7 +96,7 @@ def sure_of_secret(call: Call) -> None:
         confirm(call, "Keep it as it is, also if it holds a secret? Every program of yours can read it")
 
 
-def _secret_mark(screen: Screen, text: str) -> list[str]:
+def _secret_mark(screen: Output, text: str) -> list[str]:
     """For people: what they see is not told to a model."""
     if not screen.terminal:
         return []
@@ -106,7 +106,7 @@ def _secret_mark(screen: Screen, text: str) -> list[str]:
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
-def tell_answer(screen: Screen, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
+def tell_answer(screen: Output, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
     weak = [hit for hit in answer.hits if hit.weak]
     shown = [hit for hit in answer.hits if not hit.weak] + weak[:WEAK]
     if weak and len(weak) == len(answer.hits):
@@ -135,7 +135,7 @@ def _grouped(shown: list[Hit]) -> list[list[Hit]]:
     return list(groups.values())
 
 
-def tell_notes(screen: Screen, notes: list[Note]) -> None:
+def tell_notes(screen: Output, notes: list[Note]) -> None:
     if not notes:
         screen.nothing("no notes yet: `holdfast store TEXT` keeps one")
         return
@@ -145,7 +145,7 @@ def tell_notes(screen: Screen, notes: list[Note]) -> None:
     screen.table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
 
 
-def _tell_archived(screen: Screen, notes: list[Note]) -> None:
+def _tell_archived(screen: Output, notes: list[Note]) -> None:
     if notes:
         tell_notes(screen, notes)
     else:
@@ -159,7 +159,7 @@ def _gist(note: Note) -> str:
     return f"{'* ' if note.pinned else ''}{held}{hidden}{note.text[:400]}"
 
 
-def _tell_session(screen: Screen, hits: list[Hit], explain: bool, everywhere: bool = False) -> None:
+def _tell_session(screen: Output, hits: list[Hit], explain: bool, everywhere: bool = False) -> None:
     from holdfast.cli.output import hidden_mark, one_line
 
     name = screen.paint(one_line(f"session {hits[0].session}"), "bold")
@@ -175,7 +175,7 @@ def _where(hit: Hit, everywhere: bool) -> str:
     return str(hit.scope) if everywhere else hit.scope.kind
 
 
-def _tell_hit(screen: Screen, hit: Hit, explain: bool, everywhere: bool = False) -> None:
+def _tell_hit(screen: Output, hit: Hit, explain: bool, everywhere: bool = False) -> None:
     from holdfast.cli.output import hidden_mark, one_line
 
     name = screen.paint(one_line(hit.key), "bold")
@@ -189,7 +189,7 @@ def _tell_hit(screen: Screen, hit: Hit, explain: bool, everywhere: bool = False)
     _tell_text(screen, hit, explain)
 
 
-def _tell_text(screen: Screen, hit: Hit, explain: bool) -> None:
+def _tell_text(screen: Output, hit: Hit, explain: bool) -> None:
     from holdfast.cli.output import one_line
 
     screen.indented(hit.text, _LINES)
@@ -200,7 +200,7 @@ def _tell_text(screen: Screen, hit: Hit, explain: bool) -> None:
         tell_why(screen, hit)
 
 
-def _tell_note(screen: Screen, note: Note) -> None:
+def _tell_note(screen: Output, note: Note) -> None:
     """The text alone down a pipe; on a terminal also what is known about it."""
     from holdfast.cli.output import one_line
 
@@ -213,7 +213,7 @@ def _tell_note(screen: Screen, note: Note) -> None:
         screen.aside(one_line("  ".join([*said, "pinned"] if note.pinned else said)))
 
 
-def _tell_history(screen: Screen, versions: list[Version]) -> None:
+def _tell_history(screen: Output, versions: list[Version]) -> None:
     from holdfast.base import dates
     from holdfast.cli.output import hidden_mark, one_line
 
@@ -253,7 +253,7 @@ def _by(source: Source | None) -> list[str]:
     return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name) + trust]
 
 
-def _tell_binned(screen: Screen, binned: list[Binned]) -> None:
+def _tell_binned(screen: Output, binned: list[TrashedNote]) -> None:
     if not binned:
         screen.nothing("nothing to restore")
         return

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.verbs.projects import Adopted, KnownProject
 
 
-def list_(call: Call) -> int:
+def list_(call: Invocation) -> int:
     return call.answer(call.memory.projects(), _tell_projects)
 
 
-def adopt(call: Call) -> int:
+def adopt(call: Invocation) -> int:
     return call.answer(call.memory.adopt(call["old"], call["new"]), _tell_adopted)
 
 
-def _tell_projects(screen: Screen, projects: list[KnownProject]) -> None:
+def _tell_projects(screen: Output, projects: list[KnownProject]) -> None:
     if not projects:
         screen.nothing("No projects yet. `holdfast store TEXT` keeps a note for this folder's project.")
         return
@@ -34,7 +34,7 @@ def _state(one: KnownProject) -> str:
     return "folder gone" if one.gone else "this folder" if one.current else ""
 
 
-def _tell_adopted(screen: Screen, done: Adopted) -> None:
+def _tell_adopted(screen: Output, done: Adopted) -> None:
     from holdfast.cli.output import plural
 
     style = "green" if done.action == "adopted" else "dim"

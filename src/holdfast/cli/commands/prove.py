@@ -11,13 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast_prove.checks import Proof
     from holdfast_prove.run import Run
 
 
-def prove(call: Call) -> int:
+def prove(call: Invocation) -> int:
     """Run the client in a private home and show what reached the model; exit 1 if anything is red."""
     from holdfast import clients, config
     from holdfast_prove import checks
@@ -63,7 +63,7 @@ def _keep(folder: str, run: Run) -> None:
             json.dump(call.as_dict(), text, indent=2)
 
 
-def _tell(screen: Screen, proof: Proof) -> None:
+def _tell(screen: Output, proof: Proof) -> None:
     screen.say(f"{screen.paint(f'{proof.client} {proof.version}'.strip(), 'bold')} {visible(proof.program)}")
     width = max(len(check.name) for check in proof.checks)
     for check in proof.checks:

@@ -11,8 +11,8 @@ from holdfast.errors import HoldfastError, NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.models import Forgotten, Note, Scope
     from holdfast.verbs.forget_source import Swept, Touched
     from holdfast.verbs.trace import Decision, Made, Saying, Step, Trace
@@ -21,7 +21,7 @@ _KEYS = "[a]pprove  [r]eject  [e]dit  [s]kip  [q]uit"
 _END = "\x03\x04"  # Ctrl-C and Ctrl-D, where a terminal hands them on
 
 
-def review(call: Call) -> int:
+def review(call: Invocation) -> int:
     only_one(call, "approve", "reject")
     if call["approve"]:
         key, where, seen = _meant(call, call["approve"])
@@ -41,11 +41,11 @@ def review(call: Call) -> int:
     return call.answer(notes, _tell_waiting if notes else lambda *_: _tell_nothing(call))
 
 
-def _waiting(call: Call) -> list[Note]:
+def _waiting(call: Invocation) -> list[Note]:
     return call.memory.review(scope=call["scope"], everywhere=bool(call["everywhere"]))
 
 
-def _meant(call: Call, name: str) -> tuple[str, str | Scope | None, str | None]:
+def _meant(call: Invocation, name: str) -> tuple[str, str | Scope | None, str | None]:
     """The note that is named: its key, where it is, and the version that waits. Everywhere a key may stand in many scopes:
     then `SCOPE/KEY` says which one."""
     if not call["everywhere"]:
@@ -59,7 +59,7 @@ def _meant(call: Call, name: str) -> tuple[str, str | Scope | None, str | None]:
     return found[0].key, found[0].scope, found[0].version
 
 
-def _must_wait(call: Call, key: str) -> None:
+def _must_wait(call: Invocation, key: str) -> None:
     """Reject a key whose note is not in quarantine: there is nothing to approve."""
     from holdfast.verbs.review import must_be_person
 
@@ -68,7 +68,7 @@ def _must_wait(call: Call, key: str) -> None:
         raise NotFound(f"the note {key!r} is not in quarantine", "Nothing to approve; `holdfast review` lists what waits")
 
 
-def _tell_nothing(call: Call) -> None:
+def _tell_nothing(call: Invocation) -> None:
     """That nothing waits here; a person is told how much waits where they are not."""
     elsewhere = 0
     if call.memory.origin == "user" and not call.is_remote:  # a gateway writes down who asks: only with --everywhere
@@ -80,7 +80,7 @@ def _tell_nothing(call: Call) -> None:
     call.screen.nothing(f"nothing is in quarantine{more}")
 
 
-def _one_by_one(call: Call, notes: list[Note]) -> int:
+def _one_by_one(call: Invocation, notes: list[Note]) -> int:
     from holdfast.verbs.review import must_be_person
 
     must_be_person(call.memory, "review notes")
@@ -97,7 +97,7 @@ def _one_by_one(call: Call, notes: list[Note]) -> int:
     return 0
 
 
-def _do(call: Call, note: Note, word: str, where: str | Scope | None = None) -> None:
+def _do(call: Invocation, note: Note, word: str, where: str | Scope | None = None) -> None:
     if word == "a":
         _tell_approved(call.screen, call.memory.approve(note.key, scope=where, expected=note.version))
     elif word == "r":
@@ -112,7 +112,7 @@ def _do(call: Call, note: Note, word: str, where: str | Scope | None = None) -> 
         call.memory.approve(note.key, scope=where, expected=stored.note.version)
 
 
-def _asked(call: Call) -> str:
+def _asked(call: Invocation) -> str:
     """One key, of those that mean something; what is somebody else's is not edited."""
     call.screen.aside(_KEYS.replace("[e]dit  ", "") if call["everywhere"] else _KEYS)
     while True:
@@ -137,7 +137,7 @@ def _key() -> str:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
-def _tell_note(screen: Screen, note: Note, place: str) -> None:
+def _tell_note(screen: Output, note: Note, place: str) -> None:
     screen.say(f"{screen.paint(one_line(note.key), 'bold')}  {screen.paint(one_line(_about(note)), 'dim')}  {place}")
     screen.indented(note.text)
 
@@ -150,12 +150,12 @@ def _about(note: Note) -> str:
     return f"{note.scope}, {note.updated[:10]}, by {' '.join([source.origin, *who])}{trust}{made}"
 
 
-def _tell_waiting(screen: Screen, notes: list[Note]) -> None:
+def _tell_waiting(screen: Output, notes: list[Note]) -> None:
     _table(screen, [(note.key, note.scope.kind, note) for note in notes])
     screen.aside("`holdfast review --approve KEY` lets one be told, `--reject KEY` forgets it")
 
 
-def _tell_everywhere(screen: Screen, notes: list[Note]) -> None:
+def _tell_everywhere(screen: Output, notes: list[Note]) -> None:
     """The same, with whose each is."""
     if not notes:
         screen.nothing("nothing is in quarantine")
@@ -164,27 +164,27 @@ def _tell_everywhere(screen: Screen, notes: list[Note]) -> None:
     screen.aside("`holdfast review --everywhere --approve KEY` lets one be told, `--reject KEY` forgets it")
 
 
-def _table(screen: Screen, notes: list[tuple[str, str, Note]]) -> None:
+def _table(screen: Output, notes: list[tuple[str, str, Note]]) -> None:
     rows = [(key, scope, note.source.trusted, note.updated[:10], note.text[:400]) for key, scope, note in notes]
     screen.table(("KEY", "SCOPE", "TRUST", "UPDATED", "TEXT"), rows, ("bold", "cyan", "yellow", "dim", ""))
 
 
-def _tell_approved(screen: Screen, note: Note) -> None:
+def _tell_approved(screen: Output, note: Note) -> None:
     screen.say(f"{screen.paint('approved', 'green')} {screen.paint(one_line(note.key), 'bold')} in {note.scope}")
 
 
-def _tell_rejected(screen: Screen, forgotten: Forgotten) -> None:
+def _tell_rejected(screen: Output, forgotten: Forgotten) -> None:
     screen.say(f"{screen.paint('rejected', 'yellow')} {screen.paint(one_line(forgotten.key), 'bold')}; it is in the trash")
 
 
 # --- where it came from -----------------------------------------------------------------------------------------------
 
 
-def trace(call: Call) -> int:
+def trace(call: Invocation) -> int:
     return call.answer(call.memory.trace(call["key"], scope=call["scope"]), _tell_trace)
 
 
-def _tell_trace(screen: Screen, trace: Trace) -> None:
+def _tell_trace(screen: Output, trace: Trace) -> None:
     held = screen.paint("  in quarantine", "yellow") if trace.note.quarantined else ""
     screen.say(f"{screen.paint(one_line(trace.note.key), 'bold')} in {trace.note.scope}{held}")
     screen.say(screen.paint("came from", "dim"))
@@ -205,7 +205,7 @@ def _decision(one: Decision, note: Note) -> str:
     return one.action if (where, key) == (str(note.scope), note.key) else f"{one.action}: {where} {key}"
 
 
-def _tell_saying(screen: Screen, saying: Saying) -> None:
+def _tell_saying(screen: Output, saying: Saying) -> None:
     source = saying.source
     who = " ".join([name for name in (source.origin, source.agent, source.client) if name])
     session = f", session {source.session}" if source.session else ""
@@ -213,20 +213,20 @@ def _tell_saying(screen: Screen, saying: Saying) -> None:
     _tell_steps(screen, saying.came_from, 2)
 
 
-def _tell_steps(screen: Screen, steps: tuple[Step, ...], depth: int) -> None:
+def _tell_steps(screen: Output, steps: tuple[Step, ...], depth: int) -> None:
     for step in steps:
         what = f"{step.note}, trusted as {step.trust}" if step.note else step.what
         screen.say(one_line_at(depth, f"└ {what}"))
         _tell_steps(screen, step.came_from, depth + 1)
 
 
-def _tell_made(screen: Screen, made: tuple[Made, ...], depth: int) -> None:
+def _tell_made(screen: Output, made: tuple[Made, ...], depth: int) -> None:
     for one in made:
         screen.say(one_line_at(depth, f"└ {one.note}{'' if one.current else ' (an older version of it)'}"))
         _tell_made(screen, one.led_to, depth + 1)
 
 
-def _tell_lines(screen: Screen, title: str, lines: list[str]) -> None:
+def _tell_lines(screen: Output, title: str, lines: list[str]) -> None:
     if lines:
         screen.say(screen.paint(title, "dim"))
         for line in lines:
@@ -240,7 +240,7 @@ def one_line_at(depth: int, text: str) -> str:
 # --- everything that a source touched ---------------------------------------------------------------------------------
 
 
-def forget_source(call: Call) -> int:
+def forget_source(call: Invocation) -> int:
     """What `forget` does that is given a source and no key."""
     if call["key"]:
         raise UsageError("--source and a key contradict each other", "Give one of them")
@@ -256,7 +256,7 @@ def forget_source(call: Call) -> int:
     return call.answer(swept, _tell_swept, 0 if swept.forgotten or swept.reverted or swept.older else 1)
 
 
-def _tell_swept(screen: Screen, swept: Swept) -> None:
+def _tell_swept(screen: Output, swept: Swept) -> None:
     would = "not " if swept.refused else "would be " if swept.dry_run else ""
     parts = (
         (f"{would}forgotten", swept.forgotten), (f"{would}taken back", swept.reverted), ("only before", swept.older),

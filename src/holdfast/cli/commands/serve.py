@@ -9,7 +9,7 @@ from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.cli.runner import Call
+    from holdfast.cli.runner import Invocation
 
 _MOST_WORKERS = 64
 _TRY = (  # in a shell
@@ -22,7 +22,7 @@ _TRY = (  # in a shell
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def serve(call: Call) -> int:
+def serve(call: Invocation) -> int:
     """Until it is told to stop."""
     gc.enable()  # a process that stays needs what one command does without
     from holdfast.cli.remote import say_where
@@ -56,17 +56,17 @@ def serve(call: Call) -> int:
     return 0
 
 
-def _first_token(call: Call) -> str | None:
-    from holdfast.access import Porter
+def _first_token(call: Invocation) -> str | None:
+    from holdfast.access import AccessGate
 
-    porter = Porter(call.settings())
+    gate = AccessGate(call.settings())
     try:
-        return porter.first_token()
+        return gate.first_token()
     finally:
-        porter.close()
+        gate.close()
 
 
-def _tell(call: Call, where: str, token: str | None) -> None:
+def _tell(call: Invocation, where: str, token: str | None) -> None:
     """The first operator's token, on stdout, so that a log of stderr never has it; with --json the address too."""
     if call.screen.json:
         call.screen.document({"url": where, **({"agent": "operator", "token": token} if token else {})})

@@ -8,37 +8,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.cli.output import Screen
-    from holdfast.cli.runner import Call
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
     from holdfast.errors import UsageError
 
 PLACES = {"home": "", "shelf": "shelf", "config": "config.toml", "index": "index.db", "ledger": "ledger.db"}
 PARTS = ("notes", "files")  # of a scope
 
 
-def init(call: Call) -> int:
+def init(call: Invocation) -> int:
     from holdfast.errors import Disabled
     from holdfast.store.atomic import open_folder
 
     memory = call.memory
     if not memory.config.enabled:
         raise Disabled
-    shelf = open_folder(memory.home, () if memory.config.store else ("shelf",), create=True)
-    assert shelf is not None  # it was to be made
-    with shelf:
+    store = open_folder(memory.home, () if memory.config.store else ("shelf",), create=True)
+    assert store is not None  # it was to be made
+    with store:
         marker = _mark(call) if call["marker"] else None
     made: dict[str, Any] = {"home": memory.home, "project": memory.project, "marker": marker}
     return call.answer(made, _tell_made)
 
 
-def path(call: Call) -> int:
+def path(call: Invocation) -> int:
     what = call["what"] or "home"
     where = _plugin(call) if what == "plugin" and call["client"] else _where(call, what)
     found: dict[str, Any] = {"what": what, "path": where, "exists": os.path.exists(where)}
     return call.answer(found, _tell_path)
 
 
-def _plugin(call: Call) -> str:
+def _plugin(call: Invocation) -> str:
     """The folder of a client's plugin, written anew: it names this very Holdfast and this home."""
     from holdfast import clients, config
     from holdfast.clients.install import write_plugin
@@ -46,7 +46,7 @@ def _plugin(call: Call) -> str:
     return write_plugin(clients.load(call["client"]), clients.place(config.load(call["home"])))
 
 
-def _mark(call: Call) -> str:
+def _mark(call: Invocation) -> str:
     """Write the marker of this folder."""
     from holdfast.project import marker
 
@@ -64,7 +64,7 @@ def _here() -> str:
         raise NotFound("the folder you are in was removed", "Go to the one you want to mark") from None
 
 
-def _where(call: Call, what: str) -> str:
+def _where(call: Invocation, what: str) -> str:
     from holdfast.errors import NotFound, Template, UsageError
 
     memory = call.memory
@@ -94,12 +94,12 @@ def _no_client_named() -> UsageError:
     return UsageError("which client's plugin?", f"Write `holdfast path plugin CLIENT`, with one of: {', '.join(known)}")
 
 
-def part_folder(call: Call, home: str, part: str) -> str:
+def part_folder(call: Invocation, home: str, part: str) -> str:
     """Where a scope's notes or files are."""
     return os.path.join(home, PLACES["shelf"], _scope_folder(call), part)
 
 
-def _scope_folder(call: Call) -> str:
+def _scope_folder(call: Invocation) -> str:
     from holdfast.errors import NoScope, UsageError
     from holdfast.models import SCOPES, Scope
 
@@ -114,14 +114,14 @@ def _scope_folder(call: Call) -> str:
     return Scope(kind, id).folder
 
 
-def _tell_path(screen: Screen, found: dict[str, Any]) -> None:
+def _tell_path(screen: Output, found: dict[str, Any]) -> None:
     """For a shell to use, and so byte for byte; at a terminal for eyes."""
     from holdfast.cli.output import visible
 
     screen.say(visible(found["path"]) if screen.terminal else found["path"], exact=True)
 
 
-def _tell_made(screen: Screen, made: dict[str, Any]) -> None:
+def _tell_made(screen: Output, made: dict[str, Any]) -> None:
     for name, value in made.items():
         if value:
             screen.say(f"{screen.paint(f'{name:<8}', 'dim')} {value}")

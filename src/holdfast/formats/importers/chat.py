@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.formats.importers.json_source import Row
-    from holdfast.formats.transcript import Said
+    from holdfast.formats.transcript import TranscriptLine
 
 CLIENT = "chat"
 _TIMES = ("time", "timestamp", "created_at", "created", "create_time", "date")
@@ -29,7 +29,7 @@ def knows(row: dict[str, Any]) -> bool:
     return ("role" in row or "speaker" in row) and ("content" in row or "text" in row)
 
 
-def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
+def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
     """Every turn of the file."""
     tools = Tools()
     around: object = None
@@ -44,7 +44,7 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
             yield from message_turns(row.value, _first(row.value, _SESSIONS) or around, tools)
 
 
-def message_turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[Said]:
+def message_turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[TranscriptLine]:
     """The turns of one message: its words, and the tools it calls."""
     name = message.get("speaker") or message.get("name")
     role = role_of(message.get("role"), name if isinstance(name, str) else None)
@@ -57,7 +57,7 @@ def message_turns(message: dict[str, Any], session: object, tools: Tools) -> Ite
     yield from calls(message, session, tools)
 
 
-def calls(message: dict[str, Any], session: object, tools: Tools) -> Iterator[Said]:
+def calls(message: dict[str, Any], session: object, tools: Tools) -> Iterator[TranscriptLine]:
     """What a message asks of tools."""
     time = _first(message, _TIMES)
     for call in dicts(message.get("tool_calls")):

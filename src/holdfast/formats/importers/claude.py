@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.formats.importers.json_source import Row
-    from holdfast.formats.transcript import Said
+    from holdfast.formats.transcript import TranscriptLine
 
 CLIENT = "claude-code"
 
@@ -30,7 +30,7 @@ def knows(row: dict[str, Any]) -> bool:
     return "sessionId" in row and row["type"] not in ("user", "gemini")
 
 
-def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
+def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
     """Every turn of the file."""
     tools = Tools()
     for row in rows:
@@ -39,7 +39,7 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
             yield from _turns(row.value, message.get("content"), tools)
 
 
-def _turns(line: dict[str, Any], content: object, tools: Tools) -> Iterator[Said]:
+def _turns(line: dict[str, Any], content: object, tools: Tools) -> Iterator[TranscriptLine]:
     id, time, session = line.get("uuid"), line.get("timestamp"), _session(line)
     made = line.get("isMeta") or line.get("isApiErrorMessage") or _is_synthetic(line)
     speaker = "subagent" if line.get("isSidechain") else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.formats.importers.json_source import Row
-    from holdfast.formats.transcript import Said
+    from holdfast.formats.transcript import TranscriptLine
 
 CLIENT = "codex"
 _LINES = ("session_meta", "response_item", "turn_context", "event_msg", "compacted")
@@ -36,7 +36,7 @@ def knows(row: dict[str, Any]) -> bool:
     return "instructions" in row and "timestamp" in row
 
 
-def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
+def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
     """Every turn of the file."""
     tools = Tools()
     session = None
@@ -53,7 +53,7 @@ def _is_old_head(line: dict[str, Any]) -> bool:
     return "type" not in line and "payload" not in line and isinstance(line.get("id"), str)
 
 
-def _turns(item: dict[str, Any], time: object, session: object, tools: Tools) -> Iterator[Said]:
+def _turns(item: dict[str, Any], time: object, session: object, tools: Tools) -> Iterator[TranscriptLine]:
     kind = str(item.get("type"))
     if kind == "message":
         words, role = text_of(item.get("content")), role_of(item.get("role")) or "system"

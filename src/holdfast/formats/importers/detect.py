@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from holdfast.formats.importers.json_source import Row, Source
-    from holdfast.formats.transcript import Said
+    from holdfast.formats.transcript import TranscriptLine
 
     class Dialect(Protocol):
         CLIENT: str
 
         def knows(self, row: dict[str, Any]) -> bool: ...
-        def turns(self, rows: Iterator[Row], stem: str) -> Iterator[Said]: ...
+        def turns(self, rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]: ...
 
 
 _FIRST = 50

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.formats.importers.json_source import Row
-    from holdfast.formats.transcript import Said
+    from holdfast.formats.transcript import TranscriptLine
 
 CLIENT = "gemini"
 _UNFINISHED = ("validating", "scheduled", "executing", "awaiting_approval")
@@ -30,7 +30,7 @@ def knows(row: dict[str, Any]) -> bool:
     return "$set" in row or "$rewindTo" in row or (isinstance(row.get("parts"), list) and "role" in row)
 
 
-def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
+def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
     """Every turn of the file."""
     tools = Tools()
     session: object = None
@@ -40,7 +40,7 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[Said]:
             yield from _turns(message, session, tools)
 
 
-def _turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[Said]:
+def _turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[TranscriptLine]:
     if "messageId" in message:
         id = f"log-{message['messageId']}"
         yield said("user", text_of(message.get("message")), id, message.get("timestamp"), None, session)
@@ -61,7 +61,7 @@ def _turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[S
             yield from tools.result(call.get("id"), _result(call), when, session)
 
 
-def _saved(part: dict[str, Any], time: object, session: object, tools: Tools) -> Iterator[Said]:
+def _saved(part: dict[str, Any], time: object, session: object, tools: Tools) -> Iterator[TranscriptLine]:
     """What a part of a saved chat says of tools."""
     call, answer = part.get("functionCall"), part.get("functionResponse")
     if isinstance(call, dict):

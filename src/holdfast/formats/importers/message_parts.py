@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from holdfast.formats.transcript import CUT, TOOL_BYTES, TURN_BYTES, Said, clean, cut, lenient_time
+from holdfast.formats.transcript import CUT, TOOL_BYTES, TURN_BYTES, TranscriptLine, clean, cut, lenient_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def value_text(value: object) -> str:
 
 def said(
     role: str, text: str, id: object = None, time: object = None, speaker: object = None, session: object = None
-) -> Said:
+) -> TranscriptLine:
     """A turn from what a transcript says of it; what it says wrongly is left out."""
-    return Said(
+    return TranscriptLine(
         role, cut(clean(text), TOOL_BYTES if role == "tool" else TURN_BYTES), _word(id), lenient_time(time),
         _word(speaker), _word(session),
     )  # fmt: skip
@@ -82,7 +82,7 @@ class Tools:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
-    def call(self, id: object, name: object, given: object, time: object, session: object) -> Iterator[Said]:
+    def call(self, id: object, name: object, given: object, time: object, session: object) -> Iterator[TranscriptLine]:
         tool = name if isinstance(name, str) and name else "tool"
         if isinstance(id, str):
             if len(self._names) >= _MOST_CALLS:
@@ -91,7 +91,7 @@ class Tools:
         if _OURS not in tool.lower():
             yield said("tool", f"{tool} {value_text(given)}".strip(), id, time, tool, session)
 
-    def result(self, id: object, result: object, time: object, session: object) -> Iterator[Said]:
+    def result(self, id: object, result: object, time: object, session: object) -> Iterator[TranscriptLine]:
         tool = self._names.pop(id, "tool") if isinstance(id, str) else "tool"
         text = value_text(result)
         if text and _OURS not in tool.lower():

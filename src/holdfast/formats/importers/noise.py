@@ -10,7 +10,7 @@ from holdfast.base.lazy_re import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.formats.transcript import Said
+    from holdfast.formats.transcript import TranscriptLine
 
 _BLOCKS = (  # removed with their content
     # Claude Code
@@ -54,7 +54,7 @@ _FENCE = pattern(r"[ ]{0,3}(`{3,}|~{3,})([^\n]*)")
 _PASSES = 8  # words that were typed in a tag may hold a block again
 
 
-def without(said: Said) -> Said:
+def without(said: TranscriptLine) -> TranscriptLine:
     """Return the turn without what no one said; its text is empty if nothing is left."""
     text = said.text
     whole = _TURNS.get(said.role)

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.access import health
 from holdfast.access.policy import why_not
 from holdfast.models import Note
-from holdfast.server.idempotency import ALL, Again
+from holdfast.server.idempotency import ALL, Replay
 from holdfast.server.route import NOWHERE, Asked, Route
 from holdfast.server.schema import answer, fields, flag, ref, rows, text
 from holdfast.verbs.status import Reindexed, beside
@@ -26,8 +26,8 @@ def check(asked: Asked) -> dict[str, Any]:
     who may see them."""
     home, settings = asked.gateway.home, asked.gateway.config_of(asked.caller)
     whole = settings == asked.gateway.config()
-    role = asked.porter.role(asked.caller.role)
-    gateway = health.found(asked.porter, whole, lambda action: not why_not(role, action, None))
+    role = asked.gate.role(asked.caller.role)
+    gateway = health.found(asked.gate, whole, lambda action: not why_not(role, action, None))
     found = [one.as_dict() for one in beside(asked.memory.check(), gateway)]
     return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
 
@@ -44,7 +44,7 @@ def embed(asked: Asked) -> dict[str, Any]:
 def retain(asked: Asked) -> dict[str, Any]:
     """It reaches every scope; of notes that are not the caller's own, a person alone is shown the words."""
     found = asked.memory.retain(**asked.only("dry_run"))
-    own = asked.memory._desk.places(None)
+    own = asked.memory._context.visible_scopes(None)
     shown = [one.as_dict() if asked.caller.is_person or one.scope in own else _wordless(one.as_dict()) for one in found]
     return {"archived": shown}
 
@@ -54,7 +54,7 @@ def _wordless(note: dict[str, Any]) -> dict[str, Any]:
     return {**note, "text": "", "tags": [], "source": {**note["source"], "made_from": []}}
 
 
-_RETAINED = Again(lambda body: {"archived": [_wordless(one) for one in body["archived"]]}, lambda asked, kept: kept)
+_RETAINED = Replay(lambda body: {"archived": [_wordless(one) for one in body["archived"]]}, lambda asked, kept: kept)
 
 ROUTES = (
     Route(

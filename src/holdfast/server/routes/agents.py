@@ -10,8 +10,8 @@ from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify as chain
 from holdfast.ledger.agents import Agent
 from holdfast.ledger.audit import Entry
-from holdfast.models import stamp
-from holdfast.server.idempotency import ALL, Again
+from holdfast.models import timestamp
+from holdfast.server.idempotency import ALL, Replay
 from holdfast.server.problem import without_home
 from holdfast.server.route import NDJSON, NOWHERE, PAGE, Asked, Lines, Reply, Route
 from holdfast.server.routes.done import BY_NUMBER, cursor, page_asked
@@ -29,12 +29,12 @@ _SHOWN = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d
 
 def list_(asked: Asked) -> dict[str, Any]:
     limit, last = asked.page
-    found = [agent for agent in asked.porter.agents() if agent.name > last]
+    found = [agent for agent in asked.gate.agents() if agent.name > last]
     return {"agents": [_told(agent) for agent in found[:limit]], "next": found[limit - 1].name if len(found) > limit else None}
 
 
 def add(asked: Asked) -> Reply:
-    agent, token = asked.porter.add(asked["name"], asked["role"], asked.given.get("days"), permit=asked.permit)
+    agent, token = asked.gate.add(asked["name"], asked["role"], asked.given.get("days"), permit=asked.permit)
     return Reply({"agent": agent.name, "role": agent.role, "token": token}, 201)
 
 
@@ -44,51 +44,51 @@ def _shown_once(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
     raise Conflict(f"this was done already, and the token of {kept['agent']} was shown then", fix)
 
 
-_ONCE = Again(lambda body: {"agent": body["agent"]}, _shown_once)
+_ONCE = Replay(lambda body: {"agent": body["agent"]}, _shown_once)
 
 
 def rotate(asked: Asked) -> dict[str, Any]:
     given = asked.only("days", "grace_hours")
-    agent, token = asked.porter.rotate(asked["name"], **given, permit=asked.permit)
+    agent, token = asked.gate.rotate(asked["name"], **given, permit=asked.permit)
     return {"agent": agent.name, "role": agent.role, "token": token}
 
 
 def revoke(asked: Asked) -> dict[str, Any]:
     if asked["name"] == asked.caller.agent:
         raise Conflict("nobody shuts themselves out over HTTP", "Ask with the token of another who may manage agents")
-    return _told(asked.porter.revoke(asked["name"], permit=asked.permit))
+    return _told(asked.gate.revoke(asked["name"], permit=asked.permit))
 
 
 def roles(asked: Asked) -> dict[str, Any]:
-    porter, home = asked.porter, asked.gateway.home
-    faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in porter.faults()]
+    gate, home = asked.gate, asked.gateway.home
+    faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in gate.faults()]
     broken = [without_home(one, home) for one in faults]
-    return {"roles": [role.as_dict() for role in porter.roles()], "broken": broken}
+    return {"roles": [role.as_dict() for role in gate.roles()], "broken": broken}
 
 
 def audit(asked: Asked) -> dict[str, Any]:
     filters = asked.only("agent", "action", "outcome")
     filters |= {name: dates.moment(asked.given[name], name) for name in ("since", "until") if name in asked.given}
-    found, following = asked.porter.ledger.audit.list(**page_asked(asked), **filters)
+    found, following = asked.gate.ledger.audit.list(**page_asked(asked), **filters)
     return {"audit": [entry.as_dict() for entry in found], "next": cursor(following)}
 
 
 def export(asked: Asked) -> Reply:
-    return Reply(Lines(entry.as_dict() for entry in asked.porter.ledger.audit.walk()))
+    return Reply(Lines(entry.as_dict() for entry in asked.gate.ledger.audit.walk()))
 
 
 def verify(asked: Asked) -> dict[str, Any]:
-    return chain.verify(asked.porter.ledger.audit).as_dict()
+    return chain.verify(asked.gate.ledger.audit).as_dict()
 
 
 def _told(agent: Agent) -> dict[str, Any]:
     tokens = [
-        {"id": one.id, "created": stamp(one.created), "expires": one.expires and stamp(one.expires),
-         "revoked": one.revoked and stamp(one.revoked)}
+        {"id": one.id, "created": timestamp(one.created), "expires": one.expires and timestamp(one.expires),
+         "revoked": one.revoked and timestamp(one.revoked)}
         for one in agent.tokens
     ]  # fmt: skip
     state = agent.state(dates.clock())
-    return {"name": agent.name, "role": agent.role, "state": state, "created": stamp(agent.created), "tokens": tokens}
+    return {"name": agent.name, "role": agent.role, "state": state, "created": timestamp(agent.created), "tokens": tokens}
 
 
 ROUTES = (

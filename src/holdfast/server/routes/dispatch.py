@@ -10,8 +10,8 @@ from typing import Any
 from holdfast.access import Caller
 from holdfast.access.policy import Role, why_not
 from holdfast.errors import Denied, HoldfastError, Template, Unreached, UsageError, command
-from holdfast.server.gateway import Whose
-from holdfast.server.idempotency import HEADER, Again
+from holdfast.server.gateway import Target
+from holdfast.server.idempotency import HEADER, Replay
 from holdfast.server.route import NOWHERE, OTHERS, READ, Asked, Route
 from holdfast.server.schema import answer, fields, number, rows, text
 
@@ -41,14 +41,14 @@ def _whom(asked: Asked) -> Caller:
     name = asked.whose.agent
     if name is None or name == asked.caller.agent:
         return asked.caller
-    agent = asked.porter.agent(name)
+    agent = asked.gate.agent(name)
     return Caller(agent.name, agent.role, agent.tenant)
 
 
 def _composed(asked: Asked, whom: Caller) -> dict[str, Any]:
     """The role, its skills, and the memory; a memory that may not or cannot be loaded is said to be missing, and blocks
     nothing."""
-    role = asked.porter.role(whom.role)
+    role = asked.gate.role(whom.role)
     skills = list(role.skills)
     told: dict[str, Any] = {"role": whom.role, "skills": skills, "memory": "", "left_out": 0, "degraded": ""}
     try:
@@ -64,7 +64,7 @@ def _composed(asked: Asked, whom: Caller) -> dict[str, Any]:
 def _memory(asked: Asked, whom: Caller, role: Role) -> dict[str, Any]:
     """All of the agent's own within the budget, and of no other scope. Reading it is a decision of its own, with its row."""
     named = {} if whom is asked.caller else {"name": whom.agent}
-    asked.gateway.porter.allow(asked.caller, READ, "agent", route=asked.route.name, request=asked.id, **named)
+    asked.gateway.gate.allow(asked.caller, READ, "agent", route=asked.route.name, request=asked.id, **named)
     reason = why_not(role, READ, "agent")  # what the agent itself may not read it is not told either
     if reason:
         fix = Template("Give it a role that may; ", command("role list"), " shows them")
@@ -72,7 +72,7 @@ def _memory(asked: Asked, whom: Caller, role: Role) -> dict[str, Any]:
     budget = asked.given.get("budget", _BUDGET)
     wide = {"brief_entries": _ENTRIES, "brief_scope_chars": budget, "brief_total_chars": budget}
     settings = asked.gateway.config_of(asked.caller).replace(**wide)
-    with asked.gateway.lend(whom, Whose(), ("agent",), settings) as memory:
+    with asked.gateway.lend(whom, Target(), ("agent",), settings) as memory:
         brief = memory.brief(remember=False, cap=budget)
     return {"memory": brief.text, "left_out": brief.left_out, "degraded": "memory is disabled" if brief.disabled else ""}
 
@@ -121,6 +121,6 @@ ROUTES = (
             request_id={"type": "string"},
         ),
         example={"task": "Review pull request 7 of acme/shop"}, for_model=True, others=True,
-        again=Again(lambda body: {"request_id": body["request_id"], "delivered": body["delivered"]}, _told_again),
+        again=Replay(lambda body: {"request_id": body["request_id"], "delivered": body["delivered"]}, _told_again),
     ),
 )  # fmt: skip

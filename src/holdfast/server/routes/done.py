@@ -6,8 +6,8 @@ from typing import Any
 
 from holdfast.base import dates
 from holdfast.errors import UsageError
-from holdfast.ledger.done import REVIEW, Deed
-from holdfast.models import stamp
+from holdfast.ledger.done import REVIEW, DoneItem
+from holdfast.models import timestamp
 from holdfast.safety import validate
 from holdfast.server.idempotency import ALL
 from holdfast.server.route import NOWHERE, PAGE, Asked, Reply, Route
@@ -38,7 +38,7 @@ def _agent(asked: Asked) -> str | None:
     """Whose work is meant: the caller's own; None, for every agent's, where the operator names none."""
     named: str | None = asked.given.get("agent")
     if named is not None and named != asked.caller.agent:
-        asked.porter.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
+        asked.gate.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
         return named
     return None if named is None and asked.caller.is_person else asked.caller.agent
 
@@ -70,8 +70,8 @@ def _subject(asked: Asked) -> str:
     return subject
 
 
-def _told(deed: Deed) -> dict[str, str]:
-    return {"agent": deed.agent, "kind": deed.kind, "subject": deed.subject, "time": stamp(deed.time)}
+def _told(deed: DoneItem) -> dict[str, str]:
+    return {"agent": deed.agent, "kind": deed.kind, "subject": deed.subject, "time": timestamp(deed.time)}
 
 
 ROUTES = (

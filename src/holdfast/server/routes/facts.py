@@ -8,7 +8,7 @@ from holdfast.api import pagination
 from holdfast.mcp.handlers import ORIGINS
 from holdfast.models import Fact, FactSet
 from holdfast.safety import validate
-from holdfast.server.idempotency import Again, as_it_stands, ids
+from holdfast.server.idempotency import Replay, as_it_stands, ids
 from holdfast.server.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
 from holdfast.server.routes.notes import AS_OF, MADE_FROM, REDACT
 from holdfast.server.schema import answer, fields, flag, number, page_of, ref, rows, text
@@ -19,7 +19,9 @@ _LABEL = text("Which property of it.", minLength=1, maxLength=200)
 
 
 def list_(asked: Asked) -> dict[str, Any]:
-    found, following = pagination.facts(asked.memory, *asked.page, **asked.only("subject", "label", "as_of", "scope", "history"))
+    found, following = pagination.facts(
+        asked.memory, *asked.page, **asked.only("subject", "label", "as_of", "scope", "history")
+    )
     return {"facts": [fact.as_dict() for fact in found], "next": following}
 
 
@@ -49,7 +51,7 @@ def _stated_before(asked: Asked, kept: dict[str, Any]) -> Any:
     return FactSet(kept["action"], said[0], tuple(retired), note, redacted).as_dict()
 
 
-_STATED_AGAIN = Again(_kept, _stated_before)
+_STATED_AGAIN = Replay(_kept, _stated_before)
 
 
 def graph(asked: Asked) -> dict[str, Any]:

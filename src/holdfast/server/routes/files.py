@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.mcp import handlers
-from holdfast.server.idempotency import Again
+from holdfast.server.idempotency import Replay
 from holdfast.server.route import READ, SCOPE, WRITE, Asked, Route
 from holdfast.server.routes.notes import REDACT
 from holdfast.server.schema import Schema, answer, fields, number, rows, text
@@ -75,7 +75,7 @@ def _route(command: str) -> Route:
         "POST", f"/v1/files/{command}", READ if command == "view" else WRITE, _verb(command), summary, "project",
         takes=fields({**properties, "scope": SCOPE, **how}, *needed), answers=shape,
         example={**(path or {"path": "/memories/plan.md"}), **more, "scope": "agent"}, does=(f"files.{command}",),
-        again=None if command == "view" else Again(_kept, lambda asked, kept: _told(command, asked, kept)),
+        again=None if command == "view" else Replay(_kept, lambda asked, kept: _told(command, asked, kept)),
     )  # fmt: skip
 
 

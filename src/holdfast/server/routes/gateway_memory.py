@@ -8,7 +8,7 @@ from holdfast.api import pagination
 from holdfast.errors import NotFound
 from holdfast.mcp.handlers import QUARANTINED
 from holdfast.models import Note
-from holdfast.server.idempotency import Again
+from holdfast.server.idempotency import Replay
 from holdfast.server.route import READ, WRITE, Asked, Route
 from holdfast.server.routes.notes import KEY, REDACT
 from holdfast.server.schema import answer, fields, rows, text
@@ -56,6 +56,6 @@ ROUTES = (
         takes=fields({"key": KEY, "value": text("What to remember.", minLength=1), "redact": REDACT}, "key", "value"),
         answers=answer(**_PAIR["properties"], action=text("What it did.", "created", "updated", "unchanged")),
         example={"key": "testing", "value": "Use pytest."}, shows={**_SHOWN, "action": "created"},
-        again=Again(_kept, _put_before), for_model=True,
+        again=Replay(_kept, _put_before), for_model=True,
     ),
 )  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.api import pagination
 from holdfast.errors import Conflict, NotFound
 from holdfast.mcp.handlers import ORIGINS
-from holdfast.models import SCOPES, TYPES, Binned, Forgotten, Note, Stored, Version
-from holdfast.server.idempotency import ALL, NOTE, Again, as_it_stands, ids, noted
+from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
+from holdfast.server.idempotency import ALL, NOTE, Replay, as_it_stands, ids, noted
 from holdfast.server.problem import Problem
 from holdfast.server.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
 from holdfast.server.schema import answer, fields, flag, page_of, ref, rows, text
@@ -126,7 +126,7 @@ def _stored_before(asked: Asked, kept: dict[str, Any]) -> Reply:
     return told(Stored(kept["action"], as_it_stands(asked, kept), tuple(kept["redacted"])))
 
 
-_STORED_AGAIN = Again(_kept, _stored_before)
+_STORED_AGAIN = Replay(_kept, _stored_before)
 
 
 def _expected(asked: Asked) -> str | None:
@@ -146,7 +146,7 @@ def _expected(asked: Asked) -> str | None:
 
 def _version(asked: Asked) -> str | None:
     try:
-        return asked.memory._desk.standing(asked["key"], asked["scope"])[1].digest  # to compare it is no use of the note
+        return asked.memory._context.find_note(asked["key"], asked["scope"])[1].digest  # to compare it is no use of the note
     except NotFound:
         return None
 
@@ -204,6 +204,6 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/trash", READ, trash, "what was forgotten or archived and can be restored", EVERYWHERE,
-        {"scope": SCOPED, **PAGE}, answers=page_of(ref(Binned), "trash"), does=("trash",),
+        {"scope": SCOPED, **PAGE}, answers=page_of(ref(TrashedNote), "trash"), does=("trash",),
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.api import pagination
 from holdfast.errors import NotFound, Refused
 from holdfast.models import Receipt
-from holdfast.server.idempotency import Again
+from holdfast.server.idempotency import Replay
 from holdfast.server.route import EVERYWHERE, PAGE, Asked, Route
 from holdfast.server.routes.notes import IN
 from holdfast.server.schema import fields, flag, page_of, ref, text
@@ -53,7 +53,7 @@ def _told_again(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
     return kept if len(kept) > 1 else asked.memory.receipts(kept["id"])[0].as_dict()
 
 
-_AGAIN = Again(_kept, _told_again)
+_AGAIN = Replay(_kept, _told_again)
 
 
 ROUTES = (

@@ -22,7 +22,7 @@ def boot(asked: Asked) -> dict[str, Any]:
     """To read is one thing; who wants files made first must be allowed to write, which is a decision of its own."""
     if asked.given.get("scaffolds"):
         scope = asked.given.get("scope", "agent")
-        asked.gateway.porter.allow(asked.caller, WRITE, scope, route=asked.route.name, request=asked.id)
+        asked.gateway.gate.allow(asked.caller, WRITE, scope, route=asked.route.name, request=asked.id)
         asked.whose.must_name(scope)
     return asked.memory.boot(**asked.only("scope", "cap", "scaffolds")).as_dict()
 

@@ -41,7 +41,7 @@ _STATUS = answer(status={"type": "string"})
 def metrics(asked: Asked) -> Reply:
     if asked.gateway.config_of(asked.caller) != asked.gateway.config():
         raise Denied("what this process counts is about every tenant", "Whoever runs it asks with a token of their own")
-    return Reply(asked.gateway.metrics.text(asked.gateway.porter.unrecorded).encode())
+    return Reply(asked.gateway.metrics.text(asked.gateway.gate.unrecorded).encode())
 
 
 def _nothing(asked: Asked) -> None:

@@ -29,7 +29,7 @@ def waiting(asked: Asked) -> dict[str, Any]:
     if asked.given.get("everywhere"):
         if asked.whose.agent is not None:
             raise UsageError("`everywhere` and `agent` contradict each other", "Give one of them")
-        asked.porter.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
+        asked.gate.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
     elif asked.whose.agent is not None:
         _must_be_somebody(asked, asked.whose.agent)
     found, following, count = pagination.waiting(asked.memory, *asked.page, **asked.only("scope", "everywhere"))
@@ -39,9 +39,9 @@ def waiting(asked: Asked) -> dict[str, Any]:
 def _must_be_somebody(asked: Asked, agent: str) -> None:
     """One that was let in, or that has kept something here before there was a gateway."""
     try:
-        asked.porter.agent(agent)
+        asked.gate.agent(agent)
     except NotFound:
-        if not asked.memory._desk.shelf.has(Scope("agent", agent).folder):
+        if not asked.memory._context.store.has(Scope("agent", agent).folder):
             raise
 
 

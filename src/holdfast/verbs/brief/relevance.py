@@ -6,14 +6,14 @@ from math import inf
 
 from holdfast.base import dates
 from holdfast.index import tokenizer
-from holdfast.index.sqlite import Asked, note_of_row
+from holdfast.index.sqlite import SearchFilter, note_of_row
 from holdfast.models import Record
 from holdfast.search import abstention
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Desk
-    from holdfast.index.results import Found
+    from holdfast.context.caller import Context
+    from holdfast.index.results import FoundPassage
     from holdfast.models import Note
 
 NOTES = 7  # notes that one prompt brings at most; those it does not may come with a later one
@@ -44,80 +44,82 @@ class Match(Record):
         return f"{self.scope}/transcripts/{self.name}:{self.line}-{self.line}"
 
 
-def matches(desk: Desk, prompt: str, mode: str) -> list[Match]:
+def matches(context: Context, prompt: str, mode: str) -> list[Match]:
     """Return the notes that bear on a prompt and that this caller may see, best first, and the turns of past sessions that
     answer it about as well. Return nothing for a prompt that is not about stored work."""
-    folders = desk.folders(None)
-    desk.look(folders)
+    folders = context.visible_folders(None)
+    context.refresh(folders)
     text = prompt[:PROMPT_CHARS]
-    return desk.ask(lambda: (_by_meaning if mode == "hybrid" else _by_words)(desk, text, folders, dates.now()))
+    return context.query(lambda: (_by_meaning if mode == "hybrid" else _by_words)(context, text, folders, dates.now()))
 
 
-def note_at(desk: Desk, match: Match) -> Note | None:
+def note_at(context: Context, match: Match) -> Note | None:
     """Return the note of a match; None if it is gone, over, or in quarantine."""
-    row = desk.ask(lambda: desk.index.note_named(match.scope, match.name))
+    row = context.query(lambda: context.index.note_named(match.scope, match.name))
     note = note_of_row(row) if row else None
     return note if note and not note.quarantined and not (note.valid_to and note.valid_to <= dates.now()) else None
 
 
-def _by_meaning(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
-    asked = Asked(folders, "notes transcripts", now=now)
-    held = desk.index.count(folders, now, 1)  # notes in quarantine must not crowd out the others
-    sought = desk.sought(prompt, asked, min(_SOUGHT + held, 100), None, "hybrid", False)
-    if sought.mode != "hybrid" or sought.threshold is None:
-        return _by_words(desk, prompt, folders, now)
-    usable = [one for one in sought.found if one.part == "notes" and not one.quarantined]
+def _by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
+    asked = SearchFilter(folders, "notes transcripts", now=now)
+    held = context.index.count(folders, now, 1)  # notes in quarantine must not crowd out the others
+    result = context.search(prompt, asked, min(_SOUGHT + held, 100), None, "hybrid", False)
+    if result.mode != "hybrid" or result.threshold is None:
+        return _by_words(context, prompt, folders, now)
+    usable = [one for one in result.found if one.part == "notes" and not one.quarantined]
     notes = [Match("note", one.scope, one.name, one.score) for one in usable]
-    if notes and notes[0].score < sought.threshold:
+    if notes and notes[0].score < result.threshold:
         notes = []
-    turns = [one for one in sought.found if one.part == "transcripts" and one.score >= sought.threshold]
-    notes = notes[:_NOTES_OF_GENERAL] if sought.threshold >= _GENERAL else notes
+    turns = [one for one in result.found if one.part == "transcripts" and one.score >= result.threshold]
+    notes = notes[:_NOTES_OF_GENERAL] if result.threshold >= _GENERAL else notes
     if not notes:
-        return _chosen(desk, notes, turns, 0.0)
-    unnamed = [one.score for one in usable if one.passage not in sought.named]
+        return _chosen(context, notes, turns, 0.0)
+    unnamed = [one.score for one in usable if one.passage not in result.named]
     top = max(unnamed, default=notes[0].score)  # a note that only has a name of the prompt is not the measure of the others
-    return _chosen(desk, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
+    return _chosen(context, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
 
 
-def _by_words(desk: Desk, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
+def _by_words(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
     wording = abstention.Wording(prompt)
     if wording.small_talk:
         return []
-    notes, shared = _with_words(desk, prompt, Asked(folders, "notes", now=now), wording)
+    notes, shared = _with_words(context, prompt, SearchFilter(folders, "notes", now=now), wording)
     usable = [one for one in notes if not one.quarantined][: _NOTES_OF_GENERAL if wording.general else len(notes)]
     best = max([shared[one.passage] for one in usable], default=0.0)
-    turns, shared = _with_words(desk, prompt, Asked(folders, "transcripts", now=now), wording)
+    turns, shared = _with_words(context, prompt, SearchFilter(folders, "transcripts", now=now), wording)
     better = [one.replace(score=inf) for one in turns if shared[one.passage] > best]  # comes before the notes
     better = better[:1] if wording.general else better
     least = _SHARE_BY_WORDS * max([one.score for one in usable], default=0.0)
-    return _chosen(desk, [Match("note", one.scope, one.name, one.score) for one in usable], better, least)
+    return _chosen(context, [Match("note", one.scope, one.name, one.score) for one in usable], better, least)
 
 
-def _with_words(desk: Desk, prompt: str, asked: Asked, wording: abstention.Wording) -> tuple[list[Found], dict[int, float]]:
+def _with_words(
+    context: Context, prompt: str, asked: SearchFilter, wording: abstention.Wording
+) -> tuple[list[FoundPassage], dict[int, float]]:
     """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
-    if not desk.index.passage_count(asked):
+    if not context.index.passage_count(asked):
         return [], {}
-    ranks = desk.index.matches(tokenizer.rarest(*desk.index.looked_for(prompt, asked)), asked, _CANDIDATES)
-    shared = desk.shared_weights(prompt, asked, ranks)
-    found = desk.index.passages(ranks, asked)
+    ranks = context.index.matches(tokenizer.rarest(*context.index.looked_for(prompt, asked)), asked, _CANDIDATES)
+    shared = context.shared_weights(prompt, asked, ranks)
+    found = context.index.passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
 
-def _chosen(desk: Desk, notes: list[Match], turns: list[Found], least: float) -> list[Match]:
+def _chosen(context: Context, notes: list[Match], turns: list[FoundPassage], least: float) -> list[Match]:
     """The notes that score at least so much, and the best turns if they score about as well as the best note."""
     top = notes[0].score if notes else 0.0
     kept = [one for one in notes if one.score >= least]
-    best = _best_turns(desk, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
+    best = _best_turns(context, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
     first = 0 if best and best[0].score >= top else 1  # a turn that scores less comes second
     return [*kept[:first], *best, *kept[first:]]
 
 
-def _best_turns(desk: Desk, turns: list[Found]) -> list[Match]:
+def _best_turns(context: Context, turns: list[FoundPassage]) -> list[Match]:
     """The best turns that may be shown, each from another place of its session."""
     best: list[Match] = []
     for turn in turns:
-        own = desk.session is not None and turn.source.session == desk.session
-        if own or turn.words <= _SMALL_TALK or turn.source.trusted in desk.config.quarantine:
+        own = context.session is not None and turn.source.session == context.session
+        if own or turn.words <= _SMALL_TALK or turn.source.trusted in context.config.quarantine:
             continue
         match = Match("turn", turn.scope, turn.name, turn.score, turn.lines[0])
         if not any(one.name == match.name and abs(one.line - match.line) <= _APART for one in best):

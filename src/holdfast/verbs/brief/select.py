@@ -7,7 +7,7 @@ and turns that bear on it and that the session has not been shown whole.
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.context.caller import nameless_id
+from holdfast.context.caller import path_usage_id
 from holdfast.errors import Busy, HoldfastError
 from holdfast.index.sqlite import note_of_row
 from holdfast.safety import validate
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Fact, Note, Scope
     from holdfast.verbs.brief.relevance import Match
     from holdfast.verbs.brief.render import Brief, Composed, Part, Told, Why
@@ -40,7 +40,7 @@ _FILE_FACTS, _ANSWERS = 3, 0.6  # facts of files that a prompt brings, and how w
 
 
 def brief(
-    desk: Desk, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
+    context: Context, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
     anew: bool = True,
 ) -> Brief:  # fmt: skip
@@ -51,11 +51,11 @@ def brief(
     `matches`: what another process found for the prompt.
     """
     remember = remember and not explain
-    if not desk.config.enabled:
+    if not context.config.enabled:
         return render.Brief("", disabled=True)
     if prompt is not None:
-        return _at_prompt(desk, prompt, again, cap, explain, mode, matches, remember)
-    return _at_start(desk, cap, explain, remember, first, anew)
+        return _at_prompt(context, prompt, again, cap, explain, mode, matches, remember)
+    return _at_start(context, cap, explain, remember, first, anew)
 
 
 def _most(cap: int | None) -> int:
@@ -73,75 +73,75 @@ def _capped(made: Composed, cap: int | None) -> Composed:
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def _at_start(desk: Desk, cap: int | None, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
-    config, now = desk.config, dates.now()
-    places = desk.places(None)
+def _at_start(context: Context, cap: int | None, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
+    config, now = context.config, dates.now()
+    places = context.visible_scopes(None)
     folders = tuple([place.folder for place in places])
-    desk.look(folders)
-    known, stated, stale = desk.ask(
+    context.refresh(folders)
+    known, stated, stale = context.query(
         lambda: (
-            _notes_of(desk, places, now),
-            desk.index.newest_facts(folders, now, _FACTS),
-            desk.index.stale_lines(folders, now),
+            _notes_of(context, places, now),
+            context.index.newest_facts(folders, now, _FACTS),
+            context.index.stale_lines(folders, now),
         )
     )
     statements = {(fact.path, fact.line): _statement(fact) for fact in stated}
-    branch = _branch_words(desk)
+    branch = _branch_words(context)
     facts_only: list[Told] = []
     parts = []
     for place, (notes, count, unsafe) in zip(places, known, strict=True):
         left: list[Told] = []
         only: list[Told] = []
         empty = 0
-        for note in _by_use(desk, notes, branch):
+        for note in _by_use(context, notes, branch):
             told = _told(note, now, stale, unsafe)
             if _is_empty(note, told):
                 empty += 1
             else:
                 (only if _is_facts_only(note, statements, now) else left).append(told)
         facts_only += only
-        parts.append(render.Part(place.kind, tuple(left), count - len(only) - empty, _overviews(desk, place, now, stale)))
+        parts.append(render.Part(place.kind, tuple(left), count - len(only) - empty, _overviews(context, place, now, stale)))
     facts = render.Facts(tuple(statements.values()), len(stated), len(stated) == _FACTS)
     budget = render.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _most(cap)))
     made = _capped(render.at_start(parts, facts, budget), cap)
     if remember:
-        claimed = _remember(desk, _shown(made, facts_only, statements), anew, first)
+        claimed = _remember(context, _shown(made, facts_only, statements), anew, first)
         if others := {one.id for one in made.whole} - claimed:
             made = _capped(render.at_start([_without(part, others) for part in parts], facts, budget), cap)
-            _remember(desk, [one for one in made.whole if one.id not in claimed])  # there was room for more
+            _remember(context, [one for one in made.whole if one.id not in claimed])  # there was room for more
     names = [render.name_of(one) for one in _shown(made, facts_only, statements)]
     brief = made.brief.replace(shown=tuple(names)) if made.brief.text else made.brief
     if explain:
-        notes = [note for place in places for note in _notes(desk, place)]
+        notes = [note for place in places for note in _notes(context, place)]
         shown = {one.id for one in _shown(made, facts_only, statements)}
         return brief.replace(why=_why_at_start(notes, made, shown, now))
     return brief
 
 
-def _notes_of(desk: Desk, places: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
+def _notes_of(context: Context, places: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
     """Of each place its standing notes and its newest, how many it has, and the paths of those that seem to hold a secret."""
     found = []
     for place in places:
         folder = (place.folder,)
-        newest = [note_of_row(row) for row in desk.index.notes(folder, most=_NEWEST, now=now, only=_TRUSTED)]
+        newest = [note_of_row(row) for row in context.index.notes(folder, most=_NEWEST, now=now, only=_TRUSTED)]
         count = len(newest)
         if count == _NEWEST:
-            count = desk.index.count(folder, now, _TRUSTED)
+            count = context.index.count(folder, now, _TRUSTED)
             for type in STANDING:
-                rows = desk.index.notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
+                rows = context.index.notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
                 newest += [note_of_row(row) for row in rows]
             newest = list({note.path: note for note in newest}.values())
-        found.append((newest, count, desk.index.exposed(folder) if newest else frozenset()))
+        found.append((newest, count, context.index.exposed(folder) if newest else frozenset()))
     return found
 
 
-def _by_use(desk: Desk, notes: list[Note], branch: set[str]) -> list[Note]:
+def _by_use(context: Context, notes: list[Note], branch: set[str]) -> list[Note]:
     """The notes, most useful first: newer ones, those that are recalled or revised often, those that name the branch, and
     short ones, of which more fit."""
     if len(notes) < 2:
         return notes
     try:
-        uses = desk.ledger.usage([_id(note) for note in notes])
+        uses = context.ledger.usage([_id(note) for note in notes])
     except HoldfastError:
         uses = {}
 
@@ -155,11 +155,11 @@ def _by_use(desk: Desk, notes: list[Note], branch: set[str]) -> list[Note]:
     return [note for _, note in sorted(enumerate(notes), key=place)]
 
 
-def _branch_words(desk: Desk) -> set[str]:
+def _branch_words(context: Context) -> set[str]:
     """The words of the branch that is checked out where the caller works; long ones only."""
     from holdfast.project.git import branch_of
 
-    name = branch_of(desk.folder).lower()
+    name = branch_of(context.working_folder).lower()
     for mark in "/_.":
         name = name.replace(mark, "-")
     return {word for word in name.split("-") if len(word) > 3 and word not in ("main", "master", "feature", "bugfix", "hotfix")}
@@ -204,26 +204,26 @@ def _without(part: Part, others: set[str]) -> Part:
     return part.replace(notes=left, total=part.total - len(part.notes) + len(left))
 
 
-def _overviews(desk: Desk, place: Scope, now: str, stale: set[str]) -> tuple[tuple[str, str], ...]:
+def _overviews(context: Context, place: Scope, now: str, stale: set[str]) -> tuple[tuple[str, str], ...]:
     """The pages that stand for a place's files: their paths and texts, without facts that no longer hold; none that brings
     back what was purged."""
     from holdfast.verbs.read import overviews
 
-    pages = [page for page in overviews(desk.shelf, place) if not _may_be_purged(desk, page.text)]
+    pages = [page for page in overviews(context.store, place) if not _may_be_purged(context, page.text)]
     current = [(page.path, _current(page.text, f"{place.folder}/{page.path}", 1, now, stale)) for page in pages]
     return tuple([(path, validate.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]) for path, text in current])
 
 
-def _may_be_purged(desk: Desk, text: str) -> bool:
+def _may_be_purged(context: Context, text: str) -> bool:
     """Whether this was purged, or nobody can tell now."""
     try:
-        return bool(desk.purged_as("", lambda: [text]))
+        return bool(context.purged_as("", lambda: [text]))
     except Busy:
         return True
 
 
-def _notes(desk: Desk, place: Scope) -> list[Note]:
-    return [note_of_row(row) for row in desk.ask(lambda: desk.index.notes((place.folder,)))]
+def _notes(context: Context, place: Scope) -> list[Note]:
+    return [note_of_row(row) for row in context.query(lambda: context.index.notes((place.folder,)))]
 
 
 def _told(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Told:
@@ -252,7 +252,7 @@ def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -
 
 
 def _id(note: Note) -> str:
-    return note.id or nameless_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
+    return note.id or path_usage_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
 
 
 def _key(note: Note) -> str:
@@ -298,31 +298,38 @@ def _whole_because(note: Note, now: str) -> str:
 
 
 def _at_prompt(
-    desk: Desk, prompt: str, again: bool, cap: int | None, explain: bool, mode: str, matches: list[Match] | None, remember: bool
+    context: Context,
+    prompt: str,
+    again: bool,
+    cap: int | None,
+    explain: bool,
+    mode: str,
+    matches: list[Match] | None,
+    remember: bool,
 ) -> Brief:
     from holdfast.verbs.brief import relevance
 
-    most = min(desk.config.prompt_chars, _most(cap))
+    most = min(context.config.prompt_chars, _most(cap))
     if not prompt.strip() or most <= 0:
         return render.Brief("")
     if matches is None:
-        matches = relevance.matches(desk, prompt, mode)
-    now, known = dates.now(), {} if again else _told_before(desk)
-    found, fresh = _found(desk, matches, prompt, now, known)
-    fresh += [one for one in _facts_of_files(desk, prompt, now) if one.id not in known]
+        matches = relevance.matches(context, prompt, mode)
+    now, known = dates.now(), {} if again else _told_before(context)
+    found, fresh = _found(context, matches, prompt, now, known)
+    fresh += [one for one in _facts_of_files(context, prompt, now) if one.id not in known]
     more = len(matches) - len(found)
     made = _capped(render.with_prompt(fresh, more, most), cap)
     shown = [one for one in made.whole if not one.partial]
-    claimed = _remember(desk, shown) if remember else {one.id for one in shown}
+    claimed = _remember(context, shown) if remember else {one.id for one in shown}
     if not again and len(claimed) < len(shown):  # another hook of this session heard of the same prompt
         made = _capped(render.with_prompt([one for one in fresh if one.id in claimed], more, most), cap)
     if explain:
-        return made.brief.replace(why=_why_at_prompt(desk, found, fresh, made, now))
+        return made.brief.replace(why=_why_at_prompt(context, found, fresh, made, now))
     return made.brief
 
 
 def _found(
-    desk: Desk, matches: list[Match], prompt: str, now: str, known: dict[str, str]
+    context: Context, matches: list[Match], prompt: str, now: str, known: dict[str, str]
 ) -> tuple[list[Told | None], list[Told]]:
     """The matches as they are shown, as many as it takes for those that may be shown now: these come second."""
     from holdfast.verbs.brief.relevance import NOTES
@@ -330,7 +337,7 @@ def _found(
     found: list[Told | None] = []
     fresh: list[Told] = []
     for match in matches:
-        one = _of_match(desk, match, prompt, now)
+        one = _of_match(context, match, prompt, now)
         found.append(one)
         if one is not None and known.get(one.id) != one.version:
             fresh.append(one)
@@ -339,16 +346,16 @@ def _found(
     return found, fresh
 
 
-def _facts_of_files(desk: Desk, prompt: str, now: str) -> list[Told]:
+def _facts_of_files(context: Context, prompt: str, now: str) -> list[Told]:
     """Current facts that stand in files of the tree and answer a prompt; those of notes come with the notes."""
-    if not desk.ask(desk.index.has_facts):
+    if not context.query(context.index.has_facts):
         return []
-    from holdfast.index.sqlite import Asked
+    from holdfast.index.sqlite import SearchFilter
     from holdfast.search.fact_matches import answering
     from holdfast.verbs.brief.relevance import PROMPT_CHARS
 
-    asked = Asked(desk.folders(None), now=now)
-    found = desk.ask(lambda: answering(desk.index, prompt[:PROMPT_CHARS], asked, now, _FILE_FACTS))
+    asked = SearchFilter(context.visible_folders(None), now=now)
+    found = context.query(lambda: answering(context.index, prompt[:PROMPT_CHARS], asked, now, _FILE_FACTS))
     return [
         render.Told(
             one.fact.scope.kind, f"files/{one.name}", one.fact.valid_from[:10], "file", _statement(one.fact),
@@ -359,22 +366,22 @@ def _facts_of_files(desk: Desk, prompt: str, now: str) -> list[Told]:
     ]  # fmt: skip
 
 
-def _of_match(desk: Desk, match: Match, prompt: str, now: str) -> Told | None:
+def _of_match(context: Context, match: Match, prompt: str, now: str) -> Told | None:
     """A match as it is shown; None if it is gone or may not be shown."""
     from holdfast.verbs.brief import relevance
 
     if match.kind == "turn":
-        return _excerpt(desk, match)
-    note = relevance.note_at(desk, match)
+        return _excerpt(context, match)
+    note = relevance.note_at(context, match)
     if note is None:
         return None
-    unsafe = desk.ask(lambda: desk.index.exposed((match.scope,)))
+    unsafe = context.query(lambda: context.index.exposed((match.scope,)))
     if "[" in note.text:
-        return _with_statements(desk, note, prompt, now, unsafe)
+        return _with_statements(context, note, prompt, now, unsafe)
     return _told(note, now, set(), unsafe)
 
 
-def _with_statements(desk: Desk, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> Told | None:
+def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> Told | None:
     """A note that may state facts. One of nothing else is shown as what holds of its subject, wherever that is stated: first
     the facts that share words with the prompt."""
     from holdfast.formats import facts
@@ -385,7 +392,7 @@ def _with_statements(desk: Desk, note: Note, prompt: str, now: str, unsafe: froz
     dated = facts.lines(note.text)
     if not dated:
         return _told(note, now, set(), unsafe)
-    known = desk.ask(lambda: desk.index.facts(desk.folders(None), {facts.fold(subject)}, None, now))
+    known = context.query(lambda: context.index.facts(context.visible_folders(None), {facts.fold(subject)}, None, now))
     held = [fact for fact in known if not fact.quarantined]
     lines = {fact.line - note.lines[0] for fact in held if fact.path == note.path}
     ended = [one for one in dated if one.line not in lines and one.valid_from <= now]
@@ -401,13 +408,13 @@ def _with_statements(desk: Desk, note: Note, prompt: str, now: str, unsafe: froz
     return told.replace(text=text, partial=more > 0) if held else None
 
 
-def _excerpt(desk: Desk, match: Match) -> Told | None:
+def _excerpt(context: Context, match: Match) -> Told | None:
     """The turns around one that answers, each whole: the one that matched, then those after and before it while they fit."""
     from holdfast.safety.trust import ROLES
     from holdfast.verbs.history import expand
 
     try:
-        turns = expand(desk, match.citation, *_AROUND, None)
+        turns = expand(context, match.citation, *_AROUND, None)
     except HoldfastError:
         return None
     at = next((place for place, turn in enumerate(turns) if turn.citation == match.citation), None)
@@ -415,7 +422,7 @@ def _excerpt(desk: Desk, match: Match) -> Told | None:
         return None
     room, taken = max(_EXCERPT, min(len(turns[at].text), _LONGEST_TURN)), {}
     for place in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
-        if place != at and (turns[place].role in ("tool", "system") or ROLES[turns[place].role] in desk.config.quarantine):
+        if place != at and (turns[place].role in ("tool", "system") or ROLES[turns[place].role] in context.config.quarantine):
             continue
         text = validate.cleaned(turns[place].text).strip()
         small_talk = len(text.split()) < 4 and place != at
@@ -431,11 +438,11 @@ def _excerpt(desk: Desk, match: Match) -> Told | None:
     return render.Told(kind, f"session {turn.session}"[:60], when, "said", text, id)
 
 
-def _why_at_prompt(desk: Desk, found: list[Told | None], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
+def _why_at_prompt(context: Context, found: list[Told | None], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
     matched, new = {one.id for one in found if one}, {one.id for one in fresh}
     whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
     reasons = []
-    for note in [note for place in desk.places(None) for note in _notes(desk, place)]:
+    for note in [note for place in context.visible_scopes(None) for note in _notes(context, place)]:
         id = _id(note)
         if id in whole:
             why = "bears on the prompt"
@@ -458,40 +465,40 @@ def _why_at_prompt(desk: Desk, found: list[Told | None], fresh: list[Told], made
 # --- what was told to whom --------------------------------------------------------------------------------------------
 
 
-def _told_before(desk: Desk) -> dict[str, str]:
-    return desk.ledger.told(desk.session) if desk.session else {}
+def _told_before(context: Context) -> dict[str, str]:
+    return context.ledger.shown(context.session) if context.session else {}
 
 
-def _remember(desk: Desk, told: list[Told], anew: bool = False, first: bool = False) -> set[str]:
+def _remember(context: Context, told: list[Told], anew: bool = False, first: bool = False) -> set[str]:
     """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
     shown twice than never."""
     every = {one.id for one in told}
-    if not desk.shelf.there():
+    if not context.store.exists():
         return every
-    if not desk.session:
+    if not context.session:
         if every:
-            desk.shown(sorted(every))
+            context.record_shown(sorted(every))
         return every
     try:
         shown = [(one.id, one.version) for one in told]
-        return set(desk.ledger.tell(desk.session, shown, int(dates.clock()), anew, desk.client or "", first))
+        return set(context.ledger.record_shown(context.session, shown, int(dates.clock()), anew, context.client or "", first))
     except HoldfastError:
         return every
 
 
-def heard_prompt(desk: Desk, prompt: str) -> int:
+def heard_prompt(context: Context, prompt: str) -> int:
     """Count a prompt of this session: how many it has had with this one, 0 if this one was counted already or nobody can."""
     from holdfast.models import digest
 
-    if not desk.session or not desk.config.enabled or not desk.shelf.there():
+    if not context.session or not context.config.enabled or not context.store.exists():
         return 0
     try:
-        return desk.ledger.prompted(desk.session, digest(prompt.encode("utf-8", "replace")), int(dates.clock()))
+        return context.ledger.prompted(context.session, digest(prompt.encode("utf-8", "replace")), int(dates.clock()))
     except HoldfastError:
         return 0
 
 
-def begin_anew(desk: Desk, first: bool = False) -> None:
+def begin_anew(context: Context, first: bool = False) -> None:
     """A context that nothing was told to yet, of a client that can only be told with a prompt."""
-    if desk.session and desk.config.enabled and desk.shelf.there():
-        desk.ledger.begin(desk.session, int(dates.clock()), first)
+    if context.session and context.config.enabled and context.store.exists():
+        context.ledger.begin(context.session, int(dates.clock()), first)

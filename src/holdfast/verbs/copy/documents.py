@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.models import Progress
-    from holdfast.store.atomic import Sheet
+    from holdfast.store.atomic import FileContent
     from holdfast.store.files import Named
     from holdfast.store.transfer import Brought
     from holdfast.verbs.copy.endpoints import End
@@ -24,7 +24,7 @@ class Documents:
     """Those of every scope."""
 
     def __init__(self, old: End, new: End, progress: Progress, purged: Purged) -> None:
-        self._old, self._new, self._progress, self._purged = old.shelf, new.shelf, progress, purged
+        self._old, self._new, self._progress, self._purged = old.store, new.store, progress, purged
         self._missing: dict[tuple[str, str], list[str]] = {}
         self._digests: dict[tuple[str, str], dict[str, str]] = {}  # of what is to be there in the end
         self.left: list[str] = []
@@ -80,20 +80,20 @@ class Documents:
         if batch:
             yield batch
 
-    def _read(self, scope: str, part: str, name: str, ahead: dict[Named, Sheet]) -> Brought | None:
+    def _read(self, scope: str, part: str, name: str, ahead: dict[Named, FileContent]) -> Brought | None:
         try:
-            sheet = ahead.get((scope, part, name)) or self._old.carried(scope, part, name)
+            content = ahead.get((scope, part, name)) or self._old.carried(scope, part, name)
         except HoldfastError as error:
             self._let_be(scope, part, name, error.message)
             return None
-        if sheet is None:
+        if content is None:
             self._let_be(scope, part, name, "gone since it was looked at")
             return None
-        receipt = self._purged.receipt_of(scope, part, name, sheet)
+        receipt = self._purged.receipt_of(scope, part, name, content)
         if receipt:
             self._let_be(scope, part, name, f"purged: see receipt {receipt}")
             return None
-        return name, sheet.data, sheet.modified
+        return name, content.data, content.modified
 
     def _let_be(self, scope: str, part: str, name: str, why: str) -> None:
         self.left.append(f"{scope}/{part}/{name}: {why}")

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from holdfast import home as home_folder
 from holdfast.config import is_store, without_password
 from holdfast.errors import NotFound, UsageError
-from holdfast.ledger.sqlite import Ledger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.postgres.ledger_copy import carrier
-from holdfast.store.files import Shelf
+from holdfast.store.files import FileStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class End:
     """A shelf and a ledger, and what to call them."""
 
-    def __init__(self, name: str, what: object, shelf: Shelf, ledger: Ledger) -> None:
+    def __init__(self, name: str, what: object, store: FileStore, ledger: SqliteLedger) -> None:
         self.name, self._what = name, what
-        self.shelf, self.ledger = shelf, ledger
+        self.store, self.ledger = store, ledger
         self.records = carrier(ledger)
         self.tenant = str(getattr(getattr(ledger, "_store", None), "tenant", ""))  # whose rows it takes; a home takes all
 
@@ -34,8 +34,8 @@ class End:
         if self.tenant:
             from holdfast.postgres import rows
 
-            shelf: Any = self.shelf
-            rows.analyzed(shelf)
+            store: Any = self.store
+            rows.analyzed(store)
 
     def same_as(self, other: End) -> bool:
         return self._what == other._what
@@ -53,12 +53,15 @@ def opened(word: str, config: Config, must_exist: bool = False) -> Iterator[End]
 
 def _hosted(url: str, config: Config) -> End:
     from holdfast.postgres import ledger as ledgers
+    from holdfast.postgres import settings_of
     from holdfast.postgres import store as shelves
-    from holdfast.postgres import store_of
 
-    store = store_of(config.replace(store=url, store_read=None), None, all_agents=True)
-    shelf, ledger = shelves.Shelf(store, config.home, config.lock_seconds), ledgers.Ledger(store, config.lock_seconds)
-    return End(f"{without_password(url)} (tenant {store.tenant})", (url, store.tenant), shelf, ledger)
+    settings = settings_of(config.replace(store=url, store_read=None), None, all_agents=True)
+    store, ledger = (
+        shelves.PostgresStore(settings, config.home, config.lock_seconds),
+        ledgers.PostgresLedger(settings, config.lock_seconds),
+    )
+    return End(f"{without_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
 
 
 def _folder(path: str, config: Config, must_exist: bool) -> End:
@@ -68,4 +71,4 @@ def _folder(path: str, config: Config, must_exist: bool) -> End:
     if must_exist and not os.path.isdir(os.path.join(home, "shelf")) and not os.path.isfile(os.path.join(home, "ledger.db")):
         raise NotFound(f"no memory in {home}", "Name the folder that `holdfast path` prints, or a postgresql:// address")
     home_folder.must_be_ours(home)
-    return End(home, os.path.realpath(home), Shelf(home, config.lock_seconds), Ledger(home, config.lock_seconds))
+    return End(home, os.path.realpath(home), FileStore(home, config.lock_seconds), SqliteLedger(home, config.lock_seconds))

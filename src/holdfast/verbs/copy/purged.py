@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast.formats import transcript
-from holdfast.formats.versions import opened, versions_of
+from holdfast.formats.versions import parse_note, versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.store.atomic import Sheet
+    from holdfast.store.atomic import FileContent
     from holdfast.verbs.copy.endpoints import End
 
 _AT_ONCE = 500  # lines that are asked about together
@@ -24,15 +24,15 @@ class Purged:
     def __bool__(self) -> bool:
         return bool(self._every)
 
-    def receipt_of(self, scope: str, part: str, name: str, sheet: Sheet) -> str:
+    def receipt_of(self, scope: str, part: str, name: str, content: FileContent) -> str:
         """The receipt of the purge that took such a document away, if any."""
-        if not self._every or (part == "files" and b"\0" in sheet.data):
+        if not self._every or (part == "files" and b"\0" in content.data):
             return ""
-        path, texts = "", [sheet.data.decode("utf-8", "replace")]
+        path, texts = "", [content.data.decode("utf-8", "replace")]
         if part != "files":
             key = name.removesuffix(".md")
             path = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
-            texts = [version.text for version in versions_of(opened(sheet.data, sheet.modified))]
+            texts = [version.text for version in versions_of(parse_note(content.data, content.modified))]
         found = [purges.receipt_for(text, ended=True, path=path) for purges in self._every for text in texts]
         return next(filter(None, found), "")
 
@@ -57,5 +57,6 @@ class Purged:
             found = purges.turn_receipts(asked, standing=True)
             gone |= {place: found[number] for number, place in enumerate(places) if number in found}
         return [
-            (transcript.purged_line(gone[place]), gone[place]) if place in gone else (line, "") for place, line in enumerate(lines)
+            (transcript.purged_line(gone[place]), gone[place]) if place in gone else (line, "")
+            for place, line in enumerate(lines)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.errors import Conflict
-from holdfast.ledger.audit_mark import Mark
+from holdfast.ledger.audit_mark import AuditMark
 from holdfast.postgres.ledger_copy import TABLES
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ class Records:
     def __init__(self, old: End, new: End, progress: Progress) -> None:
         self._old, self._new, self._progress = old, new, progress
         self._missing: list[tuple[Table, list[Row]]] = []
-        self._begun = Mark(0, "")  # up to which row the audit is there already
+        self._begun = AuditMark(0, "")  # up to which row the audit is there already
         self.total = self.copied = self.audit = self.verified = 0
 
     def compare(self) -> Iterator[str]:
@@ -41,7 +41,7 @@ class Records:
 
     def _compare_audit(self) -> Iterator[str]:
         """The audit there must be the beginning of ours: two chains cannot become one."""
-        head = self._new.ledger.audit.last() or Mark(0, "")
+        head = self._new.ledger.audit.last() or AuditMark(0, "")
         theirs = iter(self._new.ledger.audit.rows())
         whose = self._new.tenant
         for row in self._old.ledger.audit.rows():
@@ -54,7 +54,7 @@ class Records:
                 if next(theirs, None) != row:
                     yield f"audit row {row[0]}"
                     return
-                self._begun = Mark(row[0], row[7])
+                self._begun = AuditMark(row[0], row[7])
         if self._begun.count != head.count:
             yield f"audit row {self._begun.count + 1}"
 
@@ -82,9 +82,9 @@ class Records:
         if added:
             self._new.ledger.audit.added(added)
 
-    def _add(self, rows: list[Row], before: Mark) -> Mark:
+    def _add(self, rows: list[Row], before: AuditMark) -> AuditMark:
         self._new.records.add_audit(rows, before)
-        return Mark(rows[-1][0], rows[-1][7])
+        return AuditMark(rows[-1][0], rows[-1][7])
 
     def verify(self) -> Iterator[str]:
         """Every row again, as it stands there now."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.models import Progress
-    from holdfast.store.transcripts import Roll
+    from holdfast.store.transcripts import TranscriptFile
     from holdfast.verbs.copy.endpoints import End
     from holdfast.verbs.copy.purged import Purged
 
@@ -26,7 +26,7 @@ class Sessions:
     """Those of every scope."""
 
     def __init__(self, old: End, new: End, progress: Progress, purged: Purged) -> None:
-        self._old, self._new, self._progress, self._purged = old.shelf, new.shelf, progress, purged
+        self._old, self._new, self._progress, self._purged = old.store, new.store, progress, purged
         self._begun: dict[Which, int] = {}  # how many lines of each are there already
         self.left: list[str] = []
         self.total = self.lines = self.copied = self.verified = 0
@@ -46,13 +46,13 @@ class Sessions:
 
     def _every(self) -> Iterator[Which]:
         for scope in self._old.scopes():
-            rolls = self._old.rolls(scope)
-            yield from [(scope, PART, entry.name) for entry in rolls.census() if entry.regular]
-            yield from [(scope, "trash", roll.name) for roll in rolls.trashed()]
+            transcript_files = self._old.transcript_files(scope)
+            yield from [(scope, PART, entry.name) for entry in transcript_files.census() if entry.regular]
+            yield from [(scope, "trash", transcript_file.name) for transcript_file in transcript_files.trashed()]
 
-    def _lines(self, shelf: Any, which: Which) -> Iterator[bytes]:
+    def _lines(self, store: Any, which: Which) -> Iterator[bytes]:
         """A line that is too long to be kept ends what can be copied of its file."""
-        for line in _lines(_roll(shelf, which)):
+        for line in _lines(_roll(store, which)):
             if line is None:
                 what = f"{'/'.join(which)}: a line is longer than what is read"
                 self.left += [] if what in self.left else [what]
@@ -78,12 +78,12 @@ class Sessions:
         """The lines that are missing, in their order."""
         self._progress.start("copying transcripts", len(self._begun))
         for which, there in self._begun.items():
-            roll = _roll(self._new, which)
+            transcript_file = _roll(self._new, which)
             lines = self._ours(which)
             for _ in range(there):
                 next(lines)
             for batch in _batches(lines):
-                roll.append(lambda others, empty: batch)  # noqa: B023
+                transcript_file.append(lambda others, empty: batch)  # noqa: B023
                 self.copied += len(batch)
             self._progress.step()
         self._progress.end()
@@ -100,19 +100,19 @@ class Sessions:
         self._progress.end()
 
 
-def _roll(shelf: Any, which: Which) -> Roll:
+def _roll(store: Any, which: Which) -> TranscriptFile:
     scope, part, name = which
-    roll: Roll = shelf.rolls(scope).roll(name, part)
-    return roll
+    transcript_file: TranscriptFile = store.transcript_files(scope).transcript_file(name, part)
+    return transcript_file
 
 
-def _lines(roll: Roll) -> Iterator[bytes | None]:
+def _lines(transcript_file: TranscriptFile) -> Iterator[bytes | None]:
     """The lines with their newlines; None for one that is too long. The last may lack it where a person edited the file."""
     end = 0
-    for line in roll.lines():
+    for line in transcript_file.lines():
         end = line.end
         yield None if not line.data and line.end - line.start > 1 else line.data + b"\n"
-    tail = roll.tail(end)
+    tail = transcript_file.tail(end)
     if tail:
         yield tail + b"\n"
 

@@ -13,22 +13,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.context.caller import Desk
-    from holdfast.verbs.doctor.fixes import Mending
+    from holdfast.context.caller import Context
+    from holdfast.verbs.doctor.fixes import Fix
 
 _FILES_SHOWN = 20
 _LINES_SHOWN = 3  # of one file
 
 
-def problems(desk: Desk, mending: Mending, scopes: tuple[str, ...]) -> list[Problem]:
+def problems(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Problem]:
     """One problem for each file with such lines: the first lines, how many there are, and what is expected."""
     found: list[Problem] = []
     more = 0
-    for scope, part, name, text, first in _texts(desk, scopes):
+    for scope, part, name, text, first in _texts(context, scopes):
         lines = facts.unread(text)
         if lines and len(found) < _FILES_SHOWN:
             path = told(f"{scope}/{part}/{name}")
-            fix = mending.edited(os.path.join(desk.config.home, "shelf", scope, part, name))
+            fix = mending.edited(os.path.join(context.config.home, "shelf", scope, part, name))
             found.append(Problem("fact", _message(path, lines, first), fix, f"{path}:{lines[0].line + first}"))
         elif lines:
             more += 1
@@ -45,27 +45,27 @@ def _message(path: str, lines: list[facts.Unread], first: int) -> str:
     return f"{path} has {what} that cannot be read as a fact ({each}{more}). {facts.EXPECTED}."
 
 
-def _texts(desk: Desk, scopes: tuple[str, ...]) -> Iterator[tuple[str, str, str, str, int]]:
+def _texts(context: Context, scopes: tuple[str, ...]) -> Iterator[tuple[str, str, str, str, int]]:
     """Scope, part, name, current text and the number of its first line, of each note and each file of a tree."""
     for scope in scopes:
-        for entry in desk.shelf.census(scope, "notes"):
-            if entry.regular and entry.name.endswith(".md") and (whole := _read(desk, scope, "notes", entry.name)):
+        for entry in context.store.entries(scope, "notes"):
+            if entry.regular and entry.name.endswith(".md") and (whole := _read(context, scope, "notes", entry.name)):
                 text, (first, _) = note_file.text_and_lines(whole)
                 yield scope, "notes", entry.name, text, first
-        for entry in desk.shelf.tree(scope, 0).census():
-            if entry.regular and (whole := _read(desk, scope, "files", entry.name)):
+        for entry in context.store.tree(scope, 0).census():
+            if entry.regular and (whole := _read(context, scope, "files", entry.name)):
                 yield scope, "files", entry.name, note_file.clean(whole), 1
 
 
-def _read(desk: Desk, scope: str, part: str, name: str) -> str:
+def _read(context: Context, scope: str, part: str, name: str) -> str:
     """The text of a file that has a date in brackets; empty for others and for what cannot be read, which is told elsewhere."""
     try:
         if part == "notes":
-            sheet = desk.shelf.read_name(scope, part, name)
+            content = context.store.read_name(scope, part, name)
         else:
-            sheet = desk.shelf.tree(scope, 0).read(tuple(name.split("/")))
+            content = context.store.tree(scope, 0).read(tuple(name.split("/")))
     except HoldfastError:
         return ""
-    if sheet is None or b"[" not in sheet.data or not any(b"[%d" % digit in sheet.data for digit in range(10)):
+    if content is None or b"[" not in content.data or not any(b"[%d" % digit in content.data for digit in range(10)):
         return ""
-    return sheet.data.decode("utf-8", "surrogateescape")
+    return content.data.decode("utf-8", "surrogateescape")

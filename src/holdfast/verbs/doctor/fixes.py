@@ -10,7 +10,7 @@ from holdfast.errors import ConfigError
 from holdfast.models import KEY, Scope, key_of
 from holdfast.safety.validate import withheld
 from holdfast.store.atomic import FILE_BYTES, NOTE_FILE_BYTES
-from holdfast.store.files import binned_key
+from holdfast.store.files import key_of_trashed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LEAST = 1024 * 1024  # bytes that must be free for anything to be mended
 
 
-class Mending:
+class Fix:
     """The commands of one report: no two of them move files to the same place."""
 
     def __init__(self, home: str) -> None:
@@ -89,7 +89,7 @@ class Mending:
 
     def of_returned(self, scope: str, part: str, name: str) -> str:
         """Takes away again what was purged and came back; a file of the tree is a person's to change."""
-        key = binned_key(name) if part == "archive" else name[:-3]
+        key = key_of_trashed(name) if part == "archive" else name[:-3]
         if part in ("notes", "archive") and KEY.match(key):
             return self.holdfast(self.purge(Scope.of_folder(scope), key))
         return self.edited(os.path.join(self._home, "shelf", scope, part, name))
@@ -147,7 +147,7 @@ class Mending:
         return free
 
 
-class Asking(Mending):
+class Asking(Fix):
     """The commands of a report on a store, where nothing is a file that could be opened or moved."""
 
     def edited(self, path: str) -> str:
@@ -189,9 +189,9 @@ def lacks_room(home: str) -> bool:
     return room.f_bavail * room.f_frsize < _LEAST
 
 
-def mending(settings: Config) -> Mending:
+def mending(settings: Config) -> Fix:
     """The commands for wherever memory is kept."""
-    return (Asking if settings.store else Mending)(settings.home)
+    return (Asking if settings.store else Fix)(settings.home)
 
 
 def typeable(name: str) -> str:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from holdfast.verbs.doctor.fixes import Mending
+    from holdfast.verbs.doctor.fixes import Fix
 
 PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
 _GROUPS = ("shelf", "shelf/projects", "shelf/agents", "shelf/sessions")  # folders that scopes stand in
@@ -22,7 +22,7 @@ _LOCKS = ("run", "run/locks")
 _SEEN = os.R_OK | os.X_OK
 
 
-def no_folder(home: str, mending: Mending) -> list[Problem]:
+def no_folder(home: str, mending: Fix) -> list[Problem]:
     """No home yet is no problem, unless none can be made there."""
     try:
         os.lstat(home)
@@ -33,7 +33,7 @@ def no_folder(home: str, mending: Mending) -> list[Problem]:
     return [Problem("home", f"the home {home} is not a folder", mending.beside(home), home)]
 
 
-def closed(home: str, mending: Mending) -> list[Problem]:
+def closed(home: str, mending: Fix) -> list[Problem]:
     """A home that is somebody else's, or that its own owner may not enter."""
     try:
         home_folder.must_be_ours(home)
@@ -50,7 +50,7 @@ def open_to_others(home: str) -> list[Problem]:
     return []
 
 
-def in_the_way(home: str, mending: Mending, scopes: Callable[[], Iterable[str]]) -> list[Problem]:
+def in_the_way(home: str, mending: Fix, scopes: Callable[[], Iterable[str]]) -> list[Problem]:
     """What stands where a folder or a lock of ours belongs: until it is gone, little else works or can be looked at."""
     wrong = _wrong(home, [(path, stat.S_ISDIR) for path in (*_LOCKS, "shelf")]) or _wrong(home, _inside(home, scopes()))
     return [
@@ -83,7 +83,7 @@ def readable(home: str, scopes: Iterable[str]) -> tuple[str, ...]:
     return tuple([scope for scope in scopes if all(os.access(path, _SEEN) for path in _folders(home, _of_scopes([scope])))])
 
 
-def shut(home: str, mending: Mending, scopes: Iterable[str] = ()) -> list[Problem]:
+def shut(home: str, mending: Fix, scopes: Iterable[str] = ()) -> list[Problem]:
     """Folders and locks that this user may not read or change, though the home is theirs: stores fail there. What is below
     such a folder is not named too."""
     full = os.R_OK | os.W_OK | os.X_OK
@@ -107,7 +107,7 @@ def _locks(home: str) -> list[str]:
     return sorted([os.path.join(folder, name) for name in os.listdir(folder)]) if os.access(folder, _SEEN) else []
 
 
-def _problem(home: str, mending: Mending, path: str) -> Problem:
+def _problem(home: str, mending: Fix, path: str) -> Problem:
     name, owner = os.path.relpath(path, home), os.stat(path).st_uid
     whose = f"belongs to user {owner}, not to you ({os.geteuid()})" if owner != os.geteuid() else "is shut for its own owner"
     what = "nothing in it can be seen" if not os.access(path, os.R_OK) else "nothing can be written there"

@@ -21,29 +21,30 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from holdfast.config import Config
-    from holdfast.context.caller import Desk
-    from holdfast.store.atomic import Sheet
-    from holdfast.verbs.doctor.fixes import Mending
+    from holdfast.context.caller import Context
+    from holdfast.store.atomic import FileContent
+    from holdfast.verbs.doctor.fixes import Fix
 
     class Opened(Protocol):
         """A memory, which stands above."""
 
         config: Config
-        _desk: Desk
+        _context: Context
+
 
 _SHOWN = 50  # that are listed one by one
 _TRANSCRIPTS = 32 * 1024 * 1024  # bytes of what was said that are looked through
 
 
-def problems(desk: Desk) -> list[Problem]:
+def problems(context: Context) -> list[Problem]:
     """Each note and file that seems to hold a secret, with the command that mends it; not those that a person allowed."""
-    if not desk.config.enabled or not desk.shelf.there():
+    if not context.config.enabled or not context.store.exists():
         return []
-    mending = mending_of(desk.config)
+    mending = mending_of(context.config)
     found: list[Problem] = []
     more = 0
     try:
-        for path, fix, rules in (*_exposed(desk, mending), *_said(desk, mending)):
+        for path, fix, rules in (*_exposed(context, mending), *_said(context, mending)):
             if len(found) < _SHOWN:
                 found.append(Problem("secret", f"{path} seems to hold a secret, which is never briefed: {rules}", fix, path))
             else:
@@ -55,69 +56,74 @@ def problems(desk: Desk) -> list[Problem]:
     return found
 
 
-def _exposed(desk: Desk, mending: Mending) -> Iterator[tuple[str, str, str]]:
+def _exposed(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
     """Where, what to do, and which rules on which lines: one look at each file."""
-    places = [(scope, part, name) for scope in desk.shelf.scopes() for part, name in _files(desk, scope)]
-    desk.progress.start("looking for secrets", len(places))
+    places = [(scope, part, name) for scope in context.store.scopes() for part, name in _files(context, scope)]
+    context.progress.start("looking for secrets", len(places))
     try:
         for scope, part, name in places:
-            desk.progress.step()
-            text = _text(desk, scope, part, name)
+            context.progress.step()
+            text = _text(context, scope, part, name)
             if not text or is_plain(text):
                 continue
             try:
                 hits = secrets.found(text)
             except TooLarge:
-                yield told(f"{scope}/{part}/{name}"), _fix(mending, desk, scope, part, name), "it is too long to tell"
+                yield told(f"{scope}/{part}/{name}"), _fix(mending, context, scope, part, name), "it is too long to tell"
                 continue
-            if hits and not (part == "notes" and _allowed(desk, scope, name, {hit.rule for hit in hits})):
+            if hits and not (part == "notes" and _allowed(context, scope, name, {hit.rule for hit in hits})):
                 line = text.count("\n", 0, hits[0].start) + 1
                 where = told(f"{scope}/{part}/{name}")
-                yield f"{where}:{line}", _fix(mending, desk, scope, part, name), secrets.named(text, hits)
+                yield f"{where}:{line}", _fix(mending, context, scope, part, name), secrets.named(text, hits)
     finally:
-        desk.progress.end()
+        context.progress.end()
 
 
 def looked_at(memory: Opened) -> tuple[int, int]:
     """How many bytes of transcripts are looked through, and how many there are; of those that a gateway has none."""
-    desk = memory._desk
-    if memory.config.url or not desk.config.enabled or not desk.shelf.there():
+    context = memory._context
+    if memory.config.url or not context.config.enabled or not context.store.exists():
         return 0, 0
     try:
-        total = sum([size for _, size, _, _ in _rolls(desk)])
+        total = sum([size for _, size, _, _ in _rolls(context)])
     except HoldfastError:
         return 0, 0  # told elsewhere
     return min(total, _TRANSCRIPTS), total
 
 
-def _rolls(desk: Desk) -> list[tuple[int, int, str, str]]:
+def _rolls(context: Context) -> list[tuple[int, int, str, str]]:
     """Every session's file, the last written first: when, how long, scope and name."""
-    every = [(scope, entry) for scope in desk.shelf.scopes() for entry in desk.shelf.rolls(scope, 0).census() if entry.regular]
+    every = [
+        (scope, entry)
+        for scope in context.store.scopes()
+        for entry in context.store.transcript_files(scope, 0).census()
+        if entry.regular
+    ]
     return sorted([(entry.stamp[1], entry.stamp[2], scope, entry.name) for scope, entry in every], reverse=True)
 
 
-def _said(desk: Desk, mending: Mending) -> Iterator[tuple[str, str, str]]:
+def _said(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
     """The same for what was said in sessions: each file once, by the first of its turns that holds one."""
-    rolls, left = _rolls(desk), _TRANSCRIPTS
-    desk.progress.start("looking for secrets in transcripts", len(rolls))
+    transcript_files, left = _rolls(context), _TRANSCRIPTS
+    context.progress.start("looking for secrets in transcripts", len(transcript_files))
     try:
-        for _, size, scope, name in rolls:
+        for _, size, scope, name in transcript_files:
             if left <= 0:
                 break
-            desk.progress.step()
-            found = _first_said(desk, scope, name, left)
+            context.progress.step()
+            found = _first_said(context, scope, name, left)
             left -= size
             if found:
                 line, rules = found
-                yield f"{told(f'{scope}/transcripts/{name}')}:{line}", _fix(mending, desk, scope, "transcripts", name), rules
+                yield f"{told(f'{scope}/transcripts/{name}')}:{line}", _fix(mending, context, scope, "transcripts", name), rules
     finally:
-        desk.progress.end()
+        context.progress.end()
 
 
-def _first_said(desk: Desk, scope: str, name: str, most: int) -> tuple[int, str] | None:
+def _first_said(context: Context, scope: str, name: str, most: int) -> tuple[int, str] | None:
     """The line of the first turn that seems to hold a secret, within so many bytes, and the rules."""
     try:
-        for line in desk.shelf.rolls(scope, 0).roll(name).lines():
+        for line in context.store.transcript_files(scope, 0).transcript_file(name).lines():
             most -= len(line.data)
             said = transcript.parse(line.data) if most >= 0 else None
             rules = _rules_in(bare(clean(said.text))) if said else ()
@@ -139,40 +145,40 @@ def _rules_in(text: str) -> tuple[str, ...]:
         return ("it is too long to tell",)
 
 
-def _files(desk: Desk, scope: str) -> Iterator[tuple[str, str]]:
-    for entry in desk.shelf.census(scope, "notes"):
+def _files(context: Context, scope: str) -> Iterator[tuple[str, str]]:
+    for entry in context.store.entries(scope, "notes"):
         if entry.regular and entry.name.endswith(".md"):
             yield "notes", entry.name
-    for entry in desk.shelf.tree(scope, 0).census():
+    for entry in context.store.tree(scope, 0).census():
         if entry.regular:
             yield "files", entry.name
 
 
-def _text(desk: Desk, scope: str, part: str, name: str) -> str:
+def _text(context: Context, scope: str, part: str, name: str) -> str:
     """A file as eyes see it: what nobody sees must not hide a secret, as it does not from the gate."""
     try:
-        sheet: Sheet | None
+        content: FileContent | None
         if part == "notes":
-            sheet = desk.shelf.read_name(scope, part, name)
+            content = context.store.read_name(scope, part, name)
         else:
-            sheet = desk.shelf.tree(scope, 0).read(tuple(name.split("/")))
+            content = context.store.tree(scope, 0).read(tuple(name.split("/")))
     except HoldfastError:
         return ""  # told elsewhere
-    return bare(clean(sheet.data.decode("utf-8", "surrogateescape"))) if sheet is not None else ""
+    return bare(clean(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
 
 
-def _allowed(desk: Desk, scope: str, name: str, rules: set[str]) -> bool:
+def _allowed(context: Context, scope: str, name: str, rules: set[str]) -> bool:
     """Whether a person said that this note may keep such a secret."""
     from holdfast.formats import versions
 
-    sheet = desk.shelf.read_name(scope, "notes", name)
-    if sheet is None:
+    content = context.store.read_name(scope, "notes", name)
+    if content is None:
         return True
-    id = versions.note_of(Scope.of_folder(scope), name[:-3], versions.opened(sheet.data, sheet.modified)).id
-    wishes = [detail for action, detail, _ in desk.ledger.decisions(id) if action == "secret-allowed"] if id else []
+    id = versions.note_of(Scope.of_folder(scope), name[:-3], versions.parse_note(content.data, content.modified)).id
+    wishes = [detail for action, detail, _ in context.ledger.decisions(id) if action == "secret-allowed"] if id else []
     return rules <= {rule for detail in wishes for rule in detail.get("rules", "").split(", ")}
 
 
-def _fix(mending: Mending, desk: Desk, scope: str, part: str, name: str) -> str:
+def _fix(mending: Fix, context: Context, scope: str, part: str, name: str) -> str:
     """A person takes it out of the file itself: a new version of a note would leave it in the history."""
-    return mending.edited(os.path.join(desk.config.home, "shelf", scope, part, name))
+    return mending.edited(os.path.join(context.config.home, "shelf", scope, part, name))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Scope
     from holdfast.verbs.purge.patterns import Traces
 
@@ -27,12 +27,14 @@ _MOST_NAMED = 20
 _TOLD_SESSIONS = 10
 
 
-class Work:
+class PurgeJob:
     """What is being purged. The story is told by those who use it: refuse, remove, scrub, check, and the receipt."""
 
-    def __init__(self, desk: Desk, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = "") -> None:
-        self.desk, self.what, self.key, self.scope = desk, what, key, scope
-        self._whole = verify_files.whole(desk)  # all that is read back
+    def __init__(
+        self, context: Context, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = ""
+    ) -> None:
+        self.context, self.what, self.key, self.scope = context, what, key, scope
+        self._whole = verify_files.whole(context)  # all that is read back
         self.kind = kind  # note, turns (a note with what sessions said of it), session, text
         self.retry = retry  # the words that purge it again, where that can be said without it
         self.marks: list[str] = []  # digests that tell one purge of a thing from the next
@@ -55,7 +57,7 @@ class Work:
         self._beside: list[str] = []
         self._unread: list[str] = []
         self._told_to: list[str] = []
-        self._deadline = time.monotonic() + desk.config.lock_seconds
+        self._deadline = time.monotonic() + context.config.lock_seconds
 
     # --- what must not come back ------------------------------------------------------------------------------------
 
@@ -84,7 +86,7 @@ class Work:
 
     def refuse(self, texts: Iterable[str], lines: Iterable[str] = (), more: Iterable[str] = ()) -> None:
         """From now on nobody can write these; on disk when this returns. `more` are digests made already."""
-        purges = self.desk.ledger.purges
+        purges = self.context.ledger.purges
         whole = [text for text in texts if folded(text) not in self._spared]
         wanted = [*purges.digests(whole, [line for line in lines if line not in self._spared]), *more, *self.marks]
         self._earlier |= purges.receipts_of(self.marks) - {self.id}
@@ -97,17 +99,17 @@ class Work:
 
     def scrub(self, places: Iterable[Scope], told_of: Callable[[str], str]) -> None:
         """Rows, logs, listings and rendered blocks. The files are gone already."""
-        desk = self.desk
-        count, sessions = desk.ledger.briefed_to(self.ids)
+        context = self.context
+        count, sessions = context.ledger.briefed_to(self.ids)
         if count:
             more = f" and {len(sessions) - _TOLD_SESSIONS} more" if len(sessions) > _TOLD_SESSIONS else ""
             self.told.append(f"told {count} times, to the sessions {', '.join(sessions[:_TOLD_SESSIONS])}{more}")
             self._told_to += sessions[:_TOLD_SESSIONS]
-        self.usage_rows += desk.ledger.forget(self.ids)
+        self.usage_rows += context.ledger.forget(self.ids)
         self._unsay_deeds()
         for place in places:
-            desk.sync.listing(place)
-        written, failed = rendered_anew(desk, told_of)
+            context.sync.listing(place)
+        written, failed = rendered_anew(context, told_of)
         self.checks += written
         self.beyond += failed
         self._empty_logs(rewrite=True)
@@ -117,17 +119,17 @@ class Work:
         """What agents have done stays done, but by no name that says this."""
         traces = Traces(self.texts)
         try:
-            self.usage_rows += self.desk.ledger.done.unsay(lambda said: traces.within(said.encode("utf-8", "surrogatepass")))
+            self.usage_rows += self.context.ledger.done.unsay(lambda said: traces.within(said.encode("utf-8", "surrogatepass")))
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
 
     def _empty_logs(self, rewrite: bool = False) -> None:
         try:
-            self.desk.ask(lambda: self.desk.index.scrub(rewrite=rewrite))
+            self.context.query(lambda: self.context.index.scrub(rewrite=rewrite))
         except Busy as error:
             self.pending.append(("index.db", error.message))
         try:
-            self.desk.ledger.scrub()
+            self.context.ledger.scrub()
         except Busy as error:
             self.pending.append(("ledger.db", error.message))
 
@@ -153,16 +155,16 @@ class Work:
 
     def _check_words(self) -> None:
         terms = [term for text in self.texts for term in tokenizer.kept(text)]
-        found = self.desk.ask(lambda: purge_check.lingering(self.desk.index, terms))
+        found = self.context.query(lambda: purge_check.lingering(self.context.index, terms))
         if found:
             self.pending.append(("index.db", f"{len(found)} of its words are still in the dictionary; `holdfast reindex`"))
         else:
             self.checks.append("the index's dictionaries asked for each of its words: none is there that nothing else says")
 
     def _left(self, traces: Traces) -> list[tuple[str, str]]:
-        shown = render.paths(self.desk.config.home)
-        self.desk.index.close()
-        self.desk.ledger.close()
+        shown = render.paths(self.context.config.home)
+        self.context.index.close()
+        self.context.ledger.close()
         every = self._whole.files()
         found, unread = self._whole.scan([*every, *shown], traces)
         prose = {path: numbers for path, numbers in found.items() if path in shown or verify_files.kind_of(path) == "truth"}
@@ -186,7 +188,7 @@ class Work:
         if number < len(traces.pieces):
             return False
         vector = traces.vectors[number - len(traces.pieces)]
-        return self.desk.ask(lambda: purge_check.has_vector(self.desk.index, vector))
+        return self.context.query(lambda: purge_check.has_vector(self.context.index, vector))
 
     def _tell(self, traces: Traces, files: int, elsewhere: set[int]) -> None:
         """What was looked for and where it legitimately stands."""
@@ -204,7 +206,7 @@ class Work:
         """What others say too may be said again."""
         if lines:
             self._spared |= lines
-            self.desk.ledger.purges.drop(self.desk.ledger.purges.digests((), lines))
+            self.context.ledger.purges.drop(self.context.ledger.purges.digests((), lines))
 
     # --- the receipt ------------------------------------------------------------------------------------------------------
 
@@ -220,7 +222,7 @@ class Work:
     def done(self, tracked: Iterable[str]) -> Receipt:
         """Keep the receipt, without a word of what was purged: a key may be made of its first words."""
         self.beyond += self._whole.held_elsewhere(tracked, self._whole.traced(self.texts, []))
-        receipt, purges = self.receipt("pending" if self.pending else "done"), self.desk.ledger.purges
+        receipt, purges = self.receipt("pending" if self.pending else "done"), self.context.ledger.purges
         purges.put(self.id, self._kept(receipt))
         for told in [told for id in sorted(self._earlier) for told in purges.receipts(id) if told["state"] != "done"]:
             purges.put(told["id"], {**told, "again": self.id, "pending": [f"purged again: see receipt {self.id}"]})
@@ -229,17 +231,19 @@ class Work:
     def _kept(self, receipt: Receipt) -> dict[str, Any]:
         """The receipt as it is kept, with what is needed to finish it."""
         paths = [*[path.partition(" (")[0] for path in self.removed], *self.also, *[path for path, _ in self.pending if path]]
-        mask = receipt_masking.Mask(self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread], self._told_to)
+        mask = receipt_masking.Mask(
+            self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread], self._told_to
+        )
         left = [(path if mask.path(path) == path else "", mask.line(why)) for path, why in dict.fromkeys(self.pending)]
         named = {"named": self.named} if self.named and receipt.state != "done" else {}
         return {**mask.receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **named}
 
 
-def rendered_anew(desk: Desk, told_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
+def rendered_anew(context: Context, told_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
     """The files that show a briefing no longer show what is gone: which were written, and where it may still stand."""
-    if not render.anywhere(desk.config.home):
+    if not render.anywhere(context.config.home):
         return [], []
-    written, failed = render.render_anew(desk.config, told_of)
+    written, failed = render.render_anew(context.config, told_of)
     return [f"rendered anew: {path}" for path in written], [f"the block in {one}" for one in failed]
 
 

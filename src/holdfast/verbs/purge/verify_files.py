@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast.errors import from_os
-from holdfast.formats.versions import opened, versions_of
+from holdfast.formats.versions import parse_note, versions_of
 from holdfast.sqlite import in_use, pieces_of
 from holdfast.store import atomic
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Progress
     from holdfast.verbs.purge.patterns import Traces
     from holdfast.verbs.purge.verify_postgres import Tables
@@ -33,13 +33,13 @@ BEYOND = (
 )
 
 
-def whole(desk: Desk) -> Home | Tables:
+def whole(context: Context) -> Home | Tables:
     """All that is ours, wherever it is kept."""
-    if not desk.config.store:
-        return Home(desk)
+    if not context.config.store:
+        return Home(context)
     from holdfast.verbs.purge.verify_postgres import Tables
 
-    return Tables(desk)
+    return Tables(context)
 
 
 class Home:
@@ -47,8 +47,8 @@ class Home:
 
     beyond: tuple[str, ...] = BEYOND
 
-    def __init__(self, desk: Desk) -> None:
-        self._home, self._progress = desk.config.home, desk.progress
+    def __init__(self, context: Context) -> None:
+        self._home, self._progress = context.config.home, context.progress
 
     def files(self, under: str = "") -> list[str]:
         """Every file, or those of the shelf."""
@@ -188,5 +188,5 @@ def said_in(path: str, data: bytes) -> list[str]:
     """What these bytes of a file say."""
     inside = path.split("/")[2:] if path.startswith("shelf/global/") else path.split("/")[3:]
     if len(inside) == 2 and inside[0] in ("notes", "trash", "archive") and path.endswith(".md"):
-        return [version.text for version in versions_of(opened(data, 0))]
+        return [version.text for version in versions_of(parse_note(data, 0))]
     return [data.decode("utf-8", "replace")]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from holdfast.context.caller import Desk
-    from holdfast.postgres.store import Shelf
+    from holdfast.context.caller import Context
+    from holdfast.postgres.store import PostgresStore
     from holdfast.verbs.purge.verify_files import Found
 
 _BATCH = 1 << 20  # bytes of rows that are looked through at once
@@ -28,51 +28,53 @@ class Tables:
         "what a model was already told",
     )
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        shelf: Any = desk.shelf
-        self._shelf: Shelf = shelf
-        self._tables = [verify_files.TABLE + name for name in rows_module.tables(self._shelf)]
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        store: Any = context.store
+        self._store: PostgresStore = store
+        self._tables = [verify_files.TABLE + name for name in rows_module.tables(self._store)]
 
     def files(self, under: str = "") -> list[str]:
         """Every document and transcript by its path; and, unless only those are wanted, every other table."""
-        return rows_module.paths(self._shelf) + ([] if under else self._tables)
+        return rows_module.paths(self._store) + ([] if under else self._tables)
 
     def scan(self, paths: Iterable[str], traces: Traces) -> Found:
         """Which of the traces stand in which of these documents and tables, and in files beside the store."""
         wanted = dict.fromkeys(paths)
         local = [path for path in wanted if path.startswith("/")]
-        found, unread = verify_files.scan(self._desk.config.home, local, traces, self._desk.progress)
+        found, unread = verify_files.scan(self._context.config.home, local, traces, self._context.progress)
         if not len(traces):
             return found, unread
         tables = [path for path in wanted if path.startswith(verify_files.TABLE)]
-        self._desk.progress.start("reading everything back", len(tables) + 1)
+        self._context.progress.start("reading everything back", len(tables) + 1)
         try:
-            for path, data in rows_module.documents(self._shelf):
+            for path, data in rows_module.documents(self._store):
                 if path in wanted and (numbers := traces.within(data)):
                     found[path] = found.get(path, set()) | numbers
             for path in tables:
-                self._desk.progress.step()
+                self._context.progress.step()
                 numbers = self._within(path[len(verify_files.TABLE) :], traces)
                 if numbers:
                     found[path] = numbers
         finally:
-            self._desk.progress.end()
+            self._context.progress.end()
         return found, unread
 
     def _within(self, table: str, traces: Traces) -> set[int]:
         found: set[int] = set()
-        for batch in _batches(rows_module.rows(self._shelf, table)):
+        for batch in _batches(rows_module.rows(self._store, table)):
             found |= traces.within(batch)
         return found
 
     def texts(self, paths: Iterable[str]) -> Iterator[str]:
         """What these documents say."""
         some = dict.fromkeys(paths)
-        for path, data in rows_module.documents(self._shelf) if some else ():
+        for path, data in rows_module.documents(self._store) if some else ():
             if path in some:
                 yield from verify_files.said_in(path, data)
-        yield from [text for path in some if path.startswith("/") for text in verify_files.texts_of(self._desk.config.home, path)]
+        yield from [
+            text for path in some if path.startswith("/") for text in verify_files.texts_of(self._context.config.home, path)
+        ]
 
     def traced(self, texts: Iterable[str], vectors: list[bytes]) -> Traces:
         """What is looked for in rows; vectors are asked for one by one, since a server does not tell how it writes them."""
@@ -80,7 +82,7 @@ class Tables:
 
     def told_of_vectors(self, vectors: list[bytes]) -> str:
         """Each is asked for; one that is still there is another text's too, since a vector goes with its passage."""
-        here = sum([self._desk.ask(lambda one=one: purge_check.has_vector(self._desk.index, one)) for one in vectors])  # type: ignore[misc]
+        here = sum([self._context.query(lambda one=one: purge_check.has_vector(self._context.index, one)) for one in vectors])  # type: ignore[misc]
         shared = f"{here} are other texts' too" if here else "none is there"
         return f"its {len(vectors)} vectors looked for among those that are kept: {shared}"
 
@@ -90,7 +92,7 @@ class Tables:
 
     def swept(self) -> list[str]:
         """Deleted rows are taken out of the tables' files where that is allowed."""
-        why = rows_module.vacuumed(self._shelf)
+        why = rows_module.vacuumed(self._store)
         return [f"rows in the server's files until it vacuums them: {why}"] if why else []
 
     def held_elsewhere(self, paths: Iterable[str], traces: Traces) -> list[str]:
@@ -98,12 +100,12 @@ class Tables:
         return []
 
 
-def strings(desk: Desk, path: str) -> Iterator[str]:
+def strings(context: Context, path: str) -> Iterator[str]:
     """Every text of every row of one table."""
     import json
 
-    shelf: Any = desk.shelf
-    for row in rows_module.rows(shelf, path[len(verify_files.TABLE) :]):
+    store: Any = context.store
+    for row in rows_module.rows(store, path[len(verify_files.TABLE) :]):
         yield from [value for value in json.loads(row).values() if isinstance(value, str)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from holdfast.formats import note_file
-from holdfast.formats.versions import Leaf, versions_of
+from holdfast.formats.versions import ParsedNote, versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from holdfast.models import Version
 
 
-def without(leaf: Leaf, kept: list[int]) -> bytes:
+def without(parsed: ParsedNote, kept: list[int]) -> bytes:
     """The bytes of the file when only these versions are left, counted from the newest; the newest of them is current."""
-    versions = versions_of(leaf)
+    versions = versions_of(parsed)
     chain = [versions[place] for place in reversed(kept)]
-    made = note_file.new(_head(leaf.head, chain[0]), chain[0].text)
+    made = note_file.new(_head(parsed.head, chain[0]), chain[0].text)
     for older, newer in pairwise(chain):
         closed = older.closed or older.valid_to or newer.valid_from
-        made = note_file.succeed(made, older.replace(closed=closed), _head(leaf.head, newer), newer.text)
-    head = leaf.head if kept[0] == 0 else _head(leaf.head, chain[-1])
-    sheet = note_file.with_head(leaf.page.replace(body=made.body, past=made.past), head)
-    return note_file.render(sheet).encode("utf-8", "surrogateescape")
+        made = note_file.succeed(made, older.replace(closed=closed), _head(parsed.head, newer), newer.text)
+    head = parsed.head if kept[0] == 0 else _head(parsed.head, chain[-1])
+    content = note_file.with_head(parsed.page.replace(body=made.body, past=made.past), head)
+    return note_file.render(content).encode("utf-8", "surrogateescape")
 
 
 def _head(head: Head, version: Version) -> Head:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _KEEP = ".keep"
@@ -40,20 +40,20 @@ def declared(*lists: str | Iterable[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys([_known(word.strip()) for word in words if word.strip()]))
 
 
-def place_of(desk: Desk, kind: str | None) -> Scope:
+def place_of(context: Context, kind: str | None) -> Scope:
     """Whose tree it is: the one that was named, else the agent's if it has a name, else the project's."""
-    return desk.scope(kind if kind is not None else "agent" if desk.agent else "project")
+    return context.scope(kind if kind is not None else "agent" if context.agent else "project")
 
 
-def make(desk: Desk, name: str, place: Scope) -> Scaffolded:
+def make(context: Context, name: str, place: Scope) -> Scaffolded:
     """Put what is missing into the scope's tree. What stands there stays, whoever put it there and however late."""
-    tree = desk.shelf.tree(place.folder)
+    tree = context.store.tree(place.folder)
     made: dict[str, bool] = {}
     for path, file in _templates(os.path.join(_HERE, _known(name))):
         parts = tuple(path.removesuffix("/").split("/"))
         made[path] = tree.plant_folder(parts) if path.endswith("/") else tree.plant(parts, _read(file))
     if any(made.values()):
-        desk.catalogue(lambda: desk.sync.refresh(place.folder, "files"))
+        context.update_index(lambda: context.sync.refresh_folder(place.folder, "files"))
     created = tuple([path for path, new in made.items() if new])
     return Scaffolded(name, place, created, tuple([path for path, new in made.items() if not new]))
 

@@ -6,7 +6,7 @@ briefing's: data between marks that no file can forge, and nothing in it can clo
 
 from __future__ import annotations
 
-from holdfast.base.dates import stamp
+from holdfast.base.dates import timestamp
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models import Record
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.context.caller import Desk
+    from holdfast.context.caller import Context
     from holdfast.models import Scope
     from holdfast.store.tree import Tree
 
@@ -100,26 +100,26 @@ class _Said(Record):
         return kept or [self.lines[0][: room + len(self.lines[0]) - len(_MARK)].rstrip() + _MARK]
 
 
-def boot(desk: Desk, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None) -> Boot:
+def boot(context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None) -> Boot:
     """The steps of `Memory.boot`. What a client or the agent declares is made first, as far as it is missing."""
-    most, wanted = chars(cap), scaffold.declared(desk.config.scaffolds, scaffolds)
-    if not desk.config.enabled:
+    most, wanted = chars(cap), scaffold.declared(context.config.scaffolds, scaffolds)
+    if not context.config.enabled:
         return Boot("", disabled=True)
     for name in wanted:
-        scaffold.make(desk, name, scaffold.place_of(desk, kind))
-    found = [(place, said) for place in _places(desk, kind) if (said := _all_said(desk, place))]
+        scaffold.make(context, name, scaffold.place_of(context, kind))
+    found = [(place, said) for place in _places(context, kind) if (said := _all_said(context, place))]
     if not found:
         return Boot("")
     place, said = next((one for one in found if any(part.date for part in one[1])), found[0])
-    return _composed(said, place, _further(_tree(desk, place)), most)
+    return _composed(said, place, _further(_tree(context, place)), most)
 
 
-def _tree(desk: Desk, place: Scope) -> Tree:
-    return desk.shelf.tree(place.folder)
+def _tree(context: Context, place: Scope) -> Tree:
+    return context.store.tree(place.folder)
 
 
-def _all_said(desk: Desk, place: Scope) -> list[_Said]:
-    tree = _tree(desk, place)
+def _all_said(context: Context, place: Scope) -> list[_Said]:
+    tree = _tree(context, place)
     return [said for name, path in _ORDER if (said := _said(tree, place, name, path))]
 
 
@@ -131,9 +131,9 @@ def chars(cap: int | None) -> int:
     return min(cap, render.MOST_CHARS)
 
 
-def _places(desk: Desk, kind: str | None) -> list[Scope]:
+def _places(context: Context, kind: str | None) -> list[Scope]:
     """Where to look: an agent's own files come first, since this is about who it is."""
-    places = desk.places(kind)
+    places = context.visible_scopes(kind)
     return sorted(places, key=lambda place: place.kind != "agent") if kind is None else places
 
 
@@ -162,9 +162,9 @@ def _answers(tree: Tree) -> str:
 def _text(tree: Tree, path: str) -> tuple[str, str, str]:
     """Where the file really stands (some keep all of it at the top), its text, and the day it was last written."""
     for there in dict.fromkeys((path, path.rpartition("/")[2])):
-        sheet = tree.read(tuple(there.split("/")))
-        if sheet is not None:
-            return there, sheet.text().removeprefix("\ufeff"), stamp(sheet.modified)[:10]
+        content = tree.read(tuple(there.split("/")))
+        if content is not None:
+            return there, content.text().removeprefix("\ufeff"), timestamp(content.modified)[:10]
     return path, "", ""
 
 
