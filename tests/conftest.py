@@ -25,6 +25,8 @@ hypothesis.settings.register_profile("holdfast", max_examples=40, **QUIETLY)
 hypothesis.settings.register_profile("battery", max_examples=1000, **QUIETLY)
 hypothesis.settings.load_profile("holdfast")  # `--hypothesis-profile=battery` loads the other one after this
 
+sys.path += map(str, Path(__file__).parent.glob("*/"))  # tests of one package borrow cases from those of another
+
 REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.getuid()).pw_dir, os.path.expanduser("~"))}
 
 

@@ -252,8 +252,8 @@ def test_every_change_of_tokens_is_in_the_audit_with_who_did_what(gate):
 FIRST = """
 import sys
 from holdfast import config
-from holdfast.access import Porter
-porter = Porter(config.load(sys.argv[1]))
+from holdfast.access import AccessGate
+porter = AccessGate(config.load(sys.argv[1]))
 sys.stdin.readline()
 print(porter.first_token())
 """
@@ -610,11 +610,11 @@ def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in
 FULL = """
 import resource, signal
 from holdfast import config
-from holdfast.access import Caller, Porter
+from holdfast.access import Caller, AccessGate
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 answer = []
 for mode in ("best-effort", "strict"):
-    porter = Porter(config.load(args[0]).replace(audit_mode=mode))
+    porter = AccessGate(config.load(args[0]).replace(audit_mode=mode))
     caller = porter.identify(args[1])
     porter.allow(caller, "agent.memory.write", "agent")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -643,10 +643,10 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_request_fails_it_only_in_strict
 
 READ_ONLY = """
 from holdfast import config
-from holdfast.access import Porter
+from holdfast.access import AccessGate
 home, answer = args[0] + "/home", []
 for mode in ("best-effort", "strict"):
-    porter = Porter(config.load(home).replace(audit_mode=mode))
+    porter = AccessGate(config.load(home).replace(audit_mode=mode))
     caller = porter.identify(porter.add(mode, "code-review-engineer")[1])
     porter.close()
     places = [home, *[os.path.join(folder, name) for folder, _, names in os.walk(home) for name in names]]

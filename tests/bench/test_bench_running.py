@@ -13,12 +13,12 @@ import pytest
 
 BENCH = """
 import signal, sys, time
-from holdfast_bench import running
+from holdfast_bench import progress
 
-running._ONCE_SECONDS, running._PARTING_SECONDS = 0.0, float(sys.argv[1])  # no two signals count as one
+progress._ONCE_SECONDS, progress._PARTING_SECONDS = 0.0, float(sys.argv[1])  # no two signals count as one
 signal.set_wakeup_fd(int(sys.argv[3]))
 try:
-    with running.folder("trial") as place, running.started([sys.executable, "-c", sys.argv[2], str(place)], True) as process:
+    with progress.folder("trial") as place, progress.started([sys.executable, "-c", sys.argv[2], str(place)], True) as process:
         while sys.argv[4] == "waits" or not (place / "up").exists():
             time.sleep(0.01)
     print("went on", flush=True)

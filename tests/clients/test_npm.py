@@ -33,6 +33,6 @@ def test_such_a_skip_stands_in_the_summary(tmp_path):
     test.write_text("import npm, pytest\n\ndef test_it():\n    pytest.skip(f'{npm.LOUD}: because')\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest", str(test)],
-        capture_output=True, text=True, timeout=120, cwd=HERE, env={"PYTHONPATH": str(HERE), "HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=120, cwd=HERE, env={"PYTHONPATH": str(HERE / "support"), "HOME": str(tmp_path)},
     )  # fmt: skip
     assert f"!!! {npm.LOUD}: because" in done.stdout

@@ -133,7 +133,7 @@ def test_what_is_read_from_two_catalogues_is_asked_again(tmp_path):
 
 
 _FORKED_WHILE_LOOKED_THROUGH = """
-index = memory._desk.index
+index = memory._context.index
 with type(index)._looking:  # as by another thread
     child = os.fork()
     if child == 0:

@@ -24,7 +24,7 @@ def crowd(store, open_any):
 
     def open_one(agent: str = "one", origin: str = "agent") -> Memory:
         first = open_any()
-        opened.append(Memory(config=first.config.replace(together=True), project="demo", agent=agent, origin=origin))
+        opened.append(Memory(config=first.config.replace(batch_writes=True), project="demo", agent=agent, origin=origin))
         return opened[-1]
 
     yield open_one

@@ -85,9 +85,9 @@ import socket
 import sys
 import threading
 from holdfast import Memory
-from holdfast.embedders import gate
+from holdfast.embedders import native_lock
 
-gate._PATIENCE = 3600.0  # who waits for the endpoint waits for ever
+native_lock._PATIENCE = 3600.0  # who waits for the endpoint waits for ever
 memory = Memory(sys.argv[1])
 memory.store("The harbour opens at six.", key="harbour")
 threading.Thread(target=lambda: memory.recall("When does the port open?"), daemon=True).start()

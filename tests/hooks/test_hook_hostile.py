@@ -402,7 +402,7 @@ def fault(client, event, said):
 
 
 def answers_of(client, home, folder):
-    env = {**os.environ, "HOLDFAST_HOME": str(home)}
+    env = {**os.environ, "HOLDFAST_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
     done = subprocess.run(
         [sys.executable, __file__, client, str(home), str(folder)],
         capture_output=True,

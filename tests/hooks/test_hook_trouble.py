@@ -94,7 +94,7 @@ def test_a_client_that_does_not_read_the_answer_is_no_trouble(home, folder, depl
 @pytest.mark.promise("B6")
 def test_a_client_that_never_finishes_telling_is_not_waited_for(home, folder, deploys):
     code = (
-        "import sys; from holdfast.doors import cli, hook; cli.alone = True; hook._LONGEST = 0.3;"
+        "import sys; from holdfast import cli, hooks; cli.alone = True; hooks._LONGEST = 0.3;"
         "sys.exit(hook.main(['gemini', 'SessionStart']))"
     )
     process = subprocess.Popen(
@@ -204,14 +204,14 @@ def test_a_home_that_cannot_be_written_is_told_from_and_left_alone(child, deploy
     said = child(
         """
         import contextlib, io
-        from holdfast.doors import hook
+        from holdfast import hooks
         out = io.StringIO()
         os.environ["HOLDFAST_HOME"], os.environ["HOLDFAST_PROJECT"] = args[0], args[1]
         for event, data in (("SessionStart", b'{"session_id": "s1"}'),
                             ("UserPromptSubmit", b'{"session_id": "s1", "prompt": "when do we deploy?"}')):
-            hook._stdin = lambda: data
+            hooks._stdin = lambda: data
             with contextlib.redirect_stdout(out):
-                assert hook.main(["claude-code", event]) == 0
+                assert hooks.main(["claude-code", event]) == 0
         answer = out.getvalue()
         """,
         read_only(home), deploys.scope.id,
@@ -250,7 +250,7 @@ def test_a_full_disk_is_no_trouble(home, folder, deploys):
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
-        "from holdfast.doors import cli; cli.alone = True; sys.exit(cli.main(['hook', *sys.argv[1:]]))"
+        "from holdfast import cli; cli.alone = True; sys.exit(cli.main(['hook', *sys.argv[1:]]))"
     )
     for event in ("SessionStart", "UserPromptSubmit"):
         done = subprocess.run(
@@ -355,13 +355,13 @@ def test_the_log_never_holds_what_a_person_or_a_note_says(home, folder, deploys,
     """An error that nobody foresaw, with the prompt in its message."""
     child(
         """
-        from holdfast.doors import hook
+        from holdfast import hooks
         os.environ["HOLDFAST_HOME"] = args[0]
-        hook._stdin = lambda: b'{"session_id": "s1", "prompt": "my secret harbour"}'
+        hooks._stdin = lambda: b'{"session_id": "s1", "prompt": "my secret harbour"}'
         def broken(desk, client, heard):
             raise ValueError(heard.prompt)
-        hook._STEPS["prompt"] = broken
-        answer = hook.main(["claude-code", "UserPromptSubmit"])
+        hooks._STEPS["prompt"] = broken
+        answer = hooks.main(["claude-code", "UserPromptSubmit"])
         """,
         home,
     )

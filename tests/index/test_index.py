@@ -183,7 +183,7 @@ def test_a_caller_that_has_the_index_open_answers_right_too(child, home, truth, 
         """,
         home,
         damage,
-        Path(__file__).parents[1],
+        Path(__file__).parent,
     )
     assert told["after"] == told["before"]
     assert told["new"] == ["new"]

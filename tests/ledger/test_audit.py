@@ -135,9 +135,9 @@ def test_asking_an_absent_home_answers_empty_and_makes_nothing(audit, home):
 
 MEMBER = """
 import sys, threading
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.ledger.audit import Decision
-ledger = Ledger(sys.argv[1], lock_seconds=60)
+ledger = SqliteLedger(sys.argv[1], lock_seconds=60)
 sys.stdin.readline()
 def work(me):
     for number in range(int(sys.argv[3])):
@@ -402,8 +402,8 @@ def read_only():
 
 def test_a_ledger_that_cannot_be_read_is_an_error_and_no_empty_answer(child, read_only):
     code = """
-        from holdfast.ledger import Ledger
-        ledger = Ledger(args[0], lock_seconds=1)
+        from holdfast.ledger import SqliteLedger
+        ledger = SqliteLedger(args[0], lock_seconds=1)
         answer = []
         for ask in (
             lambda: ledger.done.exists("a", "review", "1"), lambda: ledger.agents.presented(["x"]), lambda: ledger.audit.list(),
@@ -423,10 +423,10 @@ def test_a_full_disk_is_told_and_the_chain_stays_sound(child, home, ledger):
     ledger.close()
     code = """
         import resource, signal
-        from holdfast.ledger import Ledger
+        from holdfast.ledger import SqliteLedger
         from holdfast.ledger.audit import Decision
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        ledger = Ledger(args[0], lock_seconds=1)
+        ledger = SqliteLedger(args[0], lock_seconds=1)
         ledger.audit.append(Decision("a", "dispatch", "allowed", {"role": "r"}))
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
         answer = []

@@ -119,10 +119,10 @@ def test_a_closed_ledger_opens_again_when_asked(ledger):
 
 RACE = """
 import sys
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 home, me = sys.argv[1:]
 sys.stdin.readline()
-ledger = Ledger(home)
+ledger = SqliteLedger(home)
 ledger.link("shared", "project-" + me)
 ledger.link("alias-" + me, "project-x")
 ledger.count(["note", "note-" + me], 1_800_000_000)
@@ -156,7 +156,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
 def test_a_process_killed_while_making_the_ledger_leaves_nothing_in_the_way(home):
     code = """
 import os, signal, sys
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.ledger import sqlite as room
 room.SQL["schema"] = "SELECT die()"
 tune = room._File._tune
@@ -164,7 +164,7 @@ def deadly(self, db):
     tune(self, db)
     db.create_scalar_function("die", lambda: os.kill(os.getpid(), signal.SIGKILL))
 room._File._tune = deadly
-Ledger(sys.argv[1]).link("a", "b")
+SqliteLedger(sys.argv[1]).link("a", "b")
 """
     process = run_python(code, home)
     process.communicate(timeout=60)
@@ -432,11 +432,11 @@ def open_place():
 READ_ONLY = """
 import apsw, fcntl, os, sys
 from holdfast.errors import DiskTrouble
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
-ledger = Ledger(sys.argv[1])
+ledger = SqliteLedger(sys.argv[1])
 print(ledger.canonical("a"), ledger.place("m"), ledger.usage(["x"]))
 for write in (lambda: ledger.link("c", "d"), lambda: ledger.put_place("p", "n", "/"), lambda: ledger.count(["x"], 0)):
     try:
@@ -737,9 +737,9 @@ def test_many_threads_share_one_ledger(ledger):
 
 FORK = """
 import os, sys, threading
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 from holdfast.ledger import sqlite as room
-ledger = Ledger(sys.argv[1])
+ledger = SqliteLedger(sys.argv[1])
 ledger.link("before", "p")
 assert ledger._file._db is not None
 stop = threading.Event()
@@ -792,8 +792,8 @@ def test_a_ledger_that_is_gone_is_not_remembered(home):
 
 BEGINS = """
 import sys, time
-from holdfast.ledger import Ledger
-ledger = Ledger(sys.argv[1], lock_seconds=5)
+from holdfast.ledger import SqliteLedger
+ledger = SqliteLedger(sys.argv[1], lock_seconds=5)
 for key in sys.argv[3:]:
     assert ledger.idempotency_keys.begin("a", key, "digest", int(sys.argv[2])) is None
 print("begun", flush=True)
@@ -844,10 +844,10 @@ def test_signs_of_the_long_dead_are_swept(home, ledger):
 def test_a_child_does_not_keep_its_parents_sign(home):
     program = """
 import os, sys
-from holdfast.ledger import living
-living.sign(sys.argv[1])
+from holdfast.ledger import liveness
+liveness.sign(sys.argv[1])
 if os.fork() == 0:
-    living.sign(sys.argv[1])
+    liveness.sign(sys.argv[1])
     print("there", flush=True)
     sys.stdin.read()
     os._exit(0)

@@ -307,8 +307,8 @@ def test_an_index_row_may_wait_for_the_disk_and_a_memory_may_not(open_trial, tri
 def test_a_named_lock_is_one_holders_across_processes(trial_url, child):
     store = PostgresSettings(url=trial_url, tenant="a")
     code = """
-        from holdfast.postgres import Lock, Store
-        answer = [Lock(Store(url=args[0], tenant=tenant), "x", 1).acquire(0.2) for tenant in ("a", "b")]
+        from holdfast.postgres import Lock, PostgresSettings
+        answer = [Lock(PostgresSettings(url=args[0], tenant=tenant), "x", 1).acquire(0.2) for tenant in ("a", "b")]
         """
     with Lock(store, "x", 1):
         assert child(code, trial_url) == [False, True]

@@ -317,9 +317,9 @@ def test_who_dies_between_posting_and_recording_posts_nothing_twice(home, github
     code = f"""
 from holdfast import config
 from holdfast.server.github import Wanted, review
-from holdfast.context.ledgers import opened
+from holdfast.context.ledgers import open_ledger
 settings = config.load({str(home)!r}).replace(github_api={github.url!r}, github_token={TOKEN!r}, store={postgres_url!r})
-review(settings, opened(settings), "reviewer", Wanted("acme", "shop", 7, "Looks good."))
+review(settings, open_ledger(settings), "reviewer", Wanted("acme", "shop", 7, "Looks good."))
 """
     github.plan = ["slow"]
     child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)

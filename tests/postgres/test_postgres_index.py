@@ -380,14 +380,14 @@ def test_pgvector_that_comes_later_is_used_from_then_on(postgres_url, tmp_path):
 
 CHILD = textwrap.dedent("""\
     import sys
-    from holdfast.postgres.index import Index
+    from holdfast.postgres.index import PostgresIndex as Index
     from holdfast.models import Progress
-    from holdfast.postgres import Store
-    from holdfast.search.hybrid import Seeker
+    from holdfast.postgres import PostgresSettings
+    from holdfast.search.hybrid import HybridSearch
     from random_index import Toy, made
     url, seed = sys.argv[1], int(sys.argv[2])
-    index = Index(Store(url=url, agent="*"), 30)
-    seeker = Seeker(index, (Toy(),))
+    index = Index(PostgresSettings(url=url, agent="*"), 30)
+    seeker = HybridSearch(index, (Toy(),))
     for number, (doc, replaced) in enumerate(made(7, 60).puts):
         index.put([(doc.replace(stamp=(doc.stamp[0], doc.stamp[1] + seed, doc.stamp[2])), None)], lambda _: True)
         if number % 7 == seed:
@@ -404,7 +404,7 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
     children = [
         subprocess.Popen(
             [sys.executable, "-c", CHILD, postgres_url, str(seed)], stderr=subprocess.PIPE, text=True,
-            env={"PYTHONPATH": str(Path(__file__).parents[1]), "HOME": "/nonexistent", "PATH": ""},
+            env={"PYTHONPATH": str(Path(__file__).parents[1] / "support"), "HOME": "/nonexistent", "PATH": ""},
         )
         for seed in range(4)
     ]  # fmt: skip

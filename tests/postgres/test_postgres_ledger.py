@@ -10,6 +10,21 @@ import threading
 
 import psycopg
 import pytest
+from test_access import (  # noqa: F401
+    gate,
+    open_porter,
+    reviewer,
+    test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead,
+    test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace,
+    test_a_token_ends_when_its_days_are_over,
+    test_a_token_is_checked_to_its_last_character,
+    test_an_agent_is_added_once_and_only_with_a_name_and_a_role_that_there_are,
+    test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says,
+    test_every_change_of_tokens_is_in_the_audit_with_who_did_what,
+    test_the_token_alone_says_who_calls,
+    test_what_is_no_token_is_refused_with_how_to_get_one,
+    write_role,
+)
 
 # What both must do is written once, for a ledger or a porter that a fixture gives: here it stands on PostgreSQL.
 from test_audit import (  # noqa: F401
@@ -40,21 +55,6 @@ from test_ledger import (  # noqa: F401
     test_links_never_make_a_circle,
     test_many_threads_share_one_ledger,
     test_the_first_writer_of_a_link_wins,
-)
-from test_porter import (  # noqa: F401
-    gate,
-    open_porter,
-    reviewer,
-    test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead,
-    test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace,
-    test_a_token_ends_when_its_days_are_over,
-    test_a_token_is_checked_to_its_last_character,
-    test_an_agent_is_added_once_and_only_with_a_name_and_a_role_that_there_are,
-    test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says,
-    test_every_change_of_tokens_is_in_the_audit_with_who_did_what,
-    test_the_token_alone_says_who_calls,
-    test_what_is_no_token_is_refused_with_how_to_get_one,
-    write_role,
 )
 
 from holdfast import config
@@ -132,10 +132,10 @@ def test_an_empty_ledger_answers_empty(audit):
 MEMBER = """
 import sys, threading
 from holdfast.ledger.audit import Decision
-from holdfast.postgres.ledger import Ledger
-from holdfast.postgres import Store
+from holdfast.postgres.ledger import PostgresLedger as Ledger
+from holdfast.postgres import PostgresSettings
 from holdfast.postgres.pool import hang_up
-ledger = Ledger(Store(url=sys.argv[1], tenant=sys.argv[4]), 60)
+ledger = Ledger(PostgresSettings(url=sys.argv[1], tenant=sys.argv[4]), 60)
 sys.stdin.readline()
 def work(me):
     for number in range(int(sys.argv[3])):

@@ -481,10 +481,10 @@ def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(store):
 
 ADDER = """
 import json, sys
-from holdfast.postgres import Store
-from holdfast.postgres.store import Shelf
+from holdfast.postgres import PostgresSettings
+from holdfast.postgres.store import PostgresStore as Shelf
 url, who = sys.argv[1:]
-roll = Shelf(Store(url=url, agent="*"), "/nowhere", 60).rolls("projects/demo").roll("c/s.jsonl")
+roll = Shelf(PostgresSettings(url=url, agent="*"), "/nowhere", 60).rolls("projects/demo").roll("c/s.jsonl")
 for number in range(50):
     roll.append(lambda others, empty: [json.dumps([who, number, part]).encode() + b"\\n" for part in (1, 2)])
 """

@@ -989,9 +989,9 @@ def test_many_processes_that_mark_one_folder_agree(world):
     code = """
 import sys
 from holdfast.project.marker import write_marker
-from holdfast.ledger import Ledger
+from holdfast.ledger import SqliteLedger
 sys.stdin.readline()
-print(write_marker(sys.argv[1], Ledger(sys.argv[2]), "2026-04-16T10:30:00Z"))
+print(write_marker(sys.argv[1], SqliteLedger(sys.argv[2]), "2026-04-16T10:30:00Z"))
 """
     command = [sys.executable, "-c", code, str(folder), str(world.home)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -19,7 +19,7 @@ from holdfast_prove.model_server import Request
 from holdfast_prove.sandbox import Stage
 
 HOLDFAST = str(Path(sys.executable).parent / "holdfast")
-SCRIPT = Path(__file__).parents[1] / "pretend_client.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "pretend_client.py"
 FACT = "a changed fact has its new value only"
 
 

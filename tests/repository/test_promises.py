@@ -59,7 +59,7 @@ def _marks(tree):
 
 
 def _trees():
-    return {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("*.py"))}
+    return {str(path.relative_to(HERE)): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HERE.rglob("*.py"))}
 
 
 def proofs():

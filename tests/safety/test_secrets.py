@@ -439,9 +439,9 @@ def test_export_writes_lines_that_import_reads(home, tmp_path):
 def test_a_plain_text_is_known_at_once_and_compiles_nothing(child):
     compiled = child(
         """
-        from holdfast import guard
+        from holdfast.safety import validate
         from holdfast.safety.secrets import rules
-        guard.no_secret("We deploy on Tuesdays, never on Fridays.", "a note")
+        validate.no_secret("We deploy on Tuesdays, never on Fridays.", "a note")
         answer = [rule.id for rule in rules.all_rules() if not isinstance(rule._regex, str)]
         """
     )

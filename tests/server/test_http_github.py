@@ -193,8 +193,9 @@ PLAIN = Wanted("acme", "shop", 7, "Looks good.")
 AGAIN, KEYED = PLAIN.replace(again=True), PLAIN.replace(again=True, key="k")
 DIES = """
 import os, sys
-from holdfast import config, github
-from holdfast.ledger import Ledger
+from holdfast import config
+from holdfast.server import github
+from holdfast.ledger import SqliteLedger
 from holdfast.ledger.done import Reviews
 from holdfast.base.http_client import JsonClient
 home, url, token, point, again, key = sys.argv[1:]
@@ -207,7 +208,7 @@ elif point == "post":
     JsonClient.request = lambda self, method, *rest: die() if method == "POST" else request(self, method, *rest)
 elif point == "record":
     Reviews.record = die
-github.review(settings, Ledger(home), "reviewer", github.Wanted("acme", "shop", 7, "Looks good.", again=bool(again), key=key))
+github.review(settings, SqliteLedger(home), "reviewer", github.Wanted("acme", "shop", 7, "Looks good.", again=bool(again), key=key))
 die()
 """
 

@@ -201,8 +201,8 @@ def _as_a_stranger(child, home, code):
         {code}
         """,
         home,
-        Path(__file__).parents[1],
-        first="sys.path.insert(0, args[1])\nimport test_bad_days as here\n",
+        Path(__file__).parent,
+        first="sys.path.insert(0, args[1])\nimport test_faults as here\n",
         as_nobody=True,
     )
 
@@ -501,7 +501,7 @@ def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks
         from pathlib import Path
         import shutil
         sys.path.insert(0, args[1])
-        import test_bad_days as here
+        import test_faults as here
         answer = {}
         for what in here.PLANTED[args[2]]:
             life = Path(args[0]).parent / what
@@ -511,7 +511,7 @@ def test_whatever_is_planted_in_the_home_no_call_hangs_leaves_the_home_or_breaks
             answer[what] = here.try_all(life / "home", args[2], what, life / "outside")
         """,
         home,
-        Path(__file__).parents[1],
+        Path(__file__).parent,
         where,
         timeout=60,
     )
@@ -1053,7 +1053,7 @@ def test_an_index_that_somebody_cuts_short_while_it_is_open_is_mended(child, hom
     code = """
         memory = Memory(args[0], project="demo")
         memory.store_many([{"text": f"words number {n} of the harbour " * 20, "key": f"k{n}"} for n in range(300)])
-        memory._desk.index._database.scrub()
+        memory._context.index._database.scrub()
         memory.recall("harbour", mode="keyword")
         os.truncate(os.path.join(args[0], args[1]), int(args[2]))
         found = memory.recall("number 17", mode="keyword").hits

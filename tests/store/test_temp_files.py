@@ -30,7 +30,7 @@ def _look(home: Path) -> None:
 
 FORKS_WHILE_IT_SWEEPS = """
 import os, sys
-from holdfast.store.files import Shelf
+from holdfast.store.files import FileStore
 
 children = []
 
@@ -44,7 +44,7 @@ def fork_once(event, arguments):
             os._exit(0)
 
 sys.addaudithook(fork_once)
-Shelf(sys.argv[1], 1).fingerprint("global", "notes")
+FileStore(sys.argv[1], 1).fingerprint("global", "notes")
 print(len(children), os.listdir(sys.argv[2]))
 """
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from test_reading import CHAT, GEMINI, claude_lines, codex_lines, gemini_messages
+from test_importers import CHAT, GEMINI, claude_lines, codex_lines, gemini_messages
 
 from holdfast import Memory
 from holdfast.errors import (
@@ -319,7 +319,7 @@ def test_a_large_transcript_needs_little_memory(tmp_path, child, home, form):
         file.write(b"]}" if form == "document" else b"")
     code = """
     import resource
-    from holdfast import history
+    from holdfast.verbs import history
     with Memory(args[0], project="demo") as memory:
         history.log(memory._desk, [{"text": "warm"}], "w", "c", "project")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -428,7 +428,8 @@ def test_a_lock_that_somebody_keeps_is_busy(memory, kept, monkeypatch):
 
 WRITER = """
 import sys
-from holdfast import Memory, history
+from holdfast import Memory
+from holdfast.verbs import history
 home, name, count = sys.argv[1:]
 with Memory(home, project="demo") as memory:
     for number in range(int(count)):

@@ -17,7 +17,7 @@ from holdfast.formats import facts
 from holdfast.verbs import scaffold
 from holdfast.verbs.read import WIKI_LINKS
 
-TEMPLATES = Path(holdfast.__file__).parent / "scaffold"
+TEMPLATES = Path(holdfast.__file__).parent / "verbs" / "scaffold"
 TREES = {
     "wiki": ["memory/data/", "memory/index.md", "memory/memories/", "memory/system/definition.md"],
     "continuity": [

@@ -836,7 +836,7 @@ import os, sys
 from holdfast import Memory
 memory = Memory(sys.argv[1], project="demo")
 memory.store("Before.", key="before")
-memory._desk.index.close(), memory._desk.ledger.close()
+memory._context.index.close(), memory._context.ledger.close()
 os.closerange(3, 100)  # as programs do that go into the background
 others = [os.open(sys.argv[2], os.O_RDONLY) for _ in range(20)]
 memory.store("After.", key="after")

@@ -549,7 +549,7 @@ class Memory(Provenance):
         """What a file that belongs to a project shows: nothing of one session's or one agent's."""
         from holdfast.verbs.brief import select
 
-        others = self.config.replace(project=None, session=None, agent=None, sees=SCOPES)
+        others = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
         with Memory(config=others, project=project, client=self.config.client) as memory:
             return select.brief(memory._context, remember=False).text
 

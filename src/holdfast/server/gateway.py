@@ -99,7 +99,7 @@ class Gateway:
         if settings is None:
             which, given = self._seen_by(caller, sees, read_only)
         else:
-            which = given = settings.replace(sees=sees)
+            which = given = settings.replace(allowed_scopes=sees)
         agent, origin = whose.agent or caller.agent, "user" if caller.is_person else "agent"
         key = (which, agent, origin, whose.project, whose.session)
         self._tending.begin(given)
@@ -110,7 +110,7 @@ class Gateway:
         """The settings for who sees that much, and what stands for them: so they need not be compared for every request."""
         known = self._known
         if (caller.tenant, sees, read_only) not in known:
-            seen = self.config_of(caller).replace(sees=sees, read_only=read_only)
+            seen = self.config_of(caller).replace(allowed_scopes=sees, read_only=read_only)
             known[caller.tenant, sees, read_only] = object(), seen
         return known[caller.tenant, sees, read_only]
 
@@ -130,7 +130,7 @@ class Gateway:
     def _begin(self, missed: Missed | None = None) -> None:
         """By the settings as they are now."""
         self._config = config.load(self.home).replace(
-            project=None, session=None, agent=None, client=None, together=True, **self.given
+            project=None, session=None, agent=None, client=None, batch_writes=True, **self.given
         )
         self._known: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
         self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)

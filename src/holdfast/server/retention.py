@@ -34,7 +34,7 @@ class Tending:
             if settings.tenant in self._seen or self._ended:
                 return
             self._seen.add(settings.tenant)
-            self._waiting.append(settings.replace(sees=SCOPES))
+            self._waiting.append(settings.replace(allowed_scopes=SCOPES))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True)
                 self._thread.start()
