@@ -222,7 +222,10 @@ def _context(client: Client, heard: Heard, settings: Config) -> Context:
     session = heard.session or settings.session
     if session and not is_name(session):
         session = digest(session.encode("utf-8", "replace"))
-    return Context(settings, settings.project, session, settings.agent, client.name, "agent", folder, Progress())
+    return Context(
+        settings, project=settings.project, session=session, agent=settings.agent, client=client.name, origin="agent",
+        cwd=folder, progress=Progress(),
+    )  # fmt: skip
 
 
 # --- in and out -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from holdfast import Conflict, NotFound, Purged, Refused
+from holdfast.context import usage
 from holdfast.models import Scope
+from holdfast.verbs.read import find_note
 
 WORD = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
 LINE = f"the harbour code of {WORD} is forty-two and a half"
@@ -188,7 +190,7 @@ def test_being_shown_to_a_session_counts_as_use(open_any, clock):
 def test_being_shown_without_a_session_can_be_noted_and_does_not_count_as_a_recall(any_memory, clock):
     note = any_memory.store("The harbour is closed.", key="k").note
     clock.forward(days=80)
-    any_memory._context.record_shown([note.id])
+    usage.record_shown(any_memory._context.ledger, [note.id])
     any_memory.recall("harbour")
     assert any_memory._context.ledger.usage([note.id]) == {note.id: 1}
     clock.forward(days=80)
@@ -276,7 +278,7 @@ def test_an_archived_note_can_be_forgotten_and_restored(archived):
 def test_an_archived_note_is_forgotten_only_in_the_version_that_was_seen(archived):
     with pytest.raises(Conflict):
         archived.forget("k", expected="another")
-    version = archived._context.find_note("k", None)[1].digest
+    version = find_note(archived._context, "k", None).parsed.digest
     assert archived.forget("k", expected=version).deleted
 
 

@@ -65,7 +65,7 @@ def test_the_same_content_again_leaves_the_document_as_it_is(any_memory, bytes_o
 
 
 def test_the_same_note_is_the_same_document_in_every_store(any_memory, bytes_of, clock, monkeypatch):
-    monkeypatch.setattr("holdfast.context.caller.new_id", lambda _: "01K9Z6V0M4Q2ABCD")
+    monkeypatch.setattr("holdfast.verbs.write.new_id", lambda _: "01K9Z6V0M4Q2ABCD")
     any_memory.store("Use unittest.", key="tests", type="feedback", tags="ci-cd, py")
     clock.forward(days=1)
     any_memory.store("Use pytest.", key="tests")

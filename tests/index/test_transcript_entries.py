@@ -143,7 +143,7 @@ def test_twenty_thousand_turns_are_catalogued_in_bounded_batches(memory, monkeyp
 
     monkeypatch.setattr(memory._context.index, "put", put)
     assert found(memory, "19999") == ["turn 19999"]
-    assert sum(batches) == 20_000 and max(batches) <= transcript_entries._BATCH
+    assert sum(batches) == 20_000 and max(batches) <= transcript_entries._BATCH_TURNS
     assert [found(memory, str(number)) for number in (0, 1999, 2000, 2001, 13_337)] == [
         [f"turn {number}"] for number in (0, 1999, 2000, 2001, 13_337)
     ]
@@ -182,7 +182,7 @@ def test_two_processes_that_read_the_same_growth_lose_no_turn(memory, home):
     assert len(found(memory, "harbour")) == 11
     say(memory, "harbour 11")
     transcript_file = TranscriptFiles(str(home), SCOPE, 5).transcript_file("c/s.jsonl")
-    for doc in transcript_entries.docs(SCOPE, transcript_file, transcript_file.stamp(), seen_by_the_slow_one):
+    for doc in transcript_entries.read_entries(SCOPE, transcript_file, transcript_file.stamp(), seen_by_the_slow_one):
         index.put([(doc, None)], lambda _: True)
     assert len(found(memory, "harbour")) == 12
 

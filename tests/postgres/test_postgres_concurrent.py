@@ -17,7 +17,7 @@ _WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT gr
 def test_the_first_turn_of_a_session_that_is_on_its_way_when_a_purge_begins_is_taken_out(postgres_url, monkeypatch):
     with Memory(postgres_url, project="demo", origin="user") as person, Memory(postgres_url, project="demo") as other:
         person.store("something else stays", key="x")
-        asked, goes_on, ask, receipts = threading.Event(), threading.Event(), other._context.purged_turns, []
+        asked, goes_on, ask, receipts = threading.Event(), threading.Event(), other._context.purge_filter.find_purged_turns, []
 
         def slowly(*given, **named):
             answer = ask(*given, **named)
@@ -25,7 +25,7 @@ def test_the_first_turn_of_a_session_that_is_on_its_way_when_a_purge_begins_is_t
             assert goes_on.wait(120)
             return answer
 
-        monkeypatch.setattr(other._context, "purged_turns", slowly)
+        monkeypatch.setattr(other._context.purge_filter, "find_purged_turns", slowly)
         begins = threading.Thread(target=lambda: other.log([{"role": "user", "text": TEXT}], session="s1", client="chat"))
         begins.start()
         assert asked.wait(120)

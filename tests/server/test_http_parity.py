@@ -18,6 +18,7 @@ from holdfast.api.remote import RemoteMemory
 from holdfast.api.remote.parameters import NOT_OFFERED
 from holdfast.server.route import READ
 from holdfast.server.routes.table import ROUTES
+from holdfast.verbs import archive
 from holdfast.verbs.files import Files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -440,7 +441,7 @@ def test_who_may_only_read_does_not_bring_an_archived_note_back(free):
     free.role("writer", ["agent.memory.read", "agent.memory.write"], ["project"])
     with Memory(free.home, project="demo") as memory:
         place = memory.store("The harbour is closed.", key="k").note.scope
-        memory._context.move_notes(place, ["k"], "archive")
+        archive.move_notes(memory._context, place, ["k"], "archive")
     reader, writer = free.agent("r", "reader"), free.agent("w", "writer")
     asked = "/v1/notes/project/k?project=demo"
     for client, archived in ((reader, True), (reader, True), (writer, True), (reader, False)):
@@ -451,7 +452,7 @@ def test_who_may_only_read_does_not_bring_an_archived_note_back(free):
 def test_archived_notes_are_listed_and_found_over_http(free):
     with Memory(free.home, project="demo") as memory:
         place = memory.store("The harbour is closed.", key="k").note.scope
-        memory._context.move_notes(place, ["k"], "archive")
+        archive.move_notes(memory._context, place, ["k"], "archive")
     listed = "/v1/notes?scope=project&project=demo"
     assert free.operator.get(listed).json["notes"] == []
     assert [note["archived"] for note in free.operator.get(f"{listed}&archived=true").json["notes"]] == [True]

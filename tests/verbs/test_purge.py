@@ -22,6 +22,7 @@ from battery.lab import Lab
 
 from holdfast import Conflict, NotFound, Purged, Refused, UsageError
 from holdfast.home import Lock
+from holdfast.verbs import quarantine
 from holdfast.verbs.purge.patterns import Traces
 from holdfast.verbs.purge.patterns import spellings as traces_of
 
@@ -816,19 +817,19 @@ def test_a_file_that_came_back_while_the_ledger_was_busy_is_looked_at_again(memo
 def test_a_transcript_that_was_read_before_a_purge_is_not_catalogued_after_it(memory, open_memory, monkeypatch, home):
     from holdfast.context import transcript_entries
 
-    reader, real = open_memory(), transcript_entries.docs
+    reader, real = open_memory(), transcript_entries.read_entries
     said(memory)
     memory.store(LINE, key="k")
 
     def slow(*given):
         found = list(real(*given))
-        monkeypatch.setattr(transcript_entries, "docs", real)
+        monkeypatch.setattr(transcript_entries, "read_entries", real)
         memory.purge("k", transcripts=True)
         yield from found
 
     (home / "index.db").unlink()
     memory.close()
-    monkeypatch.setattr(transcript_entries, "docs", slow)
+    monkeypatch.setattr(transcript_entries, "read_entries", slow)
     reader.recall(WORD)
     assert holding(home) == []
     assert len(reader.recall("keep that", kind="turn")) == 1
@@ -866,10 +867,10 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
     assert holding(home) == []
 
 
-def on_its_way(monkeypatch, context, asks, write):
+def on_its_way(monkeypatch, owner, asks, write):
     """A thread that has asked whether it may write, and does so as soon as somebody waits for its lock, or is told to."""
     asked, goes_on = threading.Event(), threading.Event()
-    ask, acquire = getattr(context, asks), Lock.acquire
+    ask, acquire = getattr(owner, asks), Lock.acquire
 
     def slowly(*given, **named):
         answer = ask(*given, **named)
@@ -883,7 +884,7 @@ def on_its_way(monkeypatch, context, asks, write):
         goes_on.set()
         return acquire(self, seconds)
 
-    monkeypatch.setattr(context, asks, slowly)
+    monkeypatch.setattr(owner, asks, slowly)
     monkeypatch.setattr(Lock, "acquire", waiting)
     thread = threading.Thread(target=write)
     thread.start()
@@ -896,7 +897,7 @@ def test_a_turn_that_is_on_its_way_when_a_purge_begins_is_taken_out(memory, open
     memory.store(LINE, key="k")
     other = open_memory()
     said(other, texts=["what was it?"])
-    thread, goes_on = on_its_way(monkeypatch, other._context, "purged_turns", lambda: said(other))
+    thread, goes_on = on_its_way(monkeypatch, other._context.purge_filter, "find_purged_turns", lambda: said(other))
     receipt = memory.purge("k", transcripts=True)
     goes_on.set()
     thread.join()
@@ -908,7 +909,7 @@ def test_a_turn_that_is_on_its_way_when_a_purge_begins_is_taken_out(memory, open
 def test_a_note_that_is_on_its_way_when_a_purge_of_its_text_begins_is_taken_out(person, open_memory, monkeypatch, home):
     person.store("something else stays", key="other")
     other = open_memory()
-    thread, goes_on = on_its_way(monkeypatch, other._context, "refuse", lambda: other.store(TEXT, key="late"))
+    thread, goes_on = on_its_way(monkeypatch, quarantine, "refuse_rejected", lambda: other.store(TEXT, key="late"))
     receipt = person.purge(text=LINE)
     goes_on.set()
     thread.join()

@@ -6,26 +6,8 @@ import os
 
 from holdfast import config as configuration
 from holdfast.api.provenance import Provenance
-from holdfast.base import dates
-from holdfast.context.caller import Context, typed_errors, usage_id
-from holdfast.errors import Template, UsageError, field
-from holdfast.index.results import rank_archived_lower
-from holdfast.index.sqlite import SearchFilter, note_of_row
-from holdfast.models import (
-    EVERY_PART,
-    MODES,
-    PARTS,
-    SCOPES,
-    SEARCH_MODES,
-    SORTS,
-    TYPES,
-    Answer,
-    Cleared,
-    Note,
-    Progress,
-    tags_of,
-    timestamp,
-)  # fmt: skip
+from holdfast.context.caller import Context, typed_errors
+from holdfast.models import SCOPES, SEARCH_MODES, Cleared, Progress
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -36,7 +18,20 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from holdfast.context.caller import Tags, When
-    from holdfast.models import Fact, FactSet, Forgotten, Hit, Logged, Problem, Receipt, Stored, TrashedNote, Turn, Version
+    from holdfast.models import (
+        Answer,
+        Fact,
+        FactSet,
+        Forgotten,
+        Logged,
+        Note,
+        Problem,
+        Receipt,
+        Stored,
+        TrashedNote,
+        Turn,
+        Version,
+    )
     from holdfast.search.vectorize import WaitingCounts
     from holdfast.verbs.brief.render import Brief
     from holdfast.verbs.export import Export
@@ -48,8 +43,6 @@ if TYPE_CHECKING:
     from holdfast.verbs.scaffold import Scaffolded
     from holdfast.verbs.scaffold.boot import Boot
     from holdfast.verbs.status import Reindexed, Status
-
-_FACTS = PARTS["fact"]
 
 
 @typed_errors
@@ -73,9 +66,15 @@ class Memory(Provenance):
         self.config = config or configuration.load(home)
         whose = self.config.project if project is None else project  # an empty one is an error, not none
         self._context = Context(
-            self.config, whose, session or self.config.session, agent or self.config.agent,
-            client or self.config.client, origin, os.fspath(cwd) if cwd is not None else None, progress or Progress(),
-        )  # fmt: skip
+            self.config,
+            project=whose,
+            session=session or self.config.session,
+            agent=agent or self.config.agent,
+            client=client or self.config.client,
+            origin=origin,
+            cwd=os.fspath(cwd) if cwd is not None else None,
+            progress=progress or Progress(),
+        )
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -101,21 +100,15 @@ class Memory(Provenance):
         `expected` is the `version` of the note you saw: if it is another by now, `Conflict`, and nothing is written.
         `made_from` is what it came from (an address, a path, `note:KEY`): it is trusted no more than that. What was purged is
         refused, unless a person wants it `again`; a secret, unless it is to `redact` or a person says why to `allow_secret`."""
+        from holdfast.verbs import write
+
         context = self._context
         context.require_enabled()
-        draft = context.make_draft(
-            text, key, type, tags, valid_from, valid_to, pinned, origin, expected, made_from, redact, allow_secret
-        )
-        place = context.scope(scope)
-        if place.kind == "project" and context.project_ids()[1:]:
-            from holdfast.verbs import projects
-
-            place = projects.place_to_write(context, place, draft.key)
-        if context.config.batch_writes and not again and not draft.allowed:
-            from holdfast.verbs import batching
-
-            return batching.store(context, place, draft)
-        return context.write(place, draft.key, lambda _: draft, again)
+        draft = write.make_draft(
+            context, text, key=key, type=type, tags=tags, valid_from=valid_from, valid_to=valid_to, pinned=pinned,
+            origin=origin, expected=expected, made_from=made_from, redact=redact, allow_secret=allow_secret,
+        )  # fmt: skip
+        return write.store(context, draft, context.scope(scope), allow_purged=again)
 
     def store_many(
         self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
@@ -142,12 +135,14 @@ class Memory(Provenance):
         redact: bool = False,
     ) -> FactSet:
         """Write `label: value` about a subject, as of a day. The value before it is struck through and dated."""
-        from holdfast.verbs import facts as fact_lines
+        from holdfast.verbs import facts
 
-        self._context.require_enabled()
-        return fact_lines.fact(
-            self._context, subject, label, value, on, many, self._context.scope(scope), origin, made_from, redact
-        )
+        context = self._context
+        context.require_enabled()
+        return facts.set_fact(
+            context, subject, label, value, on=on, many=many, scope=context.scope(scope), origin=origin,
+            made_from=made_from, redact=redact,
+        )  # fmt: skip
 
     def log(
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
@@ -169,41 +164,39 @@ class Memory(Provenance):
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         """Put a note in the trash: gone from every answer at once, restorable for 30 days; only the version `expected`."""
-        from holdfast.verbs import forget as back
+        from holdfast.verbs import forget
 
         self._context.require_enabled()
-        context = self._context
-        places = context.scopes_holding(validate.key_of_note(key), scope)
-        places = places or context.scopes_holding(key, scope, lambda place, key: key in context.store.archived(place, [key]))
-        return self._forgotten(key, back.forget(self._context, places, key, expected))
+        return self._forgotten(key, forget.forget_key(self._context, key, scope, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
         another key, if the old one has been taken since."""
-        from holdfast.verbs import forget as back
+        from holdfast.verbs import forget
 
         self._context.require_enabled()
-        name, place = back.restore(self._context, key, scope, under)
-        return self.get(name, scope=place.kind)
+        name, restored_to = forget.restore(self._context, key, scope, under)
+        return self.get(name, scope=restored_to.kind)
 
     def forget_session(self, session: str, *, client: str | None = None) -> Forgotten:
         """Put the transcript of a session in the trash: gone from every answer at once, restorable for 30 days."""
-        from holdfast.verbs import forget as back
+        from holdfast.verbs import forget
 
         self._context.require_enabled()
-        return back.forget_session(self._context, *validate.session(session, client, needed=True))
+        return forget.forget_session(self._context, *validate.session(session, client, needed=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
         """Bring back the transcript of a session that was forgotten."""
-        from holdfast.verbs import forget as back
+        from holdfast.verbs import forget
 
         self._context.require_enabled()
-        return back.restore_session(self._context, *validate.session(session, client, needed=True))
+        return forget.restore_session(self._context, *validate.session(session, client, needed=True))
 
     def trash(self, *, scope: str | None = None) -> List[TrashedNote]:
         """What can be restored, newest first."""
-        places = self._context.visible_scopes(scope) if self.config.enabled else []
-        return [one for place in places for one in self._context.store.list_trash(place)]
+        from holdfast.verbs import forget
+
+        return forget.list_trash(self._context, scope)
 
     def purge(
         self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
@@ -226,10 +219,10 @@ class Memory(Provenance):
 
     def clear(self, scope: str) -> Cleared:
         """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
-        from holdfast.verbs import forget as back
+        from holdfast.verbs import forget
 
         self._context.require_enabled()
-        cleared = Cleared(back.clear(self._context, scope))
+        cleared = Cleared(forget.clear(self._context, scope))
         cleared.beyond_reach = tuple(self._render_anew()[1])
         return cleared
 
@@ -271,50 +264,19 @@ class Memory(Provenance):
         of `now`. Archived notes are found too, marked and ranked lower. A hit that probably does not answer is marked
         `weak`. The answer says which mode really ran, and why if it is less than was asked for; with
         `explain` each hit says why it is where it is."""
-        from holdfast.search import order
+        from holdfast.verbs import recall
 
-        context = self._context
-        asked, ran = self._asked(query, scope, kind, type, tags, limit, as_of, known_at, mode, sort)
-        present = dates.moment(now, "now") if now is not None else None
-        if not self.config.enabled:
-            return Answer((), ran, True, "memory is disabled", True)
-        weak: frozenset[int] = frozenset()
-        reason, why = context.refresh(asked.scopes, archived=True), {}
-        if asked.part == _FACTS:
-            found, by_meaning, ran = [], ran != "keyword", "keyword"
-            reason = reason or ("facts are found by words: keyword search ran" if by_meaning else "")
-        elif ran == "recent":
-            found = context.query(lambda: context.index.recent(asked, limit * 4))
-        else:
-            result = context.query(lambda: context.search(query, asked, limit, present, ran, explain))
-            found, ran, why, reason = result.found, result.mode, result.why, reason or result.reason
-            weak = result.weak
-        found, why = rank_archived_lower(found, why)
-        usage = context.usage(found) if sort == "usage" else {}
-        near = asked.scopes if scope != "all" else ()  # none of all projects comes before the others
-        ranked = order.order(found, near, "recency" if ran == "recent" else sort, usage, usage_id)
-        hits = context.hits(ranked, limit, why, weak)
-        if ran != "recent" and (asked.as_of if asked.part == EVERY_PART else _FACTS in (asked.part or "")):
-            from holdfast.verbs import facts as fact_lines
-
-            at = asked.as_of or present or asked.now
-            hits = _merged(hits, fact_lines.recalled(context, query, asked, at, limit, explain), sort)[:limit]
-        return Answer(tuple(hits), ran, bool(reason), reason)
+        return recall.recall(
+            self._context, query, scope=scope, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at, mode=mode,
+            sort=sort, kind=kind, now=now, explain=explain,
+        )  # fmt: skip
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
         """The note under a key, in the nearest scope that has one; or the version of it that held at a time. Reading counts as
         use. An archived note is marked, and comes back among the notes if this caller may write."""
-        from holdfast.formats import versions
+        from holdfast.verbs import read
 
-        known = dates.as_of(known_at, "known_at") if known_at is not None else None
-        moment = dates.as_of(as_of, "as_of") if as_of is not None else known
-        place, there, lies = self._context.find_note(key, scope)
-        held = self.config.quarantine
-        note = versions.note_at(place, key, there, moment, known, held) if moment else versions.note_of(place, key, there, held)
-        back = self._context.record_use(place, key, there.head.id, lies)
-        if lies is None:
-            return note
-        return note.replace(archived=True, path=note.path if back else f"{place.folder}/{lies.part}/{lies.name}")
+        return read.get(self._context, key, scope, as_of, known_at)
 
     def list(
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
@@ -322,35 +284,15 @@ class Memory(Provenance):
     ) -> List[Note]:  # fmt: skip
         """The notes this caller may see, newest first, pinned ones before; only those that came from a `source`, be it by way
         of other notes. With `archived` the archived notes instead."""
-        context = self._context
-        wanted = _one_of(type, TYPES, "type") if type else None
-        most = _limit(limit, 10**9) if limit is not None else -1
-        if not self.config.enabled:
-            return []
-        folders = context.visible_folders(scope)
-        context.refresh(folders, archived)
-        if archived:
-            if source is not None:
-                raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
-            rows = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
-            return [note_of_row(row, archived=True) for row in rows]
-        if source is not None:
-            from holdfast.verbs import forget_source
+        from holdfast.verbs import read
 
-            paths = forget_source.paths(context, source, folders)
-            every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
-            return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
-        return [
-            note_of_row(row) for row in context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most))
-        ]
+        return read.list_notes(self._context, kind=scope, type=type, tags=tags, limit=limit, source=source, archived=archived)
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
         """Every version of a note, newest first."""
-        from holdfast.formats import versions
+        from holdfast.verbs import read
 
-        place, there, lies = self._context.find_note(key, scope)
-        self._context.record_use(place, key, there.head.id, lies)
-        return versions.versions_of(there)
+        return read.list_versions(self._context, key, scope)
 
     def facts(
         self,
@@ -362,9 +304,9 @@ class Memory(Provenance):
         history: bool = False,
     ) -> List[Fact]:
         """What is stated about a subject, now or as of a day; with `history` everything that ever was."""
-        from holdfast.verbs import facts as fact_lines
+        from holdfast.verbs import facts
 
-        return fact_lines.facts_of(self._context, subject, label, as_of, scope, history)
+        return facts.list_facts(self._context, subject=subject, label=label, as_of=as_of, scope=scope, history=history)
 
     def brief(
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
@@ -376,7 +318,7 @@ class Memory(Provenance):
         what is not to `remember`."""
         from holdfast.verbs.brief import select
 
-        how = _one_of(mode, ("keyword", "hybrid"), "mode")
+        how = validate.choice(mode, ("keyword", "hybrid"), "mode")
         return select.brief(self._context, prompt, again, cap, explain, how, remember=remember)
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
@@ -433,24 +375,15 @@ class Memory(Provenance):
         which `mode` ran, and whether it is `degraded` and the `reason`."""
         from holdfast.verbs.read import SEARCHED, snippets
 
-        how = _one_of(mode, SEARCH_MODES, "mode")
+        how = validate.choice(mode, SEARCH_MODES, "mode")
         return snippets(self.recall(query, limit=limit, mode=how, kind=SEARCHED))
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`. Reading a
         note counts as use, as with `get`."""
-        from holdfast.verbs.read import read_piece
+        from holdfast.verbs import read
 
-        context, on = self._context, self.config.enabled
-        return read_piece(
-            context.store,
-            path,
-            start,
-            lines,
-            context.visible_folders(None) if on else (),
-            context.refuse_returned,
-            context.record_use,
-        )
+        return read.read_piece(self._context, path, start, lines)
 
     @property
     def files(self) -> Files:
@@ -496,7 +429,7 @@ class Memory(Provenance):
         from holdfast.verbs import projects
 
         self._context.require_person("list the projects of this home", "project list")
-        return projects.every(self._context)
+        return projects.list_projects(self._context)
 
     def adopt(self, old: str, new: str | None = None) -> Adopted:
         """Let the memory of the project `old` be found from `new`, or from this caller's own project. Only a person may:
@@ -508,8 +441,10 @@ class Memory(Provenance):
 
     def mark(self) -> str:
         """Give this folder a marker, so that its memory moves with it; the project's id."""
+        from holdfast.verbs import projects
+
         self._context.require_enabled()
-        return self._context.write_marker()
+        return projects.write_marker(self._context)
 
     @property
     def home(self) -> str:
@@ -552,49 +487,3 @@ class Memory(Provenance):
         others = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
         with Memory(config=others, project=project, client=self.config.client) as memory:
             return select.brief(memory._context, remember=False).text
-
-    def _asked(
-        self, query: object, scope: str | None, kind: str | None, type: str | None, tags: Tags, limit: object, as_of: When,
-        known_at: When, mode: str, sort: str,
-    ) -> tuple[SearchFilter, str]:  # fmt: skip
-        """The question, checked before any work, and the mode that will run."""
-        _one_of(mode, MODES, "mode")
-        _one_of(sort, SORTS, "sort")
-        _limit(limit, 100)
-        if not isinstance(query, str):
-            raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Say what to look for")
-        if mode != "recent" and not query.strip():
-            raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
-        known = dates.as_of(known_at, "known_at") if known_at is not None else None
-        moment = dates.as_of(as_of, "as_of") if as_of is not None else known
-        wanted = _one_of(type, TYPES, "type") if type else None
-        look = self._context.all_folders if scope == "all" else lambda: self._context.visible_folders(scope)
-        folders = look() if self.config.enabled else ()
-        kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
-        if mode == "recent" and kinds == ["fact"]:
-            raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
-        part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
-        return SearchFilter(folders, part, wanted, tags_of(tags), moment, known, timestamp(dates.clock())), mode
-
-
-def _merged(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:
-    """Both in one order. A fact that has all that is asked for scores as much as the best of the others."""
-    best = max([hit.score for hit in hits], default=1.0) or 1.0
-    facts = [fact.replace(score=float(f"{best * fact.score:.4g}")) for fact in facts]
-    if sort == "usage":
-        return hits + facts
-    if sort == "recency":
-        return sorted(facts + hits, key=lambda hit: hit.updated, reverse=True)
-    return sorted(facts + hits, key=lambda hit: -hit.score)
-
-
-def _one_of(value: object, allowed: tuple[str, ...], what: str) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise UsageError(f"unknown {what} {value!r}", f"One of: {', '.join(allowed)}")
-    return value
-
-
-def _limit(value: object, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise UsageError(Template(field("limit"), f" must be 1 to {most}, not {value!r}"), f"Ask for 1 to {most}")
-    return value

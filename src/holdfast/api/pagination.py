@@ -65,7 +65,7 @@ def waiting(
     if not memory.config.enabled:
         return [], None, 0
     context = memory._context
-    folders = review.everywhere(context, scope) if everywhere else context.visible_folders(scope)
+    folders = review.all_folders(context, scope) if everywhere else context.visible_folders(scope)
     found, following = _noted(memory, limit, folders, _last_note(cursor, folders), only=_HELD)
     return found, following, context.query(lambda: context.index.count(folders, only=_HELD))
 
@@ -121,7 +121,9 @@ def facts(
     folders = memory._context.visible_folders(scope) if last and memory.config.enabled else ()
     if last and folders and not last.path.startswith(tuple([f"{folder}/" for folder in folders])):
         raise UsageError("this cursor is of another list", _FIX)
-    found = fact_lines.facts_of(memory._context, subject, label, as_of, scope, history, last, limit + 1)
+    found = fact_lines.list_facts(
+        memory._context, subject=subject, label=label, as_of=as_of, scope=scope, history=history, last=last, most=limit + 1
+    )
     return _some(found, limit, lambda one: _packed(one.subject, one.label, one.valid_from, str(one.line), one.path))
 
 

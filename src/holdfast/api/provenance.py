@@ -63,7 +63,7 @@ class Provenance:
         every agent, project and session there is."""
         from holdfast.verbs import review
 
-        return review.waiting(self._context, scope, everywhere) if self.config.enabled else []
+        return review.list_quarantined(self._context, scope, everywhere) if self.config.enabled else []
 
     def approve(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
         """Let the text of a note pass that is in quarantine. Only a person may: `Memory(origin="user")`. One that is not
@@ -75,10 +75,10 @@ class Provenance:
 
     def reject(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Forgotten:
         """Forget a note that is in quarantine, and keep that a person decided so."""
-        from holdfast.verbs import forget, review
+        from holdfast.verbs import review
 
         self._context.require_enabled()
-        return self._forgotten(key, review.reject(self._context, key, scope, expected, forget.forget))
+        return self._forgotten(key, review.reject(self._context, key, scope, expected))
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         """Where a note came from, to whom it was told, what was made from it, and what people decided about it."""

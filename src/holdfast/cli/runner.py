@@ -64,7 +64,7 @@ class Invocation:
         if command and command.reads_project and config.enabled and (self["project"] or config.project):
             from holdfast.verbs import projects
 
-            self._notice = projects.unknown(memory._context)
+            self._notice = projects.explain_unknown_project(memory._context)
             if self._notice:
                 sys.stderr.write(visible(self._notice) + "\n")
 

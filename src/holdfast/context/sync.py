@@ -1,14 +1,10 @@
-"""Keeps the catalogue true to the shelf: looks at the folders a call touches, reads what changed, and nothing else.
+"""Keep the index consistent with the store: find the folders that changed, read their files, and update the index.
 
-One folder, one number: the catalogue holds the XOR of its files' stamps, and the shelf can compute the same. Equal
-numbers mean that nothing happened. A process that stays asks the kernel instead (`watch`) from its second call on.
+The store is the source of truth. A write stores first and indexes second; a write that could not be indexed is found by the
+next refresh.
 """
 
 from __future__ import annotations
-
-import os
-from _thread import RLock
-from _weakref import ref
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.formats.versions import (
@@ -16,7 +12,6 @@ from holdfast.formats.versions import (
     ParsedNote,
     Stamp,
     file_entry,
-    fingerprint_of,
     note_entry,
     parse_note,
     unreadable_entry,
@@ -24,9 +19,8 @@ from holdfast.formats.versions import (
 )
 from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
-from holdfast.store.atomic import is_utf8
-from holdfast.store.files import Entry, FileStore, entry_at, key_of_trashed
-from holdfast.store.listing import Listing
+from holdfast.store.changes import list_files
+from holdfast.store.files import Entry, FileStore, key_of_trashed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,143 +28,182 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import TypeVar
 
-    from holdfast.context.transcript_entries import PurgedTurns
-    from holdfast.index.sqlite import Known
-    from holdfast.store.atomic import FileContent, Watch
+    from holdfast.context.purge_filter import PurgeFilter
+    from holdfast.store.atomic import FileContent
+    from holdfast.store.changes import ChangeDetector, FolderChange
+    from holdfast.store.listing import Listing
 
     T = TypeVar("T")
-    PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
+    WrittenNote = tuple[str, ParsedNote, Stamp, Stamp | None]  # file name, note, identity, identity of the file it replaced
 
 PARTS = ("notes", "files", "transcripts")
-ARCHIVE = "archive"  # looked at only by calls that search archived notes too: a briefing never does
-_NOTES = ("notes", ARCHIVE)  # parts whose files are notes
-CAME_BACK = "purged, came back: receipt "  # what a file is known as that says what was purged
-_BATCH = 500
-_LIGHT = 64 * 1024  # bytes of a file that may be read together with the others of its batch
-_TRIES = 5  # to write index.md from one index: it is opened again after a fork
-_MANY = 200  # from here on one process does the work, and the others wait for it
+ARCHIVE = "archive"  # refreshed only for calls that search archived notes too: a briefing never does
+_NOTE_PARTS = ("notes", ARCHIVE)
+CAME_BACK = "purged, came back: receipt "  # the problem of a file that says what was purged
+_BATCH = 500  # files that are indexed in one transaction
+_SMALL_FILE = 64 * 1024  # bytes of a file that is read together with the others of its batch
+_LISTING_ATTEMPTS = 5  # to write index.md: the index is opened again after a fork
+_MANY_FILES = 200  # from here on one process indexes, and the others wait for it
+_REFRESH_ATTEMPTS = 3  # while other processes delete the index
+_MAX_REOPENED = 50  # times that this process may reopen the index during one query
+_DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError)  # what a damaged row may lead to
 
 
 class Sync:
-    """The bridge between one shelf and its catalogue."""
+    """Keeps one index consistent with one store."""
 
     def __init__(
-        self, store: FileStore, index: SqliteIndex, progress: Progress, lock_seconds: float,
-        purged_as: PurgedAs = lambda _path, _texts: "", purged_turns: PurgedTurns | None = None,
+        self, *, store: FileStore, index: SqliteIndex, changes: ChangeDetector, purge_filter: PurgeFilter,
+        listing: Listing | None, progress: Progress, lock_seconds: float,
     ) -> None:  # fmt: skip
-        self._purged_as, self._purged_turns = purged_as, purged_turns  # of what was purged and stands on the shelf again
-        self._store, self._index = store, index
+        self._store, self._index, self.changes = store, index, changes
+        self._purge_filter, self._listing = purge_filter, listing
         self._progress, self._lock_seconds = progress, lock_seconds
-        self._watch: Watch | None = None
-        self._calls = 0
-        self._clean: set[tuple[str, str]] = set()
-        self._ready: set[str] = set()
-        self._changed: set[str] = set()  # scopes whose notes were read again, and whose index.md was not written since
-        self._without: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
-        self._listing = Listing(store, index)
-        self._generation = 0
-        self.scopes: tuple[str, ...] = ()  # those looked at last
-        self.archived = False  # whether any call asked for archived notes
-        self._lock = RLock()  # who hears of a change reads it before another thread answers
-        _syncs.add(ref(self, _syncs.discard))
+        self._prepared: set[str] = set()  # scopes that `prepare_scope` has seen
+        self._unlisted: set[str] = set()  # scopes whose notes changed since their index.md was written
+        self._without_listing: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
+        self._generation = 0  # of the index, at the last refresh
+        self._scopes: tuple[str, ...] = ()  # those of the last refresh
+        self._archived = False  # whether any call asked for archived notes
+
+    # --- read ------------------------------------------------------------------------------------------------------
 
     def refresh(self, scopes: tuple[str, ...], archived: bool = False) -> str:
-        """Bring the catalogue up to date for these scopes, with `archived` also for their archived notes. Empty, or why it may
-        say less than the shelf holds."""
-        with self._lock:
-            self.archived = self.archived or archived
-            return self._refresh(scopes, (*PARTS, ARCHIVE) if archived else PARTS)
+        """Update the index for these scopes, with `archived` also for their archived notes.
 
-    def run_query(self, question: Callable[[], T]) -> T:
-        """The answer, from wherever the last look found it to be true."""
-        return question()
+        Return an empty string, or why the index may lack something that the store has.
+        """
+        for attempt in range(_REFRESH_ATTEMPTS):
+            try:
+                return self.refresh_once(scopes, archived)
+            except IndexReset:
+                self.reset()
+            except (Busy, DiskTrouble) as error:
+                if attempt + 1 == _REFRESH_ATTEMPTS or not self.is_outdated():
+                    return f"the index could not be brought up to date: {error.message}"
+        return "the index is damaged again and again"
+
+    def refresh_once(self, scopes: tuple[str, ...], archived: bool = False) -> str:
+        """Refresh without a second attempt: raise `IndexReset`, `Busy` or `DiskTrouble` if the index cannot be written."""
+        with self.changes.lock:
+            self._archived = self._archived or archived
+            self._scopes = scopes
+            generation = self._index.generation()
+            if self._generation != generation:
+                self.reset()
+            reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
+            for change in self.changes.find_changes(scopes, (*PARTS, ARCHIVE) if archived else PARTS):
+                reason = self._apply_change(change) or reason
+            for scope in scopes:
+                if scope in self._unlisted or self._lacks_listing(scope):
+                    self.write_listing(Scope.of_folder(scope))
+            self._generation = generation  # not before: another thread would take half of the changes for all
+            return reason
+
+    def query(self, question: Callable[[], T]) -> T:
+        """Ask the index; if it turns out to be unusable, rebuild it from the store and ask again."""
+        begun, attempts = self._index.seen[1], _REFRESH_ATTEMPTS
+        while attempts and self._index.seen[1] < begun + _MAX_REOPENED:
+            seen = self._index.seen
+            try:
+                generation, answer = self._index.generation(), self.changes.run_query(question)
+                if not self.is_outdated() and generation == self._index.seen[0]:
+                    return answer
+            except (IndexReset, *_DAMAGE_ERRORS) as error:
+                if not isinstance(error, IndexReset) and seen == self._index.seen and not self._index.spoiled():
+                    raise
+                self.reset()
+            except DiskTrouble:
+                if not self.is_outdated():
+                    raise
+            self.refresh(self._scopes, self._archived)
+            attempts -= seen[1] == self._index.seen[1]  # a fork reopens the index, and that is not an attempt
+        return self._query_in_memory(question)
+
+    def _query_in_memory(self, question: Callable[[], T]) -> T:
+        """Build the index in memory for one question, because its file cannot be used."""
+        self._index.go_without_file()
+        try:
+            self.refresh(self._scopes, self._archived)
+            return question()
+        except IndexReset:
+            raise DiskTrouble("the index cannot be used at all", "Check the disk; the notes are safe") from None
+        finally:
+            self._index.close()
 
     def use_primary(self) -> AbstractContextManager[object]:
-        """Whatever is asked within is asked where everything is written: who verifies must not be told what was."""
-        from contextlib import nullcontext
-
-        return nullcontext()
+        """Ask no replica within this block: a purge verifies what it removed where everything is written."""
+        return self.changes.use_primary()
 
     def is_outdated(self) -> bool:
-        """Whether the catalogue is another file than the one that was last brought up to date."""
-        return bool(self.scopes) and self._generation != self._index.generation()
+        """Return whether the index is another file than the one that was refreshed last."""
+        return bool(self._scopes) and self._generation != self._index.generation()
 
-    def _refresh(self, scopes: tuple[str, ...], parts: tuple[str, ...]) -> str:
-        self.scopes, self._calls = scopes, self._calls + 1
-        generation = self._index.generation()
-        if self._generation != generation:
-            self.reset()
-        self._read_events()
-        reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
-        known = self._index.known(scopes)
-        for scope in scopes:
-            for part in parts:
-                if (scope, part) not in self._clean:
-                    reason = self._refresh_folder(scope, part, known.get((scope, part))) or reason
-            _, some = known.get((scope, "notes"), (0, 0))
-            place = Scope.of_folder(scope)
-            if scope in self._changed or (some and scope not in self._without and not self._store.has_listing(place)):
-                self.listing(place)
-        self._generation = generation  # not before: until then another thread would take half of it for all
-        return reason
+    def reset(self) -> None:
+        """Assume nothing about the index: it was lost."""
+        self.changes.reset()
+        self._prepared.clear()
+
+    def close(self) -> None:
+        self.changes.close()
+
+    # --- write -----------------------------------------------------------------------------------------------------
 
     def prepare_scope(self, scope: str) -> None:
-        """Before the first write to a scope: a catalogue that never saw it looks at it now, not after, so that what we
-        write ourselves is never read back."""
-        if scope in self._ready:
+        """Index the notes of a scope before the first write to it, so that our own writes are never read back."""
+        if scope in self._prepared:
             return
         try:
-            if not self.is_indexed(scope):
-                self._refresh_folder(scope, "notes", None)
-            self._ready.add(scope)
+            if self._index.folder(scope, "notes") is None:
+                self.refresh_folder(scope, "notes")
+            self._prepared.add(scope)
         except (IndexReset, Busy, DiskTrouble):
             self.reset()
 
-    def is_indexed(self, scope: str) -> bool:
-        """Whether this scope's notes were ever looked at."""
-        return self._index.folder(scope, "notes") is not None
-
-    def reset(self) -> None:
-        """Trust nothing: the catalogue was lost."""
-        self._clean.clear()
-        self._ready.clear()
-
-    def reset_after_fork(self) -> None:
-        """In a child: a thread that looked just now did not come along, and what it knew is half."""
-        if not self._lock.acquire(blocking=False):
-            self._lock = RLock()
+    def update(self, change: Callable[[], object]) -> None:
+        """Index what was just stored; if the index cannot take it now, the next refresh finds it in the store."""
+        try:
+            change()
+        except (IndexReset, Busy, DiskTrouble):
             self.reset()
-        else:
-            self._lock.release()
+
+    def index_notes(self, scope: str, written: list[WrittenNote]) -> None:
+        """Index notes that were just written, without reading them back."""
+        entries = [
+            (note_entry(scope, name, note, file_id, newest_only=replaced is not None), replaced)
+            for name, note, file_id, replaced in written
+        ]
+        self._put(scope, "notes", entries)
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
-        """Catalogue a file we just wrote."""
-        doc = file_entry(scope, name, written.data, written.stamp, written.modified)
-        self._index.put([(doc, None)], self._still_there(scope, "files", [doc]))
-
-    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, Stamp, Stamp | None]]) -> None:
-        """Catalogue notes we just wrote, from what we wrote; each with the stamp of the file it replaced."""
-        docs = [
-            (note_entry(scope, name, parsed, stamp, newest_only=replaced is not None), replaced)
-            for name, parsed, stamp, replaced in written
-        ]
-        self._index.put(docs, self._still_there(scope, "notes", [doc for doc, _ in docs]))
+        """Index a file that was just written."""
+        self._put(scope, "files", [(file_entry(scope, name, written.data, written.stamp, written.modified), None)])
 
     def remove_files(self, scope: str, part: str, names: list[str]) -> int:
-        """Take files out of the catalogue that we just took off the shelf."""
-        stamps = self._stamps(scope, part, names)
-        return self._index.drop(scope, part, names, lambda name: stamps(name) is None)
+        """Remove files from the index that are no longer in the store; return how many were in it."""
+        self.changes.mark_index_written()
+        file_ids = self._lazy_file_ids(scope, part, names)
+        return self._index.drop(scope, part, names, lambda name: file_ids(name) is None)
 
-    def listing(self, place: Scope) -> bool:
-        """Write index.md of a scope and return whether that worked. It is derived from the notes, so its failure fails no call,
-        and the next change of the scope writes it again."""
-        folder = place.folder
-        self._changed.discard(folder)
-        self._without.add(folder)
-        for _ in range(_TRIES):
+    def refresh_folder(self, scope: str, part: str) -> None:
+        """Compare one folder with the index, whatever was known of it."""
+        change = self.changes.find_folder_change(scope, part)
+        if change is not None:
+            self._apply_change(change)
+
+    def write_listing(self, scope: Scope) -> bool:
+        """Write index.md of a scope and return whether that worked.
+
+        The file is derived from the notes: a failure fails no call, and the next change of the scope writes it again.
+        """
+        if self._listing is None:
+            return True
+        self._unlisted.discard(scope.folder)
+        self._without_listing.add(scope.folder)
+        for _ in range(_LISTING_ATTEMPTS):
             try:
-                if self._listing.write(place):
-                    self._without.discard(folder)
+                if self._listing.write(scope):
+                    self._without_listing.discard(scope.folder)
                 return True
             except IndexReset:
                 self.reset()
@@ -179,95 +212,90 @@ class Sync:
                 return False
         return False
 
-    def refresh_folder(self, scope: str, part: str) -> None:
-        """Look at one folder whatever the watch says."""
-        self._clean.discard((scope, part))
-        self._refresh_folder(scope, part, self._index.known((scope,)).get((scope, part)))
+    def _lacks_listing(self, scope: str) -> bool:
+        if self._listing is None or scope in self._without_listing or not self._store.has(scope, "notes"):
+            return False
+        return not self._store.has_listing(Scope.of_folder(scope))
 
-    def close(self) -> None:
-        with self._lock:  # not while another thread listens
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+    # --- apply changes ---------------------------------------------------------------------------------------------
 
-    # --- looking -------------------------------------------------------------------------------------------------
-
-    def _refresh_folder(self, scope: str, part: str, known: Known | None) -> str:
-        if not (known and known[1]) and not self._store.has(scope, part):
-            return ""  # nothing there, nothing known
-        watching = self._watched(scope, part)
-        changed = known is None or known[1] != self._fingerprint(scope, part)
-        if changed and (reason := self._reconcile(scope, part)):
+    def _apply_change(self, change: FolderChange) -> str:
+        """Index what changed in a folder; return why that was not possible now, or an empty string."""
+        if change.changed is not None:
+            self._apply(change.scope, change.part, change.changed, list(change.deleted))
+        elif reason := self._reconcile(change.scope, change.part):
             return reason
-        if watching:
-            self._clean.add((scope, part))
+        self.changes.mark_current(change.scope, change.part)
         return ""
 
-    def _fingerprint(self, scope: str, part: str) -> int:
-        if not self._store.has(scope, part):
-            return 0
-        if part in _NOTES:
-            return self._store.fingerprint(scope, part)
-        total = 0
-        for entry in self._census(scope, part):
-            total ^= fingerprint_of(entry.stamp, entry.name)
-        return total
-
     def _reconcile(self, scope: str, part: str) -> str:
-        """Read what is new or changed, drop what is gone."""
-        changed, gone = self._difference(scope, part)
-        if len(changed) <= _MANY or self._index.in_memory:  # that one is nobody else's
-            self._apply(scope, part, changed, gone)
+        """Compare every file of a folder with the index, and apply the differences."""
+        changed, deleted = self._compare(scope, part)
+        if len(changed) <= _MANY_FILES or self._index.in_memory:  # an index in memory is not shared
+            self._apply(scope, part, changed, deleted)
             return ""
         lock = self._store.named_lock("catalogue")
         if not lock.acquire(self._lock_seconds):
             return "the index is being rebuilt by another process"
         try:
-            self._apply(scope, part, *self._difference(scope, part))
+            self._apply(scope, part, *self._compare(scope, part))
         finally:
             lock.release()
         return ""
 
-    def _difference(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
-        here = {entry.name: entry for entry in self._census(scope, part)}
-        known = self._index.stamps(scope, part)
-        changed = [entry for name, entry in here.items() if name not in known or known[name][0] != entry.stamp]
-        return changed, [name for name in known if name not in here]
+    def _compare(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
+        """Return the files of a folder that are new or changed, and the names of those that were deleted."""
+        here = {entry.name: entry for entry in list_files(self._store, scope, part)}
+        indexed = self._index.stamps(scope, part)
+        changed = [entry for name, entry in here.items() if name not in indexed or indexed[name][0] != entry.stamp]
+        return changed, [name for name in indexed if name not in here]
 
-    def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:
+    def _apply(self, scope: str, part: str, changed: list[Entry], deleted: list[str]) -> None:
+        self.changes.mark_index_written()
         self._index.add_folder(scope, part)
         if part == "notes":
-            self._changed.add(scope)
-        if gone:
-            self.remove_files(scope, part, gone)
+            self._unlisted.add(scope)
+        if deleted:
+            self.remove_files(scope, part, deleted)
         if not changed:
             return
         self._progress.start(f"indexing {scope}/{part}", len(changed))
         try:
             if part == "transcripts":
                 self._index_transcripts(scope, changed)
-                return
-            for start in range(0, len(changed), _BATCH):
-                batch = changed[start : start + _BATCH]
-                contents = self._store.read_ahead([(scope, part, one.name) for one in batch if one.stamp[2] <= _LIGHT])
-                found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
-                docs = [doc for doc in found if doc]
-                self._index.put([(doc, None) for doc in docs], self._still_there(scope, part, docs))
-                self._progress.step(len(batch))
+            else:
+                self._index_files(scope, part, changed)
         finally:
             self._progress.end()
 
+    def _index_files(self, scope: str, part: str, changed: list[Entry]) -> None:
+        for start in range(0, len(changed), _BATCH):
+            batch = changed[start : start + _BATCH]
+            small = [(scope, part, entry.name) for entry in batch if entry.stamp[2] <= _SMALL_FILE]
+            contents = self._store.read_ahead(small)
+            found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
+            self._put(scope, part, [(entry, None) for entry in found if entry])
+            self._progress.step(len(batch))
+
+    def _index_transcripts(self, scope: str, changed: list[Entry]) -> None:
+        from holdfast.context.transcript_entries import index_transcript
+
+        transcripts = self._store.transcript_files(scope)
+        for entry in changed:
+            index_transcript(self._index, scope, transcripts.transcript_file(entry.name), entry, self._purge_filter)
+            self._progress.step()
+
     def _describe(self, scope: str, part: str, entry: Entry, content: FileContent | None = None) -> IndexEntry | None:
-        """What a changed file says now, unless it was read already; None if it went away meanwhile."""
+        """Return the index entry of a file, reading it unless its content is given; None if it was deleted meanwhile."""
         key = key_of_trashed(entry.name) if part == ARCHIVE else ""
         if part == ARCHIVE and not (key and entry.regular):
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "")  # nothing that retention put there
+            return unreadable_entry(scope, part, entry.name, entry.stamp, "")  # retention did not put it there
         if part == "notes" and not entry.name.endswith(".md"):
             return unreadable_entry(scope, part, entry.name, entry.stamp, "not a markdown file")
         if not entry.regular:
             return unreadable_entry(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
         try:
-            if part in _NOTES:
+            if part in _NOTE_PARTS:
                 content = content or self._store.read_name(scope, part, entry.name)
             else:
                 content = content or self._store.tree(scope).read(tuple(entry.name.split("/")))
@@ -275,121 +303,35 @@ class Sync:
             return unreadable_entry(scope, part, entry.name, entry.stamp, error.message)
         if content is None:
             return None
-        if part in _NOTES:
-            parsed = parse_note(content.data, content.modified)
-            path = f"{scope}/notes/{key or entry.name[:-3]}"
-            if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(parsed)]):
-                return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
-            return note_entry(scope, entry.name, parsed, content.stamp, archived_as=key)
+        if part in _NOTE_PARTS:
+            return self._describe_note(scope, part, entry.name, key, content)
         if b"\0" in content.data:
             return unreadable_entry(scope, part, entry.name, content.stamp, "")
-        if came_back := self._purged_as("", lambda: [content.text()]):
-            return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
+        if receipt := self._purge_filter.find_receipt("", [content.text()]):
+            return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + receipt)
         return file_entry(scope, entry.name, content.data, content.stamp, content.modified)
 
-    def _index_transcripts(self, scope: str, changed: list[Entry]) -> None:
-        from holdfast.context.transcript_entries import index_transcript
+    def _describe_note(self, scope: str, part: str, name: str, archived_key: str, content: FileContent) -> IndexEntry:
+        note = parse_note(content.data, content.modified)
+        if self._purge_filter.any_purged():
+            path = f"{scope}/notes/{archived_key or name[:-3]}"
+            if receipt := self._purge_filter.find_receipt(path, [version.text for version in versions_of(note)]):
+                return unreadable_entry(scope, part, name, content.stamp, CAME_BACK + receipt)
+        return note_entry(scope, name, note, content.stamp, archived_as=archived_key)
 
-        for entry in changed:
-            index_transcript(
-                self._index, scope, self._store.transcript_files(scope).transcript_file(entry.name), entry, self._purged_turns
-            )
-            self._progress.step()
+    def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, Stamp | None]]) -> None:
+        """Put entries into the index, except those of files that changed meanwhile."""
+        self.changes.mark_index_written()
+        file_ids = self._lazy_file_ids(scope, part, [entry.name for entry, _ in entries])
+        self._index.put(entries, lambda entry: file_ids(entry.name) == entry.stamp)
 
-    def _still_there(self, scope: str, part: str, docs: list[IndexEntry]) -> Callable[[IndexEntry], bool]:
-        """Whether a file is still the one described."""
-        stamps = self._stamps(scope, part, [one.name for one in docs])
-        return lambda doc: stamps(doc.name) == doc.stamp
+    def _lazy_file_ids(self, scope: str, part: str, names: list[str]) -> Callable[[str], Stamp | None]:
+        """Look the files up once, when the index asks within its transaction."""
+        found: dict[str, Stamp | None] = {}
 
-    def _stamps(self, scope: str, part: str, names: list[str]) -> Callable[[str], Stamp | None]:
-        """What the shelf says of these files now: looked up once, when the catalogue asks within its transaction."""
-        known: dict[str, Stamp | None] = {}
+        def file_id(name: str) -> Stamp | None:
+            if not found:
+                found.update(self.changes.file_ids(scope, part, names))
+            return found[name]
 
-        def stamp(name: str) -> Stamp | None:
-            if not known:
-                known.update(self._stamped(scope, part, names))
-            return known[name]
-
-        return stamp
-
-    def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
-        if part in _NOTES:
-            return self._store.stamps(scope, part, names)
-        return {name: self._stamp(scope, part, name) for name in names}
-
-    def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
-        if part in _NOTES:
-            return self._store.stamp(scope, part, name)
-        if part == "transcripts":
-            return self._store.transcript_files(scope).transcript_file(name).stamp()
-        return self._store.tree(scope).stamp(tuple(name.split("/")))
-
-    def _census(self, scope: str, part: str) -> list[Entry]:
-        if part == "transcripts":
-            return list(self._store.transcript_files(scope).census())
-        return list(self._store.entries(scope, part) if part in _NOTES else self._store.tree(scope).census())
-
-    # --- listening -----------------------------------------------------------------------------------------------
-
-    def _read_events(self) -> None:
-        """Hear what changed; from the second call on, since a single command would pay and never profit."""
-        if self._calls < 2:
-            return
-        if self._watch is not None and self._watch.pid != os.getpid():
-            self.close()  # a fork's events would be its parent's
-            self._clean.clear()
-        if self._watch is None:
-            self._watch = self._store.watch()
-            return
-        for path, names in self._watch.changes().items():
-            scope, part, below = self._place(path)
-            if names is None or part != "notes" or len(names) > _MANY:
-                self._clean.discard((scope, part))
-            elif (scope, part) in self._clean:
-                self._apply_events(scope, part, [below + name for name in names])
-        for scope, part in list(self._clean):  # which other threads may empty
-            if not self._watch.watched(self._path(scope, part)):
-                self._clean.discard((scope, part))
-
-    def _apply_events(self, scope: str, part: str, names: list[str]) -> None:
-        """Look at these files only; one whose name is no text is nobody's note."""
-        for name in filter(is_utf8, names):
-            stamp = self._stamp(scope, part, name)
-            if stamp is None:
-                if self.remove_files(scope, part, [name]):
-                    self._changed.add(scope)
-            elif stamp != self._index.stamp(scope, part, name):
-                entry = entry_at(self._path(scope, part), name)
-                doc = self._describe(scope, part, entry) if entry else None
-                if doc:
-                    self._index.put([(doc, None)], self._still_there(scope, part, [doc]))
-                    self._changed.add(scope)
-
-    def _watched(self, scope: str, part: str) -> bool:
-        if self._watch is None:
-            return False
-        if part in _NOTES:
-            return self._watch.add(self._path(scope, part))
-        folders = self._store.transcript_files(scope).folders() if part == "transcripts" else self._store.tree(scope).folders()
-        return bool(folders) and all(self._watch.add(path) for path in folders)
-
-    def _path(self, scope: str, part: str) -> str:
-        return os.path.join(self._store.home, "shelf", scope, part)
-
-    def _place(self, path: str) -> tuple[str, str, str]:
-        """The scope and part that a watched folder belongs to, and its place below them."""
-        inside = os.path.relpath(path, os.path.join(self._store.home, "shelf")).split("/")
-        depth = 1 if inside[0] == "global" else 2
-        below = "/".join(inside[depth + 1 :])
-        return "/".join(inside[:depth]), inside[depth], below + "/" if below else ""
-
-
-_syncs: set[ref[Sync]] = set()
-
-
-def _in_the_child() -> None:
-    for sync in [one for reference in list(_syncs) if (one := reference())]:
-        sync.reset_after_fork()
-
-
-os.register_at_fork(after_in_child=_in_the_child)
+        return file_id

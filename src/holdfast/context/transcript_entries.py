@@ -1,4 +1,4 @@
-"""What a session's file means to the catalogue: a passage for each turn. A file that grew is read on from where it ended."""
+"""Index entries of transcripts: one passage for each turn. Of a transcript that grew, only the new lines are read."""
 
 from __future__ import annotations
 
@@ -11,135 +11,176 @@ from holdfast.safety.trust import ROLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
+    from holdfast.context.purge_filter import PurgeFilter
     from holdfast.index.sqlite import SqliteIndex
     from holdfast.store.files import Entry
     from holdfast.store.transcripts import Line, TranscriptFile
 
-    PurgedTurns = Callable[[list[tuple[str, str, str]]], set[int]]  # session, id, text: the places of those that were purged
-
-_BATCH = 2_000  # turns, and
-_BYTES = 8 * 1024 * 1024  # bytes of them that are catalogued at once
+_BATCH_TURNS = 2_000
+_BATCH_BYTES = 8 * 1024 * 1024
 
 
 class ReadPosition:
-    """How far a file has been read: bytes, lines, turns, and a sum of its last line that tells if it is still the same."""
+    """How far a transcript was read: bytes, lines, turns, and a checksum of its last line to see if it is still the same."""
 
     def __init__(self, text: str = "") -> None:
         parts = [int(part) for part in text.split(":")] if text else [0, 0, 0, 0]
-        self.offset, self.lines, self.turns, self.sum = parts
+        self.offset, self.lines, self.turns, self.checksum = parts
 
     def __str__(self) -> str:
-        return f"{self.offset}:{self.lines}:{self.turns}:{self.sum}"
+        return f"{self.offset}:{self.lines}:{self.turns}:{self.checksum}"
 
-    def pass_(self, line: Line, turns_: int) -> None:
-        self.offset, self.lines, self.turns, self.sum = line.end, line.number, turns_, zlib.crc32(line.data[-256:])
+    def advance(self, line: Line, turns: int) -> None:
+        """Move behind a line; `turns` is the number of turns up to there."""
+        self.offset, self.lines, self.turns = line.end, line.number, turns
+        self.checksum = zlib.crc32(line.data[-256:])
 
 
 def index_transcript(
-    index: SqliteIndex, scope: str, transcript_file: TranscriptFile, entry: Entry, purged: PurgedTurns | None
+    index: SqliteIndex, scope: str, transcript_file: TranscriptFile, entry: Entry, purge_filter: PurgeFilter
 ) -> None:
-    """Catalogue a session's file; of one that only grew, the turns that are new."""
+    """Index a transcript; of one that only grew, the new turns."""
     if not entry.regular:
-        doc = unreadable_entry(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
-        index.put([(doc, None)], lambda _: True)
+        unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
+        index.put([(unreadable, None)], lambda _: True)
         return
-    for doc in docs(scope, transcript_file, entry.stamp, index.mark(scope, "transcripts", entry.name), purged):
-        index.put([(doc, None)], lambda one: _goes_on(one.stamp, transcript_file.stamp()))
+    known = index.mark(scope, "transcripts", entry.name)
+    for part in read_entries(scope, transcript_file, entry.stamp, known, purge_filter):
+        index.put([(part, None)], lambda one: _is_same_or_grown(one.stamp, transcript_file.stamp()))
 
 
-def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
-    """Whether a session's file is the one described, or has only grown: a purge puts another in its place."""
-    return stamp is not None and stamp[0] == known[0] and stamp[2] >= known[2]
+def _is_same_or_grown(known: Stamp, current: Stamp | None) -> bool:
+    """Return whether a file is the one described, or has only grown: a purge replaces it by another file."""
+    return current is not None and current[0] == known[0] and current[2] >= known[2]
 
 
-def docs(
-    scope: str, transcript_file: TranscriptFile, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
-) -> Iterator[IndexEntry]:
-    """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far. Turns
-    that were `purged` and stand there again are nobody's."""
+def read_entries(
+    scope: str, transcript_file: TranscriptFile, stamp: Stamp, known: tuple[int, str] | None,
+    purge_filter: PurgeFilter | None = None,
+) -> Iterator[IndexEntry]:  # fmt: skip
+    """Yield the transcript in parts that can be indexed one after the other, without turns that were purged.
+
+    `known` are the inode and the read position of the last time.
+    """
     from holdfast.store.transcripts import Place
 
-    mark = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
-    grew = stamp[2] > mark.offset  # one that changed and did not was changed in its midst
-    if mark.offset and not (grew and transcript_file.ends_so(mark.offset, lambda last: zlib.crc32(last[-256:]) == mark.sum)):
-        mark = ReadPosition()
+    position = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
+    grew = stamp[2] > position.offset  # a file that changed and did not grow was changed in the middle
+    if position.offset and not (grew and _ends_as_known(transcript_file, position)):
+        position = ReadPosition()
     header = _header(transcript_file)
     sources = {role: _source(transcript_file.name, header, role) for role in transcript.ROLES}
     batch: list[Line] = []
     size = 0
-    for line in transcript_file.lines(Place(mark.offset, mark.lines)):
+    for line in transcript_file.lines(Place(position.offset, position.lines)):
         if line.end > stamp[2]:
-            break  # what came since the stamp is for the next look
+            break  # lines that were added since are read by the next refresh
         batch.append(line)
         size += len(line.data)
-        if len(batch) >= _BATCH or size >= _BYTES:
-            passages = _passages(batch, mark, header, sources, purged)
-            yield _doc(scope, transcript_file.name, (stamp[0], 0, mark.offset), mark, passages, header)
+        if len(batch) >= _BATCH_TURNS or size >= _BATCH_BYTES:
+            passages = _passages(batch, position, header, sources, purge_filter)
+            yield _entry(scope, transcript_file.name, (stamp[0], 0, position.offset), position, passages, header)
             batch, size = [], 0
-    passages = _passages(batch, mark, header, sources, purged)
-    yield _doc(scope, transcript_file.name, stamp, mark, passages, header)
+    passages = _passages(batch, position, header, sources, purge_filter)
+    yield _entry(scope, transcript_file.name, stamp, position, passages, header)
+
+
+def _ends_as_known(transcript_file: TranscriptFile, position: ReadPosition) -> bool:
+    return transcript_file.ends_so(position.offset, lambda last: zlib.crc32(last[-256:]) == position.checksum)
 
 
 def _passages(
-    lines: list[Line],
-    mark: ReadPosition,
-    header: transcript.Header | None,
-    sources: dict[str, Source],
-    purged: PurgedTurns | None,
-) -> list[Passage]:
-    """A passage for each turn of these lines, which the mark passes; all are asked about at once."""
-    said = [transcript.parse(line.data) for line in lines]
+    lines: list[Line], position: ReadPosition, header: transcript.Header | None, sources: dict[str, Source],
+    purge_filter: PurgeFilter | None,
+) -> list[Passage]:  # fmt: skip
+    """Return a passage for each turn of these lines, and move the position behind them."""
+    parsed = [transcript.parse(line.data) for line in lines]
     session = header.session if header else ""
-    asked = [(place, one) for place, one in enumerate(said) if one is not None]
-    gone = purged([(session, one.id or "", one.text) for _, one in asked]) if purged and asked else set()
-    left = {place: one for number, (place, one) in enumerate(asked) if number not in gone}
+    turns = [(number, turn) for number, turn in enumerate(parsed) if turn is not None]
+    purged: set[int] = set()
+    if purge_filter and turns:
+        purged = purge_filter.find_purged_turns([(session, turn.id or "", turn.text) for _, turn in turns])
+    kept = {number: turn for turn_number, (number, turn) in enumerate(turns) if turn_number not in purged}
     passages = []
-    for place, line in enumerate(lines):
-        one = left.get(place)
-        if one is not None:
-            passages.append(_passage(mark.turns, one, line, header.started if header else "", sources[one.role]))
-        mark.pass_(line, mark.turns + (one is not None))
+    for number, line in enumerate(lines):
+        turn = kept.get(number)
+        if turn is not None:
+            started = header.started if header else ""
+            passages.append(_passage(position.turns, turn, line, started, sources[turn.role]))
+        position.advance(line, position.turns + (turn is not None))
     return passages
 
 
 def _header(transcript_file: TranscriptFile) -> transcript.Header | None:
     for line in transcript_file.lines():
         header = transcript.parse_header(line.data)
-        return transcript.Header(*map(_sound, (header.session, header.client, header.started, header.kept))) if header else None
+        if header is None:
+            return None
+        fields = (header.session, header.client, header.started, header.kept)
+        return transcript.Header(*map(_replace_surrogates, fields))
     return None
 
 
-def _sound(text: str) -> str:
-    """Without halves of characters, which JSON can spell and no database keeps."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can spell and no database stores."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _passage(number: int, said: transcript.TranscriptLine, line: Line, started: str, source: Source) -> Passage:
-    time = _sound(said.time or started)
+def _passage(number: int, turn: transcript.TranscriptLine, line: Line, started: str, source: Source) -> Passage:
     return Passage(
-        number, False, "", _sound(said.text), (line.number, line.number), None, (), source, time, None, None, None, None,
-        _sound(said.id or ""), _sound(said.speaker or said.role), line.start,
-    )  # fmt: skip
+        seq=number,
+        past=False,
+        names="",
+        text=_replace_surrogates(turn.text),
+        lines=(line.number, line.number),
+        type=None,
+        tags=(),
+        source=source,
+        recorded=_replace_surrogates(turn.time or started),
+        turn=_replace_surrogates(turn.id or ""),
+        speaker=_replace_surrogates(turn.speaker or turn.role),
+        offset=line.start,
+    )
 
 
 def _source(name: str, header: transcript.Header | None, role: str = "tool") -> Source:
-    """Whose words a turn is; what came out of a file that somebody imported may be anybody's."""
+    """Return who said a turn; the turns of an imported file may be anyone's."""
     client, session = (header.client, header.session) if header else ("", name)
     origin = "import" if header is None or header.imported else ROLES[role]
     return Source(origin, None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
 
 
-def _doc(
-    scope: str, name: str, stamp: Stamp, mark: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
+def _entry(
+    scope: str, name: str, stamp: Stamp, position: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
 ) -> IndexEntry:
     problem = "" if header else "its first line is not a transcript's"
-    some = tuple(passages)
-    updated = max([passage.recorded for passage in some], default=header.started if header else "")
+    indexed = tuple(passages)
+    updated = max([passage.recorded for passage in indexed], default=header.started if header else "")
     session = header.session if header else name
     return IndexEntry(
-        scope, "transcripts", name, stamp, str(mark), "session", session, "", session, None, (), updated, updated,
-        _source(name, header), None, None, False, updated, (1, max(mark.lines, 1)), mark.turns,
-        problem, some, (),
-    )  # fmt: skip
+        scope=scope,
+        part="transcripts",
+        name=name,
+        stamp=stamp,
+        digest=str(position),
+        kind="session",
+        key=session,
+        note_id="",
+        title=session,
+        type=None,
+        tags=(),
+        created=updated,
+        updated=updated,
+        source=_source(name, header),
+        valid_from=None,
+        valid_to=None,
+        pinned=False,
+        touched=updated,
+        lines=(1, max(position.lines, 1)),
+        versions=position.turns,
+        problem=problem,
+        passages=indexed,
+        facts=(),
+    )

@@ -10,10 +10,10 @@ from typing import Any
 from holdfast import home
 from holdfast.api.memory import Memory
 from holdfast.api.resident import Resident
-from holdfast.context.archive import reasons
 from holdfast.errors import HoldfastError
 from holdfast.mcp.handlers import sound
 from holdfast.mcp.memories import Memories
+from holdfast.verbs.archive import describe_archived
 
 _PARTING_SECONDS = 2.0
 _log = logging.getLogger("holdfast.verbs.retention")
@@ -53,7 +53,7 @@ class Alongside:
     def _retain(self) -> None:
         with Memory(config=self._memories.config(), project="retention", origin="user") as memory:
             archived = memory.retain()
-        for line in reasons([note.scope.kind for note in archived], memory.config):
+        for line in describe_archived([note.scope.kind for note in archived], memory.config):
             _say(line)
 
     def _stay(self) -> None:

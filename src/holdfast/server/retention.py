@@ -8,8 +8,8 @@ from collections import deque
 
 from holdfast.api.memory import Memory
 from holdfast.config import Config
-from holdfast.context.archive import reasons
 from holdfast.models import SCOPES
+from holdfast.verbs.archive import describe_archived
 
 _PARTING_SECONDS = 2.0
 _log = logging.getLogger("holdfast.verbs.retention")
@@ -63,7 +63,7 @@ class Tending:
         try:
             with Memory(config=settings, project="retention", origin="user") as memory:
                 archived = memory.retain()
-            for line in reasons([note.scope.kind for note in archived], settings):
+            for line in describe_archived([note.scope.kind for note in archived], settings):
                 _log.info("tenant %s: %s", settings.tenant, line)
         except Exception:  # whatever it is, the tenants behind this one have their turn
             with self._guard:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from holdfast.base.batch_queue import BatchQueue
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure
 from holdfast.models import Stored
-from holdfast.verbs import write
+from holdfast.verbs.write import NoteWrite, write_notes
 
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
@@ -21,24 +21,17 @@ _LIMIT = 24  # notes in a batch: as many names as a folder in PostgreSQL remembe
 _GATHER_SECONDS = 0.005  # with 16 clients: batches of about 8 notes instead of 5, few of one note
 
 
-class _Write(NamedTuple):
-    """One store that waits to be written."""
-
-    context: Context
-    draft: Draft
-
-
-class _Queue(BatchQueue[_Write, Stored]):
+class _Queue(BatchQueue[NoteWrite, Stored]):
     """The stores to one scope."""
 
 
-_queues: WeakValueDictionary[tuple[str | None, ...], _Queue] = WeakValueDictionary()  # the callers under way keep them
+_queues: WeakValueDictionary[tuple[str | None, ...], _Queue] = WeakValueDictionary()  # kept alive by the callers in them
 _queues_lock = Lock()
 
 
 def store(context: Context, scope: Scope, draft: Draft) -> Stored:
-    """Store one note like `desk.write`, in one batch with the other callers that store to this scope at the same time."""
-    return queue_of(context, scope).submit(_Write(context, draft), draft.key, context.config.lock_seconds)
+    """Store one note in a batch with the other callers that store to this scope at the same time."""
+    return queue_of(context, scope).submit(NoteWrite(context, draft.key, draft), draft.key, context.config.lock_seconds)
 
 
 def queue_of(context: Context, scope: Scope) -> _Queue:
@@ -51,20 +44,20 @@ def queue_of(context: Context, scope: Scope) -> _Queue:
         return queue
 
 
-def _write_batch(scope: Scope, batch: list[_Write]) -> list[Stored | Exception]:
-    """Write the notes together; if one of them is rejected, write each alone, so that only that one fails."""
+def _write_batch(scope: Scope, batch: list[NoteWrite]) -> list[Stored | Exception]:
+    """Write the notes together; if one of them is rejected, write each by itself, so that only that one fails."""
     if len(batch) == 1:
-        return [_write_alone(scope, batch[0])]
+        return [_write_single(scope, batch[0])]
     try:
-        return [*write.write_notes([one.context for one in batch], scope, [one.draft for one in batch])]
+        return [*write_notes(scope, batch)]
     except (HoldfastError, OSError) as error:
         if isinstance(error, Busy | DiskTrouble | Unsure | OSError) or error.may_be_done:
             raise
-        return [_write_alone(scope, one) for one in batch]
+        return [_write_single(scope, write) for write in batch]
 
 
-def _write_alone(scope: Scope, one: _Write) -> Stored | Exception:
+def _write_single(scope: Scope, write: NoteWrite) -> Stored | Exception:
     try:
-        return one.context.write(scope, one.draft.key, lambda _: one.draft)
+        return write_notes(scope, [write])[0]
     except (HoldfastError, OSError) as error:
         return error

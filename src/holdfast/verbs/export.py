@@ -74,7 +74,7 @@ def _rows(context: Context, scope: str | None, left_out: LeftOut) -> Rows:
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
             contents = context.store.read_ahead([(place.folder, "notes", name) for place, name in batch])
-            purged = context.any_purged()
+            purged = context.purge_filter.any_purged()
             for place, name in batch:
                 row = _row(context, place, name, contents.get((place.folder, "notes", name)), purged, left_out)
                 context.progress.step()
@@ -131,8 +131,8 @@ def _row(context: Context, place: Scope, name: str, content: FileContent | None,
     except HoldfastError as error:
         left_out.add(place, name, error.message)
         return None
-    if purged and context.purged_as(
-        f"{place.folder}/notes/{name[:-3]}", lambda: [one.text for one in versions.versions_of(there)]
+    if purged and context.purge_filter.find_receipt(
+        f"{place.folder}/notes/{name[:-3]}", [one.text for one in versions.versions_of(there)]
     ):
         return None
     return row

@@ -1,67 +1,84 @@
-"""Setting a fact: the note of its subject gets a dated line, and the line it replaces is struck through."""
+"""Facts: set one (the value it replaces is struck through and dated), list them, and find those that answer a question."""
 
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.context.caller import path_usage_id
+from holdfast.context import usage
 from holdfast.errors import HoldfastError
 from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
 from holdfast.models import Fact, FactSet, Hit, title_of
 from holdfast.safety import validate
 from holdfast.search.fact_matches import answering, names_of
-from holdfast.verbs import projects
+from holdfast.verbs import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.context.caller import Context
+    from holdfast.context.caller import Context, When
     from holdfast.formats.versions import Draft
+    from holdfast.index.results import FoundFact
     from holdfast.index.sqlite import SearchFilter
     from holdfast.models import Note, Scope
 
 
-def fact(
-    context: Context, subject: str, label: str, value: str, on: object, many: bool, scope: Scope, origin: str | None,
-    made_from: object = None, redact: bool = False,
-) -> FactSet:  # fmt: skip
-    """The steps of `Memory.fact`."""
+def set_fact(
+    context: Context,
+    subject: str,
+    label: str,
+    value: str,
+    *,
+    on: When,
+    many: bool,
+    scope: Scope,
+    origin: str | None,
+    made_from: object,
+    redact: bool,
+) -> FactSet:
+    """Write `label: value` into the note of a subject, as of a day; see `Memory.fact`."""
     subject, label, value, rules = validate.fact(subject, label, value, redact)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
-    key = _key(context, subject, scope)
-    place = projects.place_to_write(context, scope, key)
+    key = _find_key(context, subject, scope)
     edits: list[facts.Edit] = []
 
-    def edited(note: Note | None) -> Draft:
+    def edit_note(note: Note | None) -> Draft:
         edits[:] = [facts.set_fact(note.text if note else f"# {subject}\n", label, value, day, many)]
-        return context.make_draft(
-            edits[0].text, key, origin=origin, made_from=made_from, amends=True, before=note.text if note else ""
-        )
+        before = note.text if note else ""
+        return write.make_draft(context, edits[0].text, key=key, origin=origin, made_from=made_from, amends=True, before=before)
 
-    stored = context.write(place, key, edited, also=(value, f"{label}: {value}", f"{subject} {label} {value}"))
-    edit, note = edits[0], stored.note
-    every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
-    retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
-    stated = next(one for one in every if one.line == note.lines[0] + edit.line)
-    return FactSet(edit.action, _settled(context, stated), tuple(retired), note, rules)
+    target = write.find_target_scope(context, scope, key)
+    mentions = (value, f"{label}: {value}", f"{subject} {label} {value}")
+    note = write.write_note(context, target, key, edit_note, mentions).note
+    edit = edits[0]
+    every = facts.facts_of(note.text, title_of(note.text, key), target, note.path, note.lines[0])
+    retired = [fact for fact in every if any(_is_same(fact, line) for line in edit.retired)]
+    stated = next(fact for fact in every if fact.line == note.lines[0] + edit.line)
+    return FactSet(edit.action, _find_indexed(context, stated), tuple(retired), note, rules)
 
 
-def _settled(context: Context, stated: Fact) -> Fact:
-    """The fact that was just written, with what other files state of the same, if they can be read now."""
+def _find_indexed(context: Context, stated: Fact) -> Fact:
+    """Return the fact as the index has it, with what other files say of it; as it was written if the index cannot be read."""
     folders = context.visible_folders(None)
     try:
         context.refresh(folders)
         found = context.query(lambda: context.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
     except HoldfastError:
         return stated
-    same = [one for one in found if (one.path, one.line, one.value) == (stated.path, stated.line, stated.value)]
+    same = [fact for fact in found if (fact.path, fact.line, fact.value) == (stated.path, stated.line, stated.value)]
     return same[0] if same else stated
 
 
-def facts_of(
-    context: Context, subject: str | None, label: str | None, as_of: object, scope: str | None, history: bool,
-    last: Fact | None = None, most: int = -1,
-) -> list[Fact]:  # fmt: skip
-    """The steps of `Memory.facts`: by any of the subject's names. So many behind `last`."""
+def list_facts(
+    context: Context,
+    *,
+    subject: str | None,
+    label: str | None,
+    as_of: When,
+    scope: str | None,
+    history: bool,
+    last: Fact | None = None,
+    most: int = -1,
+) -> list[Fact]:
+    """Return the facts about a subject, by any of its names; at most `most` of them, behind `last`."""
     moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
     for name in (subject, label):
         if name is not None:
@@ -75,62 +92,70 @@ def facts_of(
     return context.query(lambda: context.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
 
 
-def recalled(context: Context, query: str, asked: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
-    """The facts that held at a moment and answer a question, best first, as hits with a score of up to 1; those of archived
-    notes score less: `Memory.recall`."""
-    found = context.query(lambda: answering(context.index, query, asked, at, limit))
-    found = sorted([(one, _score(one.fact, rate)) for one, rate in found], key=lambda pair: -pair[1])
-    context.count_uses([one.note_id or path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found])
-    return [
-        Hit(
-            kind="fact",
-            scope=one.fact.scope,
-            key=one.key,
-            type=None,
-            tags=one.tags,
-            text=facts.statement(one.fact.subject, one.fact.label, one.fact.value, one.fact.valid_from, one.fact.valid_to),
-            score=score,
-            citation=f"{one.fact.path}:{one.fact.line}-{one.fact.line}",
-            valid_from=one.fact.valid_from,
-            valid_to=one.fact.valid_to,
-            updated=one.updated,
-            source=one.source if one.part == "notes" else None,
-            why=_why(one.fact, score) if explain else None,
-            quarantined=one.fact.quarantined,
-            archived=one.fact.archived,
-        )
-        for one, score in found
-    ]
+def find_hits(context: Context, query: str, search_filter: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
+    """Return the facts that held at a moment and answer a question, best first, with scores up to 1.
+
+    The facts of archived notes score less.
+    """
+    rated = context.query(lambda: answering(context.index, query, search_filter, at, limit))
+    found = sorted([(one, _score(one.fact, rate)) for one, rate in rated], key=lambda pair: -pair[1])
+    ids = [one.note_id or usage.path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found]
+    usage.count_uses(context.ledger, ids)
+    return [_make_hit(one, score, explain) for one, score in found]
+
+
+def _make_hit(found: FoundFact, score: float, explain: bool) -> Hit:
+    fact = found.fact
+    return Hit(
+        kind="fact",
+        scope=fact.scope,
+        key=found.key,
+        type=None,
+        tags=found.tags,
+        text=facts.statement(fact.subject, fact.label, fact.value, fact.valid_from, fact.valid_to),
+        score=score,
+        citation=f"{fact.path}:{fact.line}-{fact.line}",
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        updated=found.updated,
+        source=found.source if found.part == "notes" else None,
+        why=_explain(fact, score) if explain else None,
+        quarantined=fact.quarantined,
+        archived=fact.archived,
+    )
 
 
 def _score(fact: Fact, rate: float) -> float:
     return rate * ARCHIVED if fact.archived else rate
 
 
-def _why(fact: Fact, score: float) -> dict[str, list[float]]:
-    """How the score of a fact came about."""
+def _explain(fact: Fact, score: float) -> dict[str, list[float]]:
+    """Return how the score of a fact came about."""
     if not fact.archived:
         return {"fact": [round(score, 3)] * 2}
     rate = score / ARCHIVED
     return {"fact": [round(rate, 3)] * 2, "archived": [1.0, round(score - rate, 3)]}
 
 
-def _key(context: Context, subject: str, scope: Scope) -> str:
-    """The note that states facts about this subject already, whatever its key; else the one named after it."""
+def _find_key(context: Context, subject: str, scope: Scope) -> str:
+    """Return the key of the note that has facts about this subject; else the key made from the subject."""
     key = facts.note_key(subject)
     folders = context.visible_folders(scope.kind)
     if any(context.store.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
     context.refresh(folders, archived=True)
-    names = sorted(
-        context.query(lambda: names_of(context.index, folders, [subject])), key=lambda name: name != facts.fold(subject)
-    )
-    return next((there for name in names for folder in folders if (there := _stating(context, folder, name))), key)
+    names = context.query(lambda: names_of(context.index, folders, [subject]))
+    for name in sorted(names, key=lambda name: name != facts.fold(subject)):
+        for folder in folders:
+            found = _find_note_stating(context, folder, name)
+            if found:
+                return found
+    return key
 
 
-def _stating(context: Context, folder: str, subject: str) -> str | None:
+def _find_note_stating(context: Context, folder: str, subject: str) -> str | None:
     return context.query(lambda: context.index.stating(folder, subject))
 
 
-def _same(fact: Fact, line: facts.Dated) -> bool:
+def _is_same(fact: Fact, line: facts.Dated) -> bool:
     return (fact.label, fact.value, fact.valid_from) == (line.label, line.value, line.valid_from)

@@ -1,136 +1,159 @@
-"""What was forgotten comes back: a note from the trash or the archive, a session's transcript from the trash; and how a
-transcript gets there."""
+"""Forget and restore: notes and transcripts go to the trash, and come back from the trash or the archive."""
 
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.context import archive
-from holdfast.context.caller import path_usage_id
+from holdfast.context.usage import note_usage_id
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import transcript
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
 from holdfast.store.files import Changed
-from holdfast.verbs import quarantine
+from holdfast.verbs import archive, quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import Stamp
+    from holdfast.models import TrashedNote
     from holdfast.store.transcripts import TranscriptFile
 
 
-def restore(context: Context, key: str, scope: str | None, under: str | None) -> tuple[str, Scope]:
-    """The steps of `Memory.restore`: the key under which it is back, and where."""
+# --- notes ------------------------------------------------------------------------------------------------------------
+
+
+def forget_key(context: Context, key: str, kind: str | None, expected: str | None) -> list[Scope]:
+    """Move the visible note with this key to the trash; return the scopes that had it."""
+    scopes = context.scopes_with_key(validate.key_of_note(key), kind)
+    scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: key in context.store.archived(scope, [key]))
+    return forget(context, scopes, key, expected)
+
+
+def forget(context: Context, scopes: list[Scope], key: str, expected: str | None) -> list[Scope]:
+    """Move a note of these scopes to the trash; return the scopes that had it.
+
+    With `expected`, only that version is moved. Raises `Conflict` if no scope has it.
+    """
+    if expected is None:
+        return [scope for scope in scopes if _trash_note(context, scope, key)]
+    for scope in scopes:
+        content = context.store.read(scope, key)
+        if content is not None:
+            is_expected = parse_note(content.data, content.modified).digest == expected
+            if is_expected and _trash_note(context, scope, key, {key: content.stamp}):
+                return [scope]
+            continue
+        archived = context.store.archived(scope, [key]).get(key)
+        content = context.store.read_name(scope.folder, archived.part, archived.name) if archived else None
+        if content and parse_note(content.data, content.modified).digest == expected and _trash_note(context, scope, key):
+            return [scope]
+    raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
+
+
+def _trash_note(context: Context, scope: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
+    """Move a note and the archived copies of its key to the trash; return whether there was one.
+
+    The copies are moved first, so that `restore` brings back the note. Recall would find them if they stayed.
+    """
+    if context.store.has(scope.folder, "archive"):
+        quarantine.refuse_forget(context, scope, [key])
+    is_current = seen is None or context.store.stamp(scope.folder, "notes", f"{key}.md") == seen[key]
+    copies = archive.trash_archived(context, scope, key) if is_current else 0
+    moved = archive.move_notes(context, scope, [key], "trash", seen)
+    return bool(moved) or bool(copies and seen is None)
+
+
+def clear(context: Context, kind: object) -> int:
+    """Move every note of a scope to the trash; return how many there were."""
+    count = 0
+    for scope in context.visible_scopes(kind if isinstance(kind, str) else ""):
+        names = [entry.name for entry in context.store.entries(scope.folder, "notes")]
+        keys = {name[:-3] for name in names}
+        count += len({note.key for note in context.store.list_trash(scope) if note.part == "archive"} - keys)
+        archive.trash_archived(context, scope)
+        notes = [name[:-3] for name in names if name.endswith(".md")]
+        count += len(archive.move_notes(context, scope, notes, "trash"))
+    return count
+
+
+def list_trash(context: Context, kind: str | None) -> list[TrashedNote]:
+    """Return the notes that can be restored, newest first."""
+    scopes = context.visible_scopes(kind) if context.config.enabled else []
+    return [note for scope in scopes for note in context.store.list_trash(scope)]
+
+
+def restore(context: Context, key: str, kind: str | None, under: str | None) -> tuple[str, Scope]:
+    """Restore the note that was forgotten or archived last under this key; return its key now and its scope."""
     otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
     name = validate.key(under if under is not None else key, otherwise)
-    for place in context.visible_scopes(scope):
-        binned = context.store.list_trash(place, key)
-        if not binned:
-            continue
-        content = context.store.read_name(place.folder, binned[0].part, binned[0].name)
-        there = parse_note(content.data, content.modified) if content else None
-        quarantine.must_not_restore(
-            context, (there and there.head.id) or path_usage_id(place.folder, "notes", f"{key}.md"), key
-        )
-        versions = versions_of(there) if there else []
-        context.refuse_purged([(f"{place.folder}/notes/{name}", version.text) for version in versions])
-        try:
-            context.store.restore(place, binned[0], name)
-        except Changed:
-            fix = Template("Bring it back under another: ", command("restore {} --as {}", key, "OTHER"))
-            raise Conflict(f"another note has the key {name!r} by now", fix) from None
-        if binned[0].part == "archive":
-            gone = place.folder, "archive", [binned[0].name]
-            context.update_index(lambda gone=gone: context.sync.remove_files(*gone))  # type: ignore[misc]
-        archive.returned(context, place, name, touched=binned[0].part == "archive")
-        return name, place
+    for scope in context.visible_scopes(kind):
+        trashed = context.store.list_trash(scope, key)
+        if trashed:
+            _restore_note(context, scope, trashed[0], name)
+            return name, scope
     fix = Template(command("list --trash"), " shows what can be restored")
     raise NotFound(f"nothing forgotten or archived under {key!r}", fix)
 
 
-def forget(context: Context, places: list[Scope], key: str, expected: str | None) -> list[Scope]:
-    """Put a note in the trash; the places that had it. Where a caller says which version it saw, only that one."""
-    if expected is None:
-        return [place for place in places if _trashed(context, place, key)]
-    for place in places:
-        content = context.store.read(place, key)
-        if (
-            content
-            and parse_note(content.data, content.modified).digest == expected
-            and _trashed(context, place, key, {key: content.stamp})
-        ):
-            return [place]
-        one = context.store.archived(place, [key]).get(key) if content is None else None
-        lies = context.store.read_name(place.folder, one.part, one.name) if one else None
-        if lies and parse_note(lies.data, lies.modified).digest == expected and _trashed(context, place, key):
-            return [place]
-    raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
+def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: str) -> None:
+    """Move a note from the trash or the archive back among the notes, under the key `name`."""
+    content = context.store.read_name(scope.folder, trashed.part, trashed.name)
+    note = parse_note(content.data, content.modified) if content else None
+    quarantine.refuse_restore(context, note_usage_id(scope, trashed.key, note.head.id if note else ""), trashed.key)
+    versions = versions_of(note) if note else []
+    context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in versions])
+    try:
+        context.store.restore(scope, trashed, name)
+    except Changed:
+        fix = Template("Bring it back under another: ", command("restore {} --as {}", trashed.key, "OTHER"))
+        raise Conflict(f"another note has the key {name!r} by now", fix) from None
+    from_archive = trashed.part == "archive"
+    if from_archive:
+        context.update_index(lambda: context.sync.remove_files(scope.folder, "archive", [trashed.name]))
+    archive.index_restored(context, scope, name, from_archive=from_archive)
 
 
-def _trashed(context: Context, place: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
-    """Move a note to the trash, and with it archived copies of its key: else recall would find those. They are moved first, so
-    that `restore` brings back the note that stood."""
-    if context.store.has(place.folder, "archive") and context.origin != "user" and context.config.quarantine:
-        quarantine.must_not_forget(context, place, [key])
-    stood = seen is None or context.store.stamp(place.folder, "notes", f"{key}.md") == seen[key]
-    gone = archive.discard(context, place, key) if stood else 0
-    return bool(context.move_notes(place, [key], "trash", seen)) or bool(gone and seen is None)
+# --- transcripts ------------------------------------------------------------------------------------------------------
 
 
 def forget_session(context: Context, session: str, client: str | None) -> Forgotten:
-    """Put the transcript of a session of this caller's in the trash."""
+    """Move the transcript of a session of this caller to the trash."""
     time = dates.now().replace("-", "").replace(":", "")
-    for folder in context.visible_folders(None):
-        transcript_files = context.store.transcript_files(folder)
-        moved = [
-            transcript_file
-            for entry in transcript_files.census()
-            if _is_of(transcript_file := transcript_files.transcript_file(entry.name), session, client)
-            and transcript_file.bin(time)
-        ]
+    for scope in context.visible_scopes(None):
+        transcripts = context.store.transcript_files(scope.folder)
+        files = [transcripts.transcript_file(entry.name) for entry in transcripts.census()]
+        moved = [file for file in files if _is_transcript_of(file, session, client) and file.bin(time)]
         if moved:
-            context.update_index(lambda folder=folder: context.sync.refresh_folder(folder, "transcripts"))  # type: ignore[misc]
+            _refresh_transcripts(context, scope)
             until = dates.timestamp(dates.clock() + context.config.trash_days * 86400)
-            return Forgotten(True, session, Scope.of_folder(folder), until)
+            return Forgotten(True, session, scope, until)
     return Forgotten(False, session)
 
 
 def restore_session(context: Context, session: str, client: str | None) -> Logged:
-    """Bring it back from the trash, unless the session has gone on since."""
-    for folder in context.visible_folders(None):
-        transcript_files = context.store.transcript_files(folder)
-        for one in transcript_files.trashed():
-            who, _, name = one.name.partition("/")
-            transcript_file = transcript_files.transcript_file(f"{who}/{name.rpartition('--')[0]}.jsonl")
-            if not _is_of(transcript_file, session, client):
+    """Restore the transcript of a session from the trash; raise `Conflict` if the session has another one."""
+    for scope in context.visible_scopes(None):
+        transcripts = context.store.transcript_files(scope.folder)
+        for trashed in transcripts.trashed():
+            file_client, _, name = trashed.name.partition("/")
+            file = transcripts.transcript_file(f"{file_client}/{name.rpartition('--')[0]}.jsonl")
+            if not _is_transcript_of(file, session, client):
                 continue
-            if not transcript_file.unbin(name):
+            if not file.unbin(name):
                 raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
-            context.update_index(lambda folder=folder: context.sync.refresh_folder(folder, "transcripts"))  # type: ignore[misc]
-            return Logged(
-                session,
-                who,
-                sum([transcript.parse(line.data) is not None for line in transcript_file.lines()]),
-                0,
-                transcript_file.path,
-            )
+            _refresh_transcripts(context, scope)
+            turns = sum([transcript.parse(line.data) is not None for line in file.lines()])
+            return Logged(session, file_client, turns, 0, file.path)
     raise NotFound(f"no transcript of session {session!r} in the trash", "Sessions stay there for as long as notes do")
 
 
-def clear(context: Context, scope: object) -> int:
-    """Every note of a scope into the trash; how many there were."""
-    count = 0
-    for place in context.visible_scopes(scope if isinstance(scope, str) else ""):
-        names = [entry.name for entry in context.store.entries(place.folder, "notes")]
-        here = {name[:-3] for name in names}
-        count += len({one.key for one in context.store.list_trash(place) if one.part == "archive"} - here)
-        archive.discard(context, place)
-        count += len(context.move_notes(place, [name[:-3] for name in names if name.endswith(".md")], "trash"))
-    return count
+def _refresh_transcripts(context: Context, scope: Scope) -> None:
+    context.update_index(lambda: context.sync.refresh_folder(scope.folder, "transcripts"))
 
 
-def _is_of(transcript_file: TranscriptFile, session: str, client: str | None) -> bool:
-    who, _, name = transcript_file.name.partition("/")
-    return name == f"{transcript.file_name(session)}.jsonl" and (client is None or who == transcript.file_name(client))
+def _is_transcript_of(file: TranscriptFile, session: str, client: str | None) -> bool:
+    file_client, _, name = file.name.partition("/")
+    if name != f"{transcript.file_name(session)}.jsonl":
+        return False
+    return client is None or file_client == transcript.file_name(client)

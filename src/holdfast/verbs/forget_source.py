@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
-from holdfast.context import archive
 from holdfast.errors import NotFound, Refused, Template, command
 from holdfast.formats import versions
 from holdfast.models import Record, Scope
 from holdfast.safety import trust, validate
-from holdfast.verbs import quarantine, review, trace
+from holdfast.verbs import archive, quarantine, review, trace, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def paths(context: Context, source: str, folders: tuple[str, ...]) -> set[str]:
 
 def sweep(context: Context, source: str, revert: bool, dry_run: bool, everywhere: bool) -> Swept:
     """The steps of `Memory.forget_source`."""
-    folders = review.everywhere(context) if everywhere else context.visible_folders(None)
+    folders = review.all_folders(context) if everywhere else context.visible_folders(None)
     current, older, binned = touched(context, source, folders)
     back = [one for one in current if revert and one.clean]
     gone = [one for one in current if one not in back]
@@ -143,7 +142,7 @@ def _refused(context: Context, current: list[_Found]) -> Refused | None:
     """Why this caller may take nothing of it away, if so; asked before anything is done."""
     try:
         for one in current:
-            quarantine.must_not_forget(context, Scope.of_folder(one.place[0]), [one.key])
+            quarantine.refuse_forget(context, Scope.of_folder(one.place[0]), [one.key])
     except Refused as error:
         return error
     return None
@@ -223,20 +222,20 @@ def _forget(context: Context, gone: list[_Found], source: str) -> None:
     _keep_away(context, gone, source)
     for folder in dict.fromkeys([one.place[0] for one in gone]):
         keys = [one.key for one in gone if one.place[0] == folder]
-        context.move_notes(Scope.of_folder(folder), keys, "trash")
+        archive.move_notes(context, Scope.of_folder(folder), keys, "trash")
 
 
 def _discard(context: Context, gone: list[_Found]) -> None:
     """Archived notes go to the trash like the others: recall would find them."""
     for place, key in dict.fromkeys([(one.place[0], one.key) for one in gone if one.place[1] == "archive"]):
-        archive.discard(context, Scope.of_folder(place), key)
+        archive.trash_archived(context, Scope.of_folder(place), key)
 
 
 def _keep_away(context: Context, gone: list[_Found], source: str) -> None:
     """What a person takes away with its source is in quarantine if it is ever brought back."""
     _decided(context, "forgotten-by-source", gone, source)
     for folder, part, name in [one.place for one in gone] if context.origin == "user" else ():
-        review.put_in_doubt(context, Scope.of_folder(folder), part, name)
+        review.mark_untrusted(context, Scope.of_folder(folder), part, name)
 
 
 def _take_back(context: Context, back: list[_Found], source: str) -> None:
@@ -249,7 +248,7 @@ def _take_back(context: Context, back: list[_Found], source: str) -> None:
             where.key, clean.text, clean.source, clean.type, clean.tags, valid_to=clean.valid_to, amends=False,
             expected=one.parsed.digest,
         )  # fmt: skip
-        context.write(where.scope, where.key, lambda _, draft=draft: draft)  # type: ignore[misc]
+        write.write_note(context, where.scope, where.key, draft)
 
 
 def _decided(context: Context, action: str, found: list[_Found], source: str) -> None:
@@ -258,7 +257,8 @@ def _decided(context: Context, action: str, found: list[_Found], source: str) ->
     if context.origin == "user":
         for one in found:
             scope = Scope.of_folder(one.place[0])
-            subject = review.decided(context, action, scope, one.key, one.parsed.head.id, source=validate.cleaned(source))
+            shown = validate.cleaned(source)
+            subject = review.record_decision(context, action, scope, one.key, one.parsed.head.id, source=shown)
             context.ledger.purges.reject(scope.folder, [one.versions[place].text for place in one.bad], subject)
 
 

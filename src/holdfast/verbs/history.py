@@ -183,8 +183,9 @@ def of_folder(context: Context, folder: str) -> Context:
     from holdfast.context.caller import Context
 
     other = Context(
-        context.config, None, context.session, context.agent, context.client, context.origin, folder, context.progress
-    )
+        context.config, project=None, session=context.session, agent=context.agent, client=context.client,
+        origin=context.origin, cwd=folder, progress=context.progress,
+    )  # fmt: skip
     other.ledger = context.ledger  # the only room of it that is used, and open already
     return other
 
@@ -348,7 +349,8 @@ class _Session:
         said_now, self.pending = self.pending, []
         new = [one for said in said_now if (one := self._known.admit(said))]
         self._counts[1] += len(said_now) - len(new)
-        purged = self._context.purged_turns([(self._name, said.id or "", said.text) for said in new], standing=False)
+        turns = [(self._name, said.id or "", said.text) for said in new]
+        purged = self._context.purge_filter.find_purged_turns(turns, standing=False)
         new = [said for place, said in enumerate(new) if place not in purged]
         self._counts[0] += len(new)
         self._counts[2] += len(purged)
@@ -463,7 +465,7 @@ def _around(context: Context, transcript_file: TranscriptFile, first: int, last:
         else:
             follow.append(turn)
     around = [*ahead, *there, *follow]
-    gone = context.purged_turns([(one.session, one.id or "", one.text) for one in around])
+    gone = context.purge_filter.find_purged_turns([(one.session, one.id or "", one.text) for one in around])
     left = [one for place, one in enumerate(around) if place not in gone]  # what was purged and came back is not told
     return left if any(one in left for one in there) else []
 

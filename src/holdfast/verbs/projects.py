@@ -1,4 +1,4 @@
-"""The projects of a home: which there are, whose folder is gone, and joining one to another."""
+"""The projects of a home: list them, find those whose folder was deleted, adopt one into another, and mark a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.models import Scope
 
-_NAMED = 10  # projects that a message lists
+_MAX_LISTED = 10  # projects that a message names
 
 
 class KnownProject(Record):
@@ -26,8 +26,8 @@ class KnownProject(Record):
     notes: int
     sessions: int
     last_write: str  # UTC; empty if there is nothing in it
-    folders: tuple[str, ...]  # where it was last seen; none if nobody wrote that down
-    gone: bool  # whether it has no remote and none of these folders leads to it any more; always false in a store
+    folders: tuple[str, ...]  # where it was last seen; empty if that was never recorded
+    gone: bool  # whether it has no remote and none of these folders resolves to it; always false in PostgreSQL
     part_of: str | None  # the project that it was adopted into
     current: bool  # whether this caller reads it
 
@@ -41,38 +41,44 @@ class Adopted(Record):
     notes: int
 
 
-def every(context: Context) -> list[KnownProject]:
+def list_projects(context: Context) -> list[KnownProject]:
     """Return the projects of the home by id."""
     if not context.config.enabled or not context.store.exists():
         return []
     links = context.ledger.links()
-    seen, clones = _seen(context, links)
+    seen, clones = _find_folders(context, links)
     current = context.project_ids()
     found = []
-    for id in _ids(context):
+    for id in _list_ids(context):
         try:
             notes = [
                 one for one in context.store.entries(f"projects/{id}", "notes") if one.regular and one.name.endswith(".md")
             ]
-            said = [one for one in context.store.transcript_files(f"projects/{id}", 0).census() if one.regular]
+            transcripts = [one for one in context.store.transcript_files(f"projects/{id}", 0).census() if one.regular]
         except DiskTrouble:
             continue  # a folder that cannot be read: `doctor` says so
-        last = max([one.stamp[1] for one in notes + said], default=0)
+        last = max([one.stamp[1] for one in notes + transcripts], default=0)
         part_of = links.get(f"{ADOPTED}{id}")
         folders = seen.get(id, {})
         gone = not context.config.store and not part_of and id not in clones and _is_gone(context, id, folders)
         found.append(
             KnownProject(
-                id, len(notes), len(said), dates.timestamp(last / 1e9) if last else "", tuple(sorted(folders)), gone, part_of,
-                id in current,
+                id=id,
+                notes=len(notes),
+                sessions=len(transcripts),
+                last_write=dates.timestamp(last / 1e9) if last else "",
+                folders=tuple(sorted(folders)),
+                gone=gone,
+                part_of=part_of,
+                current=id in current,
             )
-        )  # fmt: skip
+        )
     return found
 
 
-def gone(context: Context) -> list[KnownProject]:
-    """Return the projects with notes that no folder leads to any more."""
-    return [one for one in every(context) if one.gone and one.notes]
+def list_gone(context: Context) -> list[KnownProject]:
+    """Return the projects with notes that no folder resolves to any more."""
+    return [one for one in list_projects(context) if one.gone and one.notes]
 
 
 def adopt(context: Context, old: str, new: str | None) -> Adopted:
@@ -82,7 +88,7 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     led to it, leads to `new` from now on. Only a person may.
     """
     context.require_person("join two projects", "project adopt")
-    source = _existing(context, validate.name(old, "project id"))
+    source = _find_existing(context, validate.name(old, "project id"))
     own = context.project_ids()[0]
     named = validate.name(new, "project id") if new is not None else own
     target = context.ledger.canonical(named) or named
@@ -90,7 +96,7 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
     if named != own:
-        _existing(context, named)
+        _find_existing(context, named)
     notes = len([one for one in context.store.entries(f"projects/{source}", "notes") if one.name.endswith(".md")])
     if source == target or source in context.ledger.adopted(target):
         return Adopted("unchanged", source, target, notes)
@@ -99,60 +105,77 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     return Adopted("adopted", source, target, notes)
 
 
-def place_to_write(context: Context, scope: Scope, key: str) -> Scope:
-    """Return where a note with this key is written: the older project that has it, unless other clones can read that one.
+def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
+    """Return the scope that a note with this key is written to: the older project id that has it, unless other clones read it.
 
     A clone that changed its remote reads the notes of the old remote and does not write to them.
     """
-    place = context.scope_holding(scope, key)
-    if place == scope or place.id in context.ledger.adopted(scope.id):
-        return place
+    older = context.scope_with_key(scope, key)
+    if older == scope or older.id in context.ledger.adopted(scope.id):
+        return older
     cloned = [nonce for id, nonce, _ in context.ledger.places() if id.startswith(resolve.CLONE)]
-    return scope if place.id in cloned else place
+    return scope if older.id in cloned else older
 
 
-def unknown(context: Context) -> str:
-    """Return what to say if the caller named a project that this home does not have; nothing if it has it.
+def write_marker(context: Context) -> str:
+    """Write a marker file into the caller's folder, so that its memory moves with it; return the project's id."""
+    from holdfast.project import marker
 
-    Only a person is told which projects there are.
+    context.forget_project()
+    return marker.write_marker(context.working_folder, context.ledger, dates.now())
+
+
+def find_ignored_marker(context: Context) -> str:
+    """Return the path of a marker in the caller's folder that does not count, or an empty string."""
+    if context.project_override:
+        return ""
+    found = resolve.look(context.working_folder, None, context.config.isolate_worktrees)
+    return resolve.ignored_marker(found, context.ledger)
+
+
+def explain_unknown_project(context: Context) -> str:
+    """Return a message if the caller named a project that this home does not have, else an empty string.
+
+    Only a person is shown which projects there are.
     """
     named = context.project_override
-    if named is None or not context.config.enabled or context.store.has(f"projects/{named}") or context.project_ids()[1:]:
+    if named is None or not context.config.enabled or context.has_project(named) or context.project_ids()[1:]:
         return ""
     leads = context.ledger.canonical(named)
     if leads is not None and context.origin == "user":
         return f"No project named {named!r} in this home. It is an older id of {leads!r}: use --project {leads}."
-    if not _ids(context):
+    if not _list_ids(context):
         return ""  # in a home without projects there is nothing that could have been meant instead
-    return f"No project named {named!r} in this home.{_known(context) if context.origin == 'user' else ''}"
+    return f"No project named {named!r} in this home.{_list_known(context) if context.origin == 'user' else ''}"
 
 
-def _existing(context: Context, id: str) -> str:
-    """The project that an id means: one with memory."""
-    if context.store.has(f"projects/{id}"):
+def _find_existing(context: Context, id: str) -> str:
+    """Return the project with memory that an id means; raise `NotFound` if there is none."""
+    if context.has_project(id):
         return id
     leads = context.ledger.canonical(id)
-    if leads is not None and context.store.has(f"projects/{leads}"):
+    if leads is not None and context.has_project(leads):
         return leads
-    raise NotFound(f"no project named {id!r} in this home", f"{_known(context).strip()} `holdfast project list` shows them")
+    fix = f"{_list_known(context).strip()} `holdfast project list` shows them"
+    raise NotFound(f"no project named {id!r} in this home", fix)
 
 
-def _known(context: Context) -> str:
-    ids = _ids(context)
+def _list_known(context: Context) -> str:
+    ids = _list_ids(context)
     if not ids:
         return " It has no projects yet."
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f" Known projects: {', '.join(ids[:_NAMED])}{more}."
+    more = f" and {len(ids) - _MAX_LISTED} more" if len(ids) > _MAX_LISTED else ""
+    return f" Known projects: {', '.join(ids[:_MAX_LISTED])}{more}."
 
 
-def _ids(context: Context) -> list[str]:
+def _list_ids(context: Context) -> list[str]:
     return [scope.partition("/")[2] for scope in context.store.scopes() if scope.startswith("projects/")]
 
 
-def _seen(context: Context, links: dict[str, str]) -> tuple[dict[str, dict[str, bool]], set[str]]:
-    """The folders of each project, each with whether it tells that the project has no remote; and those that have one.
+def _find_folders(context: Context, links: dict[str, str]) -> tuple[dict[str, dict[str, bool]], set[str]]:
+    """Return the folders of each project, each with whether it shows that the project has no remote; and those that have one.
 
-    A home of an earlier version knows the git folders of repositories, and which of them went by their path.
+    A home of an earlier version has the git folders of repositories, and which of them were known by their path.
     """
     seen: dict[str, dict[str, bool]] = {}
     clones: set[str] = set()
@@ -172,13 +195,13 @@ def _seen(context: Context, links: dict[str, str]) -> tuple[dict[str, dict[str, 
 
 
 def _is_gone(context: Context, id: str, folders: dict[str, bool]) -> bool:
-    """Whether a project was known by its folders alone, and none of them leads to it any more."""
-    return any(folders.values()) and not any(_leads_to(context, folder, id) for folder in folders)
+    """Return whether a project was known by its folders alone, and none of them resolves to it any more."""
+    return any(folders.values()) and not any(_resolves_to(context, folder, id) for folder in folders)
 
 
-def _leads_to(context: Context, folder: str, id: str) -> bool:
+def _resolves_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
     found = resolve.look(folder, None, context.config.isolate_worktrees)
-    project = resolve.settle(found, context.ledger, lambda one: context.store.has(f"projects/{one}"), remember=False)
+    project = resolve.settle(found, context.ledger, context.has_project, remember=False)
     return id in (project.id, *project.aliases)

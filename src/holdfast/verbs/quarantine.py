@@ -1,164 +1,231 @@
-"""How far a text that was made from others can be trusted, and what quarantine contains (S3): nothing gets out of it by being
-forgotten or copied, and nothing in it takes the place of what is trusted. Only a person decides otherwise."""
+"""Quarantine: how far a text can be trusted, and what keeps untrusted text contained (S3).
+
+An untrusted note does not get out of quarantine by being copied or forgotten, and does not replace a trusted one. Only a person
+decides otherwise (see `review`).
+"""
 
 from __future__ import annotations
 
 import os
 
-from holdfast.errors import HoldfastError, Refused, Template, command
+from holdfast.errors import Busy, DiskTrouble, HoldfastError, Refused, Template, command
 from holdfast.formats import versions
 from holdfast.formats.note_file import clean
+from holdfast.index.sqlite import IndexReset
 from holdfast.models import KEY, ORIGINS, Source, lowest
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeVar
 
     from holdfast.context.caller import Context
     from holdfast.formats.versions import Draft, ParsedNote
     from holdfast.models import Scope
 
-    T = TypeVar("T")
-    Made = tuple[str, ParsedNote]  # what happens to a note, and its file after it
+    Composed = tuple[str, ParsedNote]  # the action (created, updated, unchanged), and the note after it
+    Origin = tuple[str, str]  # the trust of the note that a text was copied from, and its id
 
 
-_SHOWN = 3
+_SHOWN = 3  # keys that a message names
+PERSON = ORIGINS[0]
 TAKEN_AWAY = ("rejected", "forgotten-by-source")  # decisions of a person about what a note says
 
 
-def source_of(
-    context: Context, origin: str, made_from: object, known: dict[tuple[str, tuple[str, ...]], Source], cwd: str
-) -> Source:
-    """Who speaks, of what was made from something: it is trusted no more than that. What is `known` was asked for before."""
-    from holdfast.safety import trust
-    from holdfast.verbs import read
+# --- trust of sources -------------------------------------------------------------------------------------------------
 
-    given = trust.things(made_from)
-    if (origin, given) in known:
-        return known[origin, given]
-    for one in given:
-        validate.no_secret(one, "made_from", fix="Name the source without it")
+
+def find_source(context: Context, origin: str, made_from: object) -> Source:
+    """Return the source of a text that was made from something: it is trusted no more than that."""
+    from holdfast.safety import trust
+
+    names = trust.things(made_from)
+    cached = context.source_cache.get((origin, names))
+    if cached is not None:
+        return cached
+    for name in names:
+        validate.no_secret(name, "made_from", fix="Name the source without it")
     kept, least = trust.resolved(
-        given, lambda note: _trust_of(context, note),
-        lambda what: read.turn_trust(context.store, what, context.visible_folders(None)),
-        lambda path: os.path.exists(os.path.join(cwd, path)),
-    )  # fmt: skip
+        names,
+        lambda note: _find_note_trust(context, note),
+        lambda citation: _find_turn_trust(context, citation),
+        lambda path: os.path.exists(os.path.join(context.working_folder, path)),
+    )
     least = lowest(origin, least)
     source = Source(origin, context.agent, context.client, context.session, kept, least if least != origin else None)
-    if kept == given and not any(one.startswith("note:") for one in given):  # a note may be trusted otherwise soon
-        known[origin, given] = source
+    if kept == names and not any(name.startswith("note:") for name in names):  # the trust of a note may change
+        context.source_cache[origin, names] = source
     return source
 
 
-def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
-    """What a note that this caller may see is kept as, and how far it can be trusted; by its key or its id."""
-    for place in context.visible_scopes(None) if KEY.match(note) else ():
-        content = context.store.read(place, note)
+def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:
+    """Return how a visible note is named as a source, and how far it is trusted; `note` is its key or id."""
+    for scope in context.visible_scopes(None) if KEY.match(note) else ():
+        content = context.store.read(scope, note)
         if content is not None:
-            there = versions.parse_note(content.data, content.modified)
-            context.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.versions_of(there)])
-            return f"note:{there.head.id or note}", there.trust
-    context.refresh(context.visible_folders(None))
-    found = context.query(lambda: context.index.note_of_id(context.visible_folders(None), note))
+            parsed = versions.parse_note(content.data, content.modified)
+            texts = [version.text for version in versions.versions_of(parsed)]
+            context.purge_filter.refuse_returned(f"{scope.folder}/notes/{note}", texts)
+            return f"note:{parsed.head.id or note}", parsed.trust
+    folders = context.visible_folders(None)
+    context.refresh(folders)
+    found = context.query(lambda: context.index.note_of_id(folders, note))
     return (f"note:{note}", found[2]) if found else None
 
 
-def contained(
-    context: Context, drafts: list[Draft], olds: list[ParsedNote | None], made: list[Made],
-    compose: Callable[[Draft, ParsedNote | None], Made], doubts: Mapping[str, str],
-) -> list[Made]:  # fmt: skip
-    """The next versions of notes as they may be written: a copy of what is in quarantine is in quarantine too, and so is what
-    a person rejected before; and what is may not replace what is not."""
-    held = context.config.quarantine
-    copies = _copies(context, drafts, made)
-    found = []
-    for draft, old, (action, new) in zip(drafts, olds, made, strict=True):
-        if draft.source.origin != ORIGINS[0] and action != "unchanged":
-            copied = (_rejected(context, draft, old) if draft.text in doubts else None) or copies.get(draft.text)
-            if copied:
-                action, new = compose(_as_little_trusted(draft, *copied), old)
-        if action == "updated" and context.origin != ORIGINS[0] and old and old.trust not in held and new.trust in held:
+def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
+    """Return how a visible turn is named as a source, and how far its speaker is trusted."""
+    from holdfast.formats import transcript
+    from holdfast.safety.trust import ROLES
+
+    path, _, lines = citation.rpartition(":")
+    scope, _, name = path.partition("/transcripts/")
+    first = lines.partition("-")[0]
+    if scope not in context.visible_folders(None) or not name or not first.isdecimal():
+        return None
+    imported = False
+    for line in context.store.transcript_files(scope, 0).transcript_file(name).lines():
+        if line.number == 1:
+            header = transcript.parse_header(line.data)
+            imported = header is None or header.imported
+        elif line.number == int(first):
+            turn = transcript.parse(line.data)
+            return (f"turn:{citation}", "import" if imported else ROLES[turn.role]) if turn else None
+    return None
+
+
+def least_trusted(quarantine: tuple[str, ...]) -> str:
+    """Return the lowest trust of what is in quarantine: that of a text which a person took away."""
+    return lowest(PERSON, *quarantine)
+
+
+# --- containment of writes --------------------------------------------------------------------------------------------
+
+
+def contain(
+    context: Context,
+    *,
+    drafts: list[Draft],
+    current: list[ParsedNote | None],
+    composed: list[Composed],
+    compose: Callable[[Draft, ParsedNote | None], Composed],
+    rejected: Mapping[str, str],
+) -> list[Composed]:
+    """Return the next versions of notes as they may be written.
+
+    A copy of a quarantined text is quarantined too, and so is a text that a person rejected. Raises `Refused` if a quarantined
+    text would replace a trusted one. A home with nothing in quarantine pays one lookup.
+    """
+    quarantine = context.config.quarantine
+    if not (rejected or any(note.trust in quarantine for _, note in composed) or _may_copy(context, drafts)):
+        return composed
+    copies = _find_copies(context, drafts, composed)
+    contained = []
+    for draft, old, (action, new) in zip(drafts, current, composed, strict=True):
+        if draft.source.origin != PERSON and action != "unchanged":
+            origin = _find_rejected(context, draft, old) if draft.text in rejected else None
+            origin = origin or copies.get(draft.text)
+            if origin:
+                action, new = compose(_lower_trust(draft, *origin), old)
+        replaces_trusted = action == "updated" and old and old.trust not in quarantine and new.trust in quarantine
+        if replaces_trusted and context.origin != PERSON:
             what = f"{draft.key!r} says what is trusted, and this came from {new.trust}: the note would not be told any more"
             raise Refused(what, "Store it under another key")
-        found.append((action, new))
-    return found
+        contained.append((action, new))
+    return contained
 
 
-def _copies(context: Context, drafts: list[Draft], made: list[Made]) -> dict[str, tuple[str, str]]:
-    """Which of these texts stand in a note in quarantine: how far that one is trusted, and its id."""
+def _may_copy(context: Context, drafts: list[Draft]) -> bool:
+    """Return whether one of these texts could be a copy: something is in quarantine, and the writer is not a person."""
+    if not context.config.quarantine or all(draft.source.origin == PERSON for draft in drafts):
+        return False
+    try:
+        return context.index.has_held()
+    except (IndexReset, Busy, DiskTrouble):
+        return True  # `_find_copies` asks again when the index is rebuilt
+
+
+def _find_copies(context: Context, drafts: list[Draft], composed: list[Composed]) -> dict[str, Origin]:
+    """Return the quarantined notes that say these texts, by text."""
+    quarantine = context.config.quarantine
     texts = {
         clean(draft.text): draft.text
-        for draft, (action, new) in zip(drafts, made, strict=True)
-        if action != "unchanged" and new.trust not in context.config.quarantine and draft.source.origin != ORIGINS[0]
+        for draft, (action, new) in zip(drafts, composed, strict=True)
+        if action != "unchanged" and new.trust not in quarantine and draft.source.origin != PERSON
     }
     if not texts:
         return {}
     folders = context.visible_folders(None)
     rows = context.query(lambda: context.index.held_saying(folders, texts))
-    return {texts[text]: (trust, id) for text, trust, id in rows if trust in context.config.quarantine}
+    return {texts[text]: (trust, id) for text, trust, id in rows if trust in quarantine}
 
 
-def _rejected(context: Context, draft: Draft, old: ParsedNote | None) -> tuple[str, str] | None:
-    """How far a text is trusted that says what a person rejected where this caller may look, and the id of the note that said
-    it. What the note says already, and is trusted, is not held against its next version."""
-    held = context.config.quarantine
-    before = old.text if old and old.trust not in held else ""
+def _find_rejected(context: Context, draft: Draft, old: ParsedNote | None) -> Origin | None:
+    """Return the note that a person rejected in a visible scope and that said this text.
+
+    What the note says already, and is trusted, does not count against its next version.
+    """
+    quarantine = context.config.quarantine
+    before = old.text if old and old.trust not in quarantine else ""
     known = context.ledger.purges.rejected(context.visible_folders(None), draft.text, before)
-    return (least(held), next(iter(known.values()))) if known else None
+    return (least_trusted(quarantine), next(iter(known.values()))) if known else None
 
 
-def _as_little_trusted(draft: Draft, trust: str, id: str) -> Draft:
-    """Whoever says the very words of a note has them from there, and `forget --source` finds them by that."""
+def _lower_trust(draft: Draft, trust: str, id: str) -> Draft:
+    """Name the note that a text was copied from as its source, so that `forget --source` finds the copy."""
     source = draft.source
     made_from = tuple(dict.fromkeys((*source.made_from, f"note:{id}"))) if id else source.made_from
     least = lowest(source.trusted, trust)
     return draft.replace(source=source.replace(made_from=made_from, trust=least if least != source.origin else None))
 
 
-def least(held: tuple[str, ...]) -> str:
-    """The trust of what waits because a person took it away: as little as anything that waits."""
-    return lowest(ORIGINS[0], *held)
+def refuse_rejected(context: Context, known: Mapping[str, str], drafts: Sequence[tuple[Context, Draft]]) -> None:
+    """Raise `Rejected` if a draft would be trusted and says what a person rejected, unless that is `known` already.
 
-
-def refuse_rejected(context: Context, doubts: Mapping[str, str], drafts: Sequence[tuple[Context, Draft]]) -> None:
-    """Raise `Rejected` if any of these, each with the desk of who says it, says what a person rejected there and would be
-    trusted, and is not in doubt for just that already."""
-    held, purges = context.config.quarantine, context.ledger.purges
-    found = dict(doubts)
-    for whose, draft in drafts if held else ():
-        if draft.source.origin != ORIGINS[0] and draft.source.trusted not in held:
+    Each draft comes with the context of its writer.
+    """
+    quarantine = context.config.quarantine
+    if not quarantine or not context.purge_filter.any_rejected():
+        return
+    found = dict(known)
+    for writer, draft in drafts:
+        if draft.source.origin != PERSON and draft.source.trusted not in quarantine:
             before = found.get(draft.text, "").split()
-            known = dict.fromkeys([*before, *purges.rejected(whose.visible_folders(None), draft.text)])
-            if len(known) > len(before):
-                found[draft.text] = " ".join(known)
-    if found != doubts:
+            digests = context.ledger.purges.rejected(writer.visible_folders(None), draft.text)
+            after = dict.fromkeys([*before, *digests])
+            if len(after) > len(before):
+                found[draft.text] = " ".join(after)
+    if found != known:
         raise versions.Rejected(found)
 
 
-def must_not_restore(context: Context, id: str, key: str) -> None:
-    """Refuse to an agent to bring back what a person took away because of what it says or where it came from."""
-    last = next(iter(context.ledger.decisions(id)), None) if context.origin != ORIGINS[0] else None
+# --- what agents may not do -------------------------------------------------------------------------------------------
+
+
+def refuse_restore(context: Context, usage_id: str, key: str) -> None:
+    """Raise `Refused` if an agent restores a note that a person took away because of its text or its source."""
+    last = next(iter(context.ledger.decisions(usage_id)), None) if context.origin != PERSON else None
     if last and last[0] in TAKEN_AWAY:
         what = f"a person took {key!r} away, and it is not an agent's to bring back"
         raise Refused(what, Template("A person does: ", command("restore {}", key)))
 
 
-def must_not_forget(context: Context, place: Scope, keys: list[str]) -> None:
-    """Refuse to an agent to take away what waits for a person: said again, it would be trusted as the agent."""
-    held = [key for key in keys if _is_held(context, place, key)] if context.origin != ORIGINS[0] else []
-    if held:
-        names = ", ".join([repr(key) for key in held[:_SHOWN]]) + (", ..." if held[_SHOWN:] else "")
+def refuse_forget(context: Context, scope: Scope, keys: list[str]) -> None:
+    """Raise `Refused` if an agent forgets a quarantined note: stored again, its text would be trusted as the agent's."""
+    if context.origin == PERSON or not context.config.quarantine:
+        return
+    quarantined = [key for key in keys if _is_quarantined(context, scope, key)]
+    if quarantined:
+        names = ", ".join([repr(key) for key in quarantined[:_SHOWN]]) + (", ..." if quarantined[_SHOWN:] else "")
         fix = Template("A person decides: ", command("review"))
         raise Refused(f"in quarantine, and not an agent's to forget: {names}", fix)
 
 
-def _is_held(context: Context, place: Scope, key: str) -> bool:
+def _is_quarantined(context: Context, scope: Scope, key: str) -> bool:
     try:
-        content = context.store.read(place, key)
-        if content is None and (one := context.store.archived(place, [key]).get(key)):
-            content = context.store.read_name(place.folder, one.part, one.name)
+        content = context.store.read(scope, key)
+        if content is None and (archived := context.store.archived(scope, [key]).get(key)):
+            content = context.store.read_name(scope.folder, archived.part, archived.name)
     except HoldfastError:
-        return False  # no file that could be read as a note
+        return False  # not a file that can be read as a note
     return content is not None and versions.parse_note(content.data, content.modified).trust in context.config.quarantine

@@ -1,21 +1,27 @@
-"""What answers and briefings show of files: the lines that matched, a piece by its path, the overview of a tree."""
+"""Read notes and files: a note by its key, lines by a path, what a hit shows of a file, and the overview pages of a tree."""
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError, NotFound, Template, UsageError, command
+from holdfast.base import dates
+from holdfast.context import usage
+from holdfast.errors import Disabled, HoldfastError, NotFound, Template, UsageError, command
 from holdfast.formats import versions
 from holdfast.formats.note_file import clean
-from holdfast.models import Hit, Record, Scope, Written
+from holdfast.index.sqlite import note_of_row
+from holdfast.models import TYPES, Hit, Record, Scope, Written, tags_of
 from holdfast.safety import validate
 from holdfast.store.files import key_of_trashed
+from holdfast.verbs.recall import check_limit, round_score
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
+    from holdfast.context.caller import Context, Tags, When
+    from holdfast.formats.versions import ParsedNote
     from holdfast.index.results import FoundPassage
-    from holdfast.models import Answer, TrashedNote
+    from holdfast.models import Answer, Note, TrashedNote, Version
     from holdfast.store.atomic import FileContent
     from holdfast.store.files import FileStore
 
@@ -26,17 +32,18 @@ WIKI_LINKS = (  # the lines of its template
     "- [How this wiki is kept](system/definition.md): read it before you write here",
 )
 _OVERVIEWS = ("MEMORY.md", "index.md", WIKI_INDEX)
-TOLD = (  # files of a tree that agents are told of unasked: in a briefing, and when they boot
+TOLD = (  # files of a tree that agents are shown without asking: in a briefing, and when they boot
     *_OVERVIEWS, "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md",
     "memory/CORE_MEMORY.md", "memory/GOALS.md",
 )  # fmt: skip
-_SNIPPET = 300
-_ROWS_AROUND = 400  # lines beside some that are told, which tell whether those hold part of a secret
-SEARCHED = "note,file"  # what a search for pieces looks at (F2); what was said in sessions only a recall finds
+_SNIPPET = 300  # characters
+_ROWS_AROUND = 400  # lines before and after a piece, which show whether the piece holds part of a secret
+_SUGGESTIONS = 5000  # notes that a key may have been meant for
+SEARCHED = "note,file"  # the kinds that `search` finds (F2); only `recall` finds turns
 
 
 class Snippet(Written):
-    """Where something was found, and a taste of it."""
+    """Where something was found, and the beginning of its text."""
 
     _said, _called = ("snippet",), ("path",)
     path: str
@@ -49,7 +56,7 @@ class Snippet(Written):
 
 
 class Snippets(list[Snippet]):
-    """What a search found: a list that also says which mode ran and whether that is less than was asked for."""
+    """What a search found: a list that also says which mode ran and whether the answer is degraded."""
 
     def __init__(
         self, results: Iterable[Snippet] = (), mode: str = "hybrid", degraded: bool = False, reason: str = "",
@@ -59,7 +66,7 @@ class Snippets(list[Snippet]):
         self.mode, self.degraded, self.reason, self.disabled = mode, degraded, reason, disabled
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, as `--json` prints it and HTTP answers it."""
+        """Return plain data, as `--json` prints it and HTTP answers it."""
         how = {"mode": self.mode, "degraded": self.degraded, "reason": self.reason, "disabled": self.disabled}
         return {"results": [one.as_dict() for one in self], **how}
 
@@ -75,7 +82,7 @@ class Piece(Written):
 
 
 def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
-    """The lines of a file that matched, as they stand there now."""
+    """Return the lines of a file that matched, as they are now."""
     try:
         content = content or store.tree(found.scope, 0).read(tuple(found.name.split("/")))
     except HoldfastError:
@@ -86,25 +93,36 @@ def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | No
     text = clean(content.data.decode("utf-8", "surrogateescape"))
     entry, rows = versions.entry_head(found.name, text), text.split("\n")
     return Hit(
-        "file", Scope.of_folder(found.scope), found.key, found.type, (), piece_of(rows, first, last),
-        float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,
-        name=_withheld(entry.name), description=_withheld(entry.description),
-    )  # fmt: skip
+        kind="file",
+        scope=Scope.of_folder(found.scope),
+        key=found.key,
+        type=found.type,
+        tags=(),
+        text=piece_of(rows, first, last),
+        score=round_score(found.score),
+        citation=f"{found.scope}/files/{found.name}:{first}-{last}",
+        valid_from=None,
+        valid_to=None,
+        updated=found.recorded,
+        source=None,
+        name=_without_secret(entry.name),
+        description=_without_secret(entry.description),
+    )
 
 
-def _withheld(text: str) -> str | None:
-    """The words without a secret; None where there are none."""
+def _without_secret(text: str) -> str | None:
+    """Return a text without secrets; None for an empty text."""
     return validate.withheld(text)[0] if text else None
 
 
 def piece_of(rows: list[str], first: int, last: int) -> str:
-    """Some lines of a text, which know what stands around them."""
+    """Return some lines of a text, with the lines around them attached for the check for secrets."""
     before, after = rows[max(0, first - 1 - _ROWS_AROUND) : first - 1], rows[last : last + _ROWS_AROUND]
     return validate.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
 
 
 def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
-    """A turn, as it stands in its session's file; its line may have been read already."""
+    """Return a turn as it is in its transcript; `content` is its line, if that was read already."""
     from holdfast.formats import transcript
     from holdfast.store.transcripts import Place
 
@@ -112,44 +130,35 @@ def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | No
     first = found.lines[0]
     lines = transcript_file.lines(Place(found.offset or 0, first - 1), chunk=4096)
     for data in [content.data] if content else (line.data for line in lines):
-        said = transcript.parse(data)
-        if said is None or said.id != found.turn:
+        turn = transcript.parse(data)
+        if turn is None or turn.id != found.turn:
             return None
         return Hit(
-            "turn", Scope.of_folder(found.scope), said.id or "", None, (), said.text, float(f"{found.score:.4g}"),
-            f"{transcript_file.path}:{first}-{first}", None, None, found.recorded, found.source, found.key, found.speaker,
-        )  # fmt: skip
-    return None
-
-
-def turn_trust(store: FileStore, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
-    """What a turn is kept as that something was made from, and how far whoever said it can be trusted."""
-    from holdfast.formats import transcript
-    from holdfast.safety.trust import ROLES
-
-    path, _, lines = citation.rpartition(":")
-    scope, _, name = path.partition("/transcripts/")
-    first = lines.partition("-")[0]
-    if scope not in visible or not name or not first.isdecimal():
-        return None
-    imported = False
-    for line in store.transcript_files(scope, 0).transcript_file(name).lines():
-        if line.number == 1:
-            header = transcript.parse_header(line.data)
-            imported = header is None or header.imported
-        elif line.number == int(first):
-            said = transcript.parse(line.data)
-            return (f"turn:{citation}", "import" if imported else ROLES[said.role]) if said else None
+            kind="turn",
+            scope=Scope.of_folder(found.scope),
+            key=turn.id or "",
+            type=None,
+            tags=(),
+            text=turn.text,
+            score=round_score(found.score),
+            citation=f"{transcript_file.path}:{first}-{first}",
+            valid_from=None,
+            valid_to=None,
+            updated=found.recorded,
+            source=found.source,
+            session=found.key,
+            speaker=found.speaker,
+        )
     return None
 
 
 def snippets(answer: Answer) -> Snippets:
-    """The hits of a recall as `search` shows them."""
+    """Return the hits of a recall as `search` shows them."""
     return Snippets([snippet(hit) for hit in answer.hits], answer.mode, answer.degraded, answer.reason, answer.disabled)
 
 
 def snippet(hit: Hit) -> Snippet:
-    """A hit as `memory_search` shows it."""
+    """Return a hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
     text = validate.cut(hit.text[:_SNIPPET], *_beside(hit.text))
@@ -157,80 +166,185 @@ def snippet(hit: Hit) -> Snippet:
 
 
 def _beside(text: str) -> tuple[str, str]:
-    """What stands before and behind a taste of a text."""
+    """Return the text before and after a snippet."""
     before, after = (text.before, text.after) if isinstance(text, validate.Cut) else ("", "")
     return before, text[_SNIPPET:] + after
 
 
-def read_piece(
-    store: FileStore, path: str, start: int, lines: int | None, visible: tuple[str, ...],
-    may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
-    used: Callable[[Scope, str, str, TrashedNote | None], object] = lambda _place, _key, _id, _archived: None,
-) -> Piece:  # fmt: skip
-    """Some lines of a note or file in one of the visible scopes, by the path that a citation shows; `may` refuses those that
-    must not be told, and `used` hears which note was read. A note that was archived, or came back, since it was cited is found
-    where it is now."""
+# --- notes by key -----------------------------------------------------------------------------------------------------
+
+
+class LocatedNote(Record):
+    """A note, its scope, and where it is archived; `archived` is None for a note that is not."""
+
+    scope: Scope
+    parsed: ParsedNote
+    archived: TrashedNote | None
+
+
+def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
+    """Return the note of the nearest visible scope with this key; an archived one if no scope has another.
+
+    Raises `NotFound` with a suggestion, and `Purged` if its text was purged and came back.
+    """
+    validate.key_of_note(key)
+    if not context.config.enabled:
+        raise NotFound(Disabled().text, Disabled().hint)
+    scopes = context.visible_scopes(kind)
+    for scope, content in context.store.nearest(scopes, key):
+        return LocatedNote(scope, _parse_unpurged(context, scope, key, content), None)
+    for scope in scopes:
+        archived = context.store.archived(scope, [key]).get(key)
+        found = context.store.read_name(scope.folder, archived.part, archived.name) if archived else None
+        if found is not None:
+            return LocatedNote(scope, _parse_unpurged(context, scope, key, found), archived)
+    raise _explain_missing(context, key)
+
+
+def _parse_unpurged(context: Context, scope: Scope, key: str, content: FileContent) -> ParsedNote:
+    parsed = versions.parse_note(content.data, content.modified)
+    if context.purge_filter.any_purged():
+        texts = [version.text for version in versions.versions_of(parsed)]
+        context.purge_filter.refuse_returned(f"{scope.folder}/notes/{key}", texts)
+    return parsed
+
+
+def _explain_missing(context: Context, key: str) -> NotFound:
+    """Return the error for a note that does not exist: where it went, or which note was probably meant."""
+    import difflib
+
+    scopes = context.visible_scopes(None)
+    for trashed in [note for scope in scopes for note in context.store.list_trash(scope, key)]:
+        since = f"it is in the {trashed.part} since {trashed.time[:10]}"
+        return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
+    folders = tuple([scope.folder for scope in scopes])
+    context.refresh(folders)
+    notes = context.query(lambda: context.index.notes(folders, most=_SUGGESTIONS))
+    near = difflib.get_close_matches(key, [note_of_row(row).key for row in notes], 1)
+    listed = Template(command("list"), " shows what there is")
+    return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else listed)
+
+
+def get(context: Context, key: str, kind: str | None, as_of: When, known_at: When) -> Note:
+    """Return the note with a key, or the version of it that held at a time; reading counts as use."""
+    known = dates.as_of(known_at, "known_at") if known_at is not None else None
+    moment = dates.as_of(as_of, "as_of") if as_of is not None else known
+    found = find_note(context, key, kind)
+    quarantine = context.config.quarantine
+    if moment:
+        note = versions.note_at(found.scope, key, found.parsed, moment, known, quarantine)
+    else:
+        note = versions.note_of(found.scope, key, found.parsed, quarantine)
+    unarchived = record_use(context, found.scope, key, found.parsed.head.id, found.archived)
+    if found.archived is None:
+        return note
+    path = note.path if unarchived else f"{found.scope.folder}/{found.archived.part}/{found.archived.name}"
+    return note.replace(archived=True, path=path)
+
+
+def list_versions(context: Context, key: str, kind: str | None) -> list[Version]:
+    """Return every version of a note, newest first; reading counts as use."""
+    found = find_note(context, key, kind)
+    record_use(context, found.scope, key, found.parsed.head.id, found.archived)
+    return versions.versions_of(found.parsed)
+
+
+def record_use(context: Context, scope: Scope, key: str, id: str, archived: TrashedNote | None = None) -> bool:
+    """Count that a note was read, and unarchive it if this caller may write; return whether it was unarchived."""
+    usage.count_uses(context.ledger, [usage.note_usage_id(scope, key, id)])
+    if archived is None or context.config.read_only:
+        return False
+    from holdfast.verbs import archive
+
+    return archive.unarchive_note(context, scope, archived)
+
+
+def list_notes(
+    context: Context, *, kind: str | None, type: str | None, tags: Tags, limit: int | None, source: str | None, archived: bool
+) -> list[Note]:
+    """Return the visible notes, pinned ones first, then the newest; with `archived` the archived notes instead."""
+    wanted = validate.choice(type, TYPES, "type") if type else None
+    most = check_limit(limit, 10**9) if limit is not None else -1
+    if not context.config.enabled:
+        return []
+    folders = context.visible_folders(kind)
+    context.refresh(folders, archived)
+    if archived and source is not None:
+        raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
+    if source is not None:
+        from holdfast.verbs import forget_source
+
+        paths = forget_source.paths(context, source, folders)
+        every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
+        return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
+    rows = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most, archived=archived))
+    return [note_of_row(row, archived=archived) for row in rows]
+
+
+# --- lines by path ----------------------------------------------------------------------------------------------------
+
+
+def read_piece(context: Context, path: str, start: int, lines: int | None) -> Piece:
+    """Return some lines of a note or file in a visible scope, by the path that a citation shows; a note counts as used.
+
+    A note that was archived or unarchived since it was cited is found where it is now.
+    """
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
         raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1", "Count lines from 1")
-    parts, nothing = validate.path(path), Piece(path, start, "", exists=False)
+    names, nothing = validate.path(path), Piece(path, start, "", exists=False)
+    visible = context.visible_folders(None) if context.config.enabled else ()
     if not visible:
         return nothing
-    depth = 1 if parts[:1] == ("global",) else 2
-    scope, part, below = "/".join(parts[:depth]), parts[depth : depth + 1], parts[depth + 1 :]
-    if scope not in visible or part not in (("notes",), ("archive",), ("files",)) or not below:
-        if scope.split("/")[0] in ("global", "projects", "agents", "sessions") and len(parts) > 1:
+    depth = 1 if names[:1] == ("global",) else 2
+    folder, part, below = "/".join(names[:depth]), "".join(names[depth : depth + 1]), names[depth + 1 :]
+    if folder not in visible or part not in ("notes", "archive", "files") or not below:
+        if folder.split("/")[0] in ("global", "projects", "agents", "sessions") and len(names) > 1:
             return nothing
-        scope, part, below = next((one for one in visible if one.startswith("projects/")), "global"), ("files",), parts
-    tree = store.tree(scope, 0)
-    if part == ("files",) and tree.is_folder(below):
+        folder, part, below = next((one for one in visible if one.startswith("projects/")), "global"), "files", names
+    content = _read_file(context, folder, below) if part == "files" else _read_note(context, folder, part, below)
+    if content is None:
         return nothing
-    if part == ("files",):
-        content = tree.beside(part[0], below)
-        if content is None:
-            return nothing
-        may("", [content.data.decode("utf-8", "replace")])
-    else:
-        place = Scope.of_folder(scope)
-        key, lies, content = _note_file(store, place, part[0], below)
-        if content is None:
-            return nothing
-        there = versions.parse_note(content.data, content.modified)
-        may(f"{scope}/notes/{key}", [one.text for one in versions.versions_of(there)])
-        used(place, key, there.head.id, lies)
     rows = clean(content.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
 
 
-def _note_file(
-    store: FileStore, place: Scope, part: str, below: tuple[str, ...]
+def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> FileContent | None:
+    tree = context.store.tree(folder, 0)
+    content = None if tree.is_folder(below) else tree.beside("files", below)
+    if content is not None:
+        context.purge_filter.refuse_returned("", [content.data.decode("utf-8", "replace")])
+    return content
+
+
+def _read_note(context: Context, folder: str, part: str, below: tuple[str, ...]) -> FileContent | None:
+    scope = Scope.of_folder(folder)
+    key, archived, content = _find_note_file(context.store, scope, part, below)
+    if content is not None:
+        parsed = _parse_unpurged(context, scope, key, content)
+        record_use(context, scope, key, parsed.head.id, archived)
+    return content
+
+
+def _find_note_file(
+    store: FileStore, scope: Scope, part: str, below: tuple[str, ...]
 ) -> tuple[str, TrashedNote | None, FileContent | None]:
-    """The note that a path means: its key, which archived note it is if it is one that can come back, and its file."""
-    tree, name = store.tree(place.folder, 0), below[-1]
+    """Return the key of the note that a path means, its place in the archive if it can be unarchived, and its file."""
+    tree, name = store.tree(scope.folder, 0), below[-1]
     key = key_of_trashed(name) if part == "archive" else name.removesuffix(".md")
     if not key:
         return "", None, None
-    last = store.archived(place, [key]).get(key) if len(below) == 1 else None
+    last = store.archived(scope, [key]).get(key) if len(below) == 1 else None
+    content = tree.beside(part, below)
     if part == "notes":
-        content = tree.beside(part, below)
         if content is not None or last is None:
             return key, None, content
-        return key, last, store.read_name(place.folder, last.part, last.name)
-    content = tree.beside(part, below)
+        return key, last, store.read_name(scope.folder, last.part, last.name)
     if content is None:
-        return key, None, store.read(place, key)
+        return key, None, store.read(scope, key)
     return key, last if last and last.name == name else None, content
 
 
-def missing(store: FileStore, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
-    """What to say of a note that is not there: where it went, or which of those that are was meant."""
-    import difflib
-
-    for one in [one for place in places for one in store.list_trash(place, key)]:
-        since = f"it is in the {one.part} since {one.time[:10]}"
-        return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
-    near = difflib.get_close_matches(key, [row[2] for row in notes()], 1)
-    listed = Template(command("list"), " shows what there is")
-    return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else listed)
+# --- overview pages ---------------------------------------------------------------------------------------------------
 
 
 class Overview(Record):
@@ -241,14 +355,14 @@ class Overview(Record):
     lines: int
 
 
-def overviews(store: FileStore, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
+def overviews(store: FileStore, scope: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
     """Return the overview pages of the tree in the order MEMORY.md, index.md, memory/index.md.
 
     A page that is missing, blank, unreadable or an untouched template is left out.
     """
-    if not store.has(place.folder, "files"):
+    if not store.has(scope.folder, "files"):
         return []
-    tree, found = store.tree(place.folder, 0), list[Overview]()
+    tree, found = store.tree(scope.folder, 0), list[Overview]()
     for name in _OVERVIEWS:
         try:
             content = tree.read(tuple(name.split("/")))

@@ -1,71 +1,80 @@
-"""Notes that were not updated or used for their scope's time are archived; trash that is too old to restore is emptied."""
+"""Retention: archive notes that were not updated or used for a long time, and empty trash that is too old to restore."""
 
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.context import archive
+from holdfast.context.usage import note_usage_id
 from holdfast.index.sqlite import note_of_row
 from holdfast.models import Note, Scope
+from holdfast.verbs import archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
 
-_NEVER = ("user", "feedback")  # types that do not expire in any scope
+_KEPT_TYPES = ("user", "feedback")  # types of notes that never expire
 
 
 def run(context: Context, dry_run: bool) -> list[Note]:
-    """Archive what expired, after archived notes that were used since are back; the notes that are archived, or with `dry_run`
-    would be."""
-    folders = tuple(context.store.scopes())
-    context.refresh(folders, archived=True)
-    expired = [note for folder in folders for note in _expired(context, Scope.of_folder(folder))]
+    """Archive expired notes, after archived notes that were used since are back; return those that are archived.
+
+    With `dry_run`, change nothing and return those that would be archived.
+    """
+    scopes = [Scope.of_folder(folder) for folder in context.store.scopes()]
+    context.refresh(tuple([scope.folder for scope in scopes]), archived=True)
+    expired = {scope: _find_expired(context, scope) for scope in scopes}
     if not dry_run:
-        for folder in folders:
-            _bring_back(context, Scope.of_folder(folder))
-        for scope in dict.fromkeys([note.scope for note in expired]):
-            known = context.query(lambda scope=scope: context.index.stamps(scope.folder, "notes"))  # type: ignore[misc]
-            keys = [note.key for note in expired if note.scope == scope]
-            context.move_notes(scope, keys, "archive", {key: known[f"{key}.md"][0] for key in keys if f"{key}.md" in known})
-        _empty_trash(context, folders, dates.days_before(dates.now(), context.config.trash_days))
-    return expired
+        for scope in scopes:
+            _unarchive_used(context, scope)
+        for scope, notes in expired.items():
+            if notes:
+                _archive(context, scope, [note.key for note in notes])
+        before = dates.days_before(dates.now(), context.config.trash_days)
+        for scope in scopes:
+            _empty_trash(context, scope, before)
+    return [note for notes in expired.values() for note in notes]
 
 
-def _expired(context: Context, scope: Scope) -> list[Note]:
-    most = archive.days(context.config, scope.kind)
-    if not most:
+def _find_expired(context: Context, scope: Scope) -> list[Note]:
+    days = archive.days_until_archived(context.config, scope.kind)
+    if not days:
         return []
-    before = dates.days_before(dates.now(), most)
+    before = dates.days_before(dates.now(), days)
     rows = context.query(lambda: context.index.notes((scope.folder,), before=before))
-    notes = [note for row in rows if (note := note_of_row(row)).type not in _NEVER and not note.pinned]
+    notes = [note for row in rows if (note := note_of_row(row)).type not in _KEPT_TYPES and not note.pinned]
     used = _last_used(context, notes)
     return [note for note in notes if used[note.key] < before]
 
 
-def _bring_back(context: Context, scope: Scope) -> None:
-    """Archived notes that were used since they were archived: those that a recall found."""
+def _archive(context: Context, scope: Scope, keys: list[str]) -> None:
+    """Archive notes, except those that changed since they were indexed."""
+    indexed = context.query(lambda: context.index.stamps(scope.folder, "notes"))
+    seen = {key: indexed[f"{key}.md"][0] for key in keys if f"{key}.md" in indexed}
+    archive.move_notes(context, scope, keys, "archive", seen)
+
+
+def _unarchive_used(context: Context, scope: Scope) -> None:
+    """Move archived notes back among the notes that a recall found since they were archived."""
     rows = context.query(lambda: context.index.notes((scope.folder,), archived=True))
     notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
     used = _last_used(context, list(notes.values()))
-    there = context.store.archived(scope, list(notes))
-    for one in [one for key, one in there.items() if used[key] >= one.time]:
-        archive.bring_back(context, scope, one)
+    for key, archived in context.store.archived(scope, list(notes)).items():
+        if used[key] >= archived.time:
+            archive.unarchive_note(context, scope, archived)
 
 
 def _last_used(context: Context, notes: list[Note]) -> dict[str, str]:
-    """When each of these notes of one scope was last used, by key; 1970 for never."""
-    ids = {note.key: context.usage_id_of(note.scope, note.key, note.id) for note in notes}
+    """Return when each of these notes of one scope was last used, by key; 1970 for never."""
+    ids = {note.key: note_usage_id(note.scope, note.key, note.id) for note in notes}
     used = context.ledger.last_used(list(ids.values()))
     return {key: dates.timestamp(used.get(id, 0)) for key, id in ids.items()}
 
 
-def _empty_trash(context: Context, folders: tuple[str, ...], before: str) -> None:
-    for folder in folders:
-        scope = Scope.of_folder(folder)
-        for one in context.store.list_trash(scope):
-            if one.part == "trash" and one.time < before:
-                context.store.erase(scope, one.part, one.name)
-        when = before.replace("-", "").replace(":", "")
-        for transcript_file in context.store.transcript_files(folder).trashed():
-            if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < when:
-                transcript_file.erase()
+def _empty_trash(context: Context, scope: Scope, before: str) -> None:
+    for note in context.store.list_trash(scope):
+        if note.part == "trash" and note.time < before:
+            context.store.erase(scope, note.part, note.name)
+    compact = before.replace("-", "").replace(":", "")  # as the names of trashed transcripts have it
+    for transcript_file in context.store.transcript_files(scope.folder).trashed():
+        if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < compact:
+            transcript_file.erase()

@@ -7,7 +7,6 @@ import time
 
 from holdfast.base import dates, failure_log
 from holdfast.config import named, source, without_password
-from holdfast.context import archive
 from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available, for_search
 from holdfast.errors import DiskTrouble, HoldfastError
@@ -16,7 +15,7 @@ from holdfast.index.sqlite import SearchFilter
 from holdfast.index.vectors import Model
 from holdfast.models import Problem, Record, Scope
 from holdfast.search.vectorize import by_role
-from holdfast.verbs import projects
+from holdfast.verbs import archive, projects
 from holdfast.verbs.doctor import facts as fact_lines
 from holdfast.verbs.doctor import permissions, secrets
 from holdfast.verbs.doctor.fixes import lacks_room, quoted, told
@@ -110,7 +109,9 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         (_waiting(context) if there else 0) if whole else None,
         context.query(lambda: context.index.count(visible, only=1)) if there else 0,
         tuple(
-            archive.reasons([Scope.of_folder(one.scope).kind for one in scopes for _ in range(one.archived)], context.config)
+            archive.describe_archived(
+                [Scope.of_folder(one.scope).kind for one in scopes for _ in range(one.archived)], context.config
+            )
         ),
     )  # fmt: skip
 
@@ -125,7 +126,7 @@ def _without_vectors(context: Context) -> str:
 
 def _lost(context: Context) -> str:
     """What the ledger lost of what was purged."""
-    if not context.any_purged():
+    if not context.purge_filter.any_purged():
         return ""
     from holdfast.ledger.integrity import losses
 
@@ -194,7 +195,7 @@ def reindex(context: Context) -> Reindexed:
     start = time.monotonic()
     context.index.start_anew()
     context.sync.reset()
-    context.sync.refresh(tuple(context.store.scopes()), archived=True)
+    context.sync.refresh_once(tuple(context.store.scopes()), archived=True)
     notes, files, passages, facts = context.index.totals()
     return Reindexed(notes, files, passages, facts, round(time.monotonic() - start, 3))
 
@@ -301,7 +302,7 @@ def _sealed(home: str, mending: Fix) -> list[Problem]:
 
 def _marker(context: Context, mending: Fix) -> list[Problem]:
     """A marker of this folder that counts for nothing: its notes would seem to be gone."""
-    ignored = context.ignored_marker()
+    ignored = projects.find_ignored_marker(context)
     if not ignored:
         return []
     marked_anew = f"(cd {quoted(os.path.dirname(os.path.dirname(ignored)))} && {mending.holdfast('init --marker')})"
@@ -319,7 +320,7 @@ def _projects(context: Context, mending: Fix) -> list[Problem]:
             f"`{mending.holdfast(f'clear --scope project --project {one.id} --yes')}`",
             f"projects/{one.id}",
         )
-        for one in projects.gone(context)[:_SHOWN]
+        for one in projects.list_gone(context)[:_SHOWN]
     ]  # fmt: skip
 
 

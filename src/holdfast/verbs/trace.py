@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.context.caller import path_usage_id
+from holdfast.context.usage import path_usage_id
 from holdfast.formats import versions as note_versions
 from holdfast.models import Note, Record, Source, timestamp
 from holdfast.verbs.quarantine import TAKEN_AWAY
+from holdfast.verbs.read import find_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class Trace(Record):
 
 def trace(context: Context, key: str, kind: str | None) -> Trace:
     """The steps of `Memory.trace`."""
-    place, there = context.note(key, kind)
+    found = find_note(context, key, kind)
+    place, there = found.scope, found.parsed
     folders = context.visible_folders(None)
     context.refresh(folders)
     name = f"{key}.md"

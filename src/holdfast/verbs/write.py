@@ -1,38 +1,303 @@
-"""Many notes at once: each passes the gate, then all of a scope are flushed together."""
+"""Store notes: validate the drafts, compose the next versions, write them to the store, then update the index and index.md.
+
+One note and many notes take the same path, `write_notes`.
+"""
 
 from __future__ import annotations
 
-import gc
-import os
-
-from holdfast.errors import Busy, Conflict, HoldfastError, Refused, UsageError
+from holdfast.base import dates
+from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Template, UsageError, command, field
 from holdfast.formats import versions
-from holdfast.models import SCOPES, Record, Stored
+from holdfast.formats.versions import Draft, ParsedNote
+from holdfast.models import SCOPES, Record, Source, Stored, key_of, new_id, tags_of
 from holdfast.safety import validate
-from holdfast.safety.trust import things
-from holdfast.store.atomic import must_stay_readable
 from holdfast.store.files import Changed
-from holdfast.verbs import projects
+from holdfast.verbs import archive, quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from holdfast.context.caller import Context
-    from holdfast.formats.versions import Draft, Stamp
-    from holdfast.models import Scope
+    from holdfast.context.caller import Context, Tags, When
+    from holdfast.formats.versions import Stamp
+    from holdfast.models import Note, Scope
+    from holdfast.store.atomic import FileContent
 
-_ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
+    Composed = tuple[str, ParsedNote]  # the action (created, updated, unchanged), and the note after it
+
+_ATTEMPTS = 1000  # to write notes that other processes keep changing
 _FIELDS = dict.fromkeys(
     ("text", "key", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 )
-_SUCH = 'Such as [{"text": "..."}]'
-_EXPORTED = ("name", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # told by an export only
+_EXAMPLE = 'Such as [{"text": "..."}]'
+_EXPORT_FIELDS = ("name", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # ignored on import
 
 
-class One(Record):
-    """One of many notes, through the gate: the scope it goes to, and what it was made from as its writer says."""
+# --- drafts -----------------------------------------------------------------------------------------------------------
+
+
+def make_draft(
+    context: Context,
+    text: object,
+    *,
+    key: str | None = None,
+    type: str | None = None,
+    tags: Tags = None,
+    valid_from: When = None,
+    valid_to: When = None,
+    pinned: bool | None = None,
+    origin: str | None = None,
+    expected: str | None = None,
+    made_from: object = None,
+    redact: bool = False,
+    allow_secret: str | None = None,
+    amends: bool | None = None,
+    before: str = "",
+) -> Draft:
+    """Validate what a caller wants to store. `before` is the text of the note that the draft edits."""
+    validate.of_their_kind(type, origin, expected)
+    source = _find_source(context, origin, made_from)
+    text, redacted = validate.redacted(validate.decoded(text)) if redact else (text, ())
+    body = validate.text(text, context.config.note_bytes, before=before, allowed=allow_secret is not None)
+    allowed = validate.wish(body, source.origin, allow_secret) if allow_secret is not None else None
+    name = validate.key(key) if key is not None else key_of(allowed[1] if allowed else body)
+    if key is not None:
+        validate.no_secret(name, "a key", fix="Give it another name")
+    start, end = _validity(valid_from, valid_to)
+    if not isinstance(pinned, bool | None):
+        raise UsageError(
+            Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
+        )
+    return Draft(
+        key=name,
+        text=body,
+        source=source,
+        type=type,
+        tags=validate.tags(tags_of(tags)) if tags is not None else None,
+        valid_from=start,
+        valid_to=end,
+        pinned=pinned,
+        expected=expected,
+        amends=amends,
+        redacted=redacted,
+        allowed=allowed[0] if allowed else "",
+        gated=allow_secret is None and not before,
+    )
+
+
+def _validity(valid_from: When, valid_to: When) -> tuple[str | None, str | None]:
+    start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
+    end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
+    if end and end <= (start or dates.now()):
+        fix = Template("A text is true from one day to a later one: say ", field("valid_from"), " too")
+        what = Template(field("valid_to"), f" {end} is not after ", field("valid_from"), f" {start or 'now'}")
+        raise UsageError(what, fix)
+    return start, end
+
+
+def _find_source(context: Context, origin: str | None, made_from: object) -> Source:
+    """Return who says a text, and what it was made from."""
+    name = validate.origin(context.origin if origin is None else origin)
+    context.check_caller_names()
+    if made_from is not None and made_from != ():
+        return quarantine.find_source(context, name, made_from)
+    return Source(name, context.agent, context.client, context.session)
+
+
+# --- one note ---------------------------------------------------------------------------------------------------------
+
+
+def store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = False) -> Stored:
+    """Store one note. With `allow_purged` a person wants a text again that was purged."""
+    if allow_purged and draft.source.origin != "user":
+        fix = Template("Store it yourself: ", command("store TEXT --again"))
+        raise Refused("only a person may take back what was purged", fix)
+    target = find_target_scope(context, scope, draft.key)
+    if context.config.batch_writes and not allow_purged and not draft.allowed:
+        from holdfast.verbs import batching
+
+        return batching.store(context, target, draft)
+    return write_notes(target, [NoteWrite(context, draft.key, draft)], allow_purged=allow_purged)[0]
+
+
+def write_note(
+    context: Context, scope: Scope, key: str, draft: Draft | Callable[[Note | None], Draft], mentions: tuple[str, ...] = ()
+) -> Stored:
+    """Write the next version of one note; see `write_notes`."""
+    return write_notes(scope, [NoteWrite(context, key, draft)], mentions=mentions)[0]
+
+
+def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
+    """Return the scope that a note with this key is written to: an older id of the project may have the note already."""
+    if scope.kind != "project" or not context.project_ids()[1:]:
+        return scope
+    from holdfast.verbs import projects
+
+    return projects.find_target_scope(context, scope, key)
+
+
+# --- the write path ---------------------------------------------------------------------------------------------------
+
+
+class NoteWrite(Record):
+    """One note to write, and its caller: how far a text is trusted depends on the caller.
+
+    A draft that edits the note is a function of it, so that it is made again when another process changed the note.
+    """
+
+    context: Context
+    key: str
+    draft: Draft | Callable[[Note | None], Draft]
+
+
+class _Prepared(Record):
+    """The next versions of some notes."""
+
+    drafts: list[Draft]
+    composed: list[Composed]
+    files: list[tuple[str, ParsedNote, Stamp | None]]  # those that change: name, note, identity of the file it replaces
+    texts: list[tuple[str, str]]  # what they say, each with the path of its note
+
+
+def write_notes(
+    scope: Scope, writes: list[NoteWrite], *, allow_purged: bool = False, mentions: tuple[str, ...] = ()
+) -> list[Stored]:
+    """Write the next version of each note, flushed together: all are stored, or none.
+
+    Notes that another process changed meanwhile are composed again. `mentions` are further texts that must not have been
+    purged. Raises `Busy` if other processes change the notes all the time.
+    """
+    context = writes[0].context
+    context.sync.prepare_scope(scope.folder)
+    keys = [write.key for write in writes]
+    rejected: Mapping[str, str] = {}
+    for _ in range(_ATTEMPTS):
+        contents = context.store.read_many(scope, keys)
+        missing = [key for key, content in zip(keys, contents, strict=True) if content is None]
+        if missing and archive.unarchive(context, scope, missing):
+            continue  # the new text is the next version of the archived note
+        prepared = _prepare(scope, writes, contents, rejected)
+        try:
+            written = _store_files(scope, writes, prepared, rejected, allow_purged, mentions)
+        except Changed:
+            continue
+        except versions.Rejected as error:
+            rejected = error.rejected
+            continue
+        if allow_purged:
+            written += _allow_again(context, scope, prepared, contents)
+        if written:
+            context.update_index(lambda: context.sync.index_notes(scope.folder, written))  # noqa: B023
+            context.sync.write_listing(scope)
+        return [
+            Stored(action, versions.note_of(scope, draft.key, note, context.config.quarantine), draft.redacted)
+            for draft, (action, note) in zip(prepared.drafts, prepared.composed, strict=True)
+        ]
+    what = f"the note {keys[0]!r} is" if len(keys) == 1 else "these notes are"
+    raise Busy(f"{what} changed by others all the time", "Try again")
+
+
+def _prepare(
+    scope: Scope, writes: list[NoteWrite], contents: list[FileContent | None], rejected: Mapping[str, str]
+) -> _Prepared:
+    """Compose the next version of each note from what its file says now."""
+    current = [versions.parse_note(content.data, content.modified) if content else None for content in contents]
+    drafts = [_make_current_draft(scope, write, note) for write, note in zip(writes, current, strict=True)]
+    composed = _compose(writes, drafts, current, rejected)
+    files: list[tuple[str, ParsedNote, Stamp | None]] = []
+    texts: list[tuple[str, str]] = []
+    for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
+        if action != "unchanged":
+            files.append((f"{draft.key}.md", note, content.stamp if content else None))
+            texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[("", tag) for tag in draft.tags or ()]]
+    return _Prepared(drafts, composed, files, texts)
+
+
+def _make_current_draft(scope: Scope, write: NoteWrite, note: ParsedNote | None) -> Draft:
+    if isinstance(write.draft, Draft):
+        return write.draft
+    return write.draft(versions.note_of(scope, write.key, note, write.context.config.quarantine) if note else None)
+
+
+def _compose(
+    writes: list[NoteWrite], drafts: list[Draft], current: list[ParsedNote | None], rejected: Mapping[str, str]
+) -> list[Composed]:
+    """Compose the next version of each note; what a caller may not replace or copy is contained (see quarantine)."""
+    now, milliseconds = dates.now(), int(dates.clock() * 1000)
+
+    def compose(draft: Draft, note: ParsedNote | None) -> Composed:
+        return versions.compose(draft, note, now, new_id(milliseconds))
+
+    composed = list(map(compose, drafts, current))
+    for context in dict.fromkeys([write.context for write in writes]):
+        own = [number for number, write in enumerate(writes) if write.context is context]
+        contained = quarantine.contain(
+            context,
+            drafts=[drafts[number] for number in own],
+            current=[current[number] for number in own],
+            composed=[composed[number] for number in own],
+            compose=compose,
+            rejected=rejected,
+        )
+        for number, result in zip(own, contained, strict=True):
+            composed[number] = result
+    return composed
+
+
+def _store_files(
+    scope: Scope, writes: list[NoteWrite], prepared: _Prepared, rejected: Mapping[str, str], allow_purged: bool,
+    mentions: tuple[str, ...],
+) -> list[tuple[str, ParsedNote, Stamp, Stamp | None]]:  # fmt: skip
+    """Store the files that change, durably; return them with their new identities."""
+    context, files = writes[0].context, prepared.files
+    if not files:
+        return []
+    texts = [] if allow_purged else [*prepared.texts, *[("", text) for text in mentions]]
+    allowed = [(draft, note) for draft, (_, note) in zip(prepared.drafts, prepared.composed, strict=True) if draft.allowed]
+    if allowed or not context.config.store:  # PostgreSQL asks once, in the transaction that writes
+        context.purge_filter.refuse_purged(texts)
+    for draft, note in allowed:  # recorded before it is stored
+        _record_allowed_secret(context, scope, draft, note)
+
+    def check() -> None:
+        """Run under the store's lock: no purge and no rejection is missed."""
+        context.purge_filter.refuse_purged(texts)
+        authors = [(write.context, draft) for write, draft in zip(writes, prepared.drafts, strict=True)]
+        quarantine.refuse_rejected(context, rejected, authors)
+
+    if len(files) == 1:
+        name, note, replaced = files[0]
+        file_ids = [context.store.write(scope, name.removesuffix(".md"), note.data, replaced, check)]
+    else:
+        file_ids = context.store.write_many(scope, [(name, note.data, replaced) for name, note, replaced in files], check)
+    return [(name, note, file_id, replaced) for (name, note, replaced), file_id in zip(files, file_ids, strict=True)]
+
+
+def _record_allowed_secret(context: Context, scope: Scope, draft: Draft, note: ParsedNote) -> None:
+    rules, reason = draft.allowed.split(": ", 1)
+    details = {"scope": str(scope), "key": draft.key, "rules": rules, "why": reason}
+    context.ledger.decide("secret-allowed", note.head.id, details, int(dates.clock()))
+
+
+def _allow_again(
+    context: Context, scope: Scope, prepared: _Prepared, contents: list[FileContent | None]
+) -> list[tuple[str, ParsedNote, Stamp, Stamp | None]]:
+    """Let the texts be stored again; return the unchanged notes, which the index has left out until now."""
+    for draft in prepared.drafts:
+        context.purge_filter.allow_again(f"{scope.folder}/notes/{draft.key}", draft.text)
+    return [
+        (f"{draft.key}.md", note, content.stamp, None)
+        for draft, content, (action, note) in zip(prepared.drafts, contents, prepared.composed, strict=True)
+        if action == "unchanged" and content
+    ]
+
+
+# --- many notes -------------------------------------------------------------------------------------------------------
+
+
+class BulkDraft(Record):
+    """One of many notes, validated: its position from 1, its scope, and what it was made from as its writer says."""
 
     number: int
     scope: Scope
@@ -40,220 +305,155 @@ class One(Record):
     made_from: tuple[str, ...]
 
 
-class Gate:
-    """The gate for many notes of one call. All go to its `scope`; where it names none, each to its own, or to the project."""
+class BulkReader:
+    """Validates the notes of one bulk call. All go to `scope`; without one, each goes to its own, or to the project.
 
-    def __init__(self, context: Context, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
+    With `resolve_made_from` false, the server that stores the notes decides how far their sources are trusted.
+    """
+
+    def __init__(
+        self, context: Context, scope: str | None, origin: str | None, redact: bool, resolve_made_from: bool = True
+    ) -> None:
         if scope is not None:
-            context.scope(scope)  # or nobody is let in
+            context.scope(scope)  # raises before the first note is read
         if origin is not None:
             validate.origin(origin)
         self._context, self._scope, self._origin, self._redact = context, scope, origin, redact
-        self._weighs = weighs  # what they were made from; else that is weighed where it stands
+        self._resolve_made_from = resolve_made_from
         self._scopes: dict[str, Scope] = {}
         self._drafts: dict[tuple[str, str], Draft] = {}
-        self.passed: list[One] = []
+        self.valid: list[BulkDraft] = []
 
-    def let_in(self, notes: Iterable[Mapping[str, Any]]) -> list[One]:
-        """All of them, in the order they come; an error says which it is about, and `passed` are those before it."""
+    def read(self, notes: Iterable[Mapping[str, Any]]) -> list[BulkDraft]:
+        """Return the validated notes; an error names the note it is about, and `valid` are those before it."""
         if hasattr(notes, "keys") or not hasattr(notes, "__iter__"):
-            raise UsageError(f"notes are a list of mappings, not {type(notes).__name__}", _SUCH)
+            raise UsageError(f"notes are a list of mappings, not {type(notes).__name__}", _EXAMPLE)
         for number, note in enumerate(notes, 1):
             try:
-                self.passed.append(self._looked_at(note, number))
+                self.valid.append(self._read_note(note, number))
             except HoldfastError as error:
                 error.about("note", number)
                 raise
-        return self.passed
+        return self.valid
 
-    def _looked_at(self, note: Mapping[str, Any], number: int) -> One:
-        said = _fields(note)
-        named, made, origin = said.pop("scope", None), things(said.pop("made_from", None)), said.pop("origin", None)
+    def _read_note(self, note: Mapping[str, Any], number: int) -> BulkDraft:
+        from holdfast.safety.trust import things
+
+        fields = _read_fields(note)
+        named, made_from = fields.pop("scope", None), things(fields.pop("made_from", None))
         own = kind_of(named) if named is not None else "project"
-        scope = self._scope_of(self._scope or own)
-        said["origin"], said["made_from"] = self._origin if origin is None else origin, made if self._weighs else None
-        draft = self._context.make_draft(**{"key": None, **said}, redact=self._redact)
+        scope = self._find_scope(self._scope or own)
+        origin = fields.pop("origin", None)
+        fields["origin"] = self._origin if origin is None else origin
+        fields["made_from"] = made_from if self._resolve_made_from else None
+        draft = make_draft(self._context, fields.pop("text"), **fields, redact=self._redact)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
             raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
-        return One(number, scope, draft, made)
+        return BulkDraft(number, scope, draft, made_from)
 
-    def _scope_of(self, kind: str) -> Scope:
+    def _find_scope(self, kind: str) -> Scope:
         if kind not in self._scopes:
             self._scopes[kind] = self._context.scope(kind)
         return self._scopes[kind]
 
 
 def kind_of(scope: object) -> str:
-    """The kind of the scope that a note names: `agent`, or as an export has it `agent:NAME`. Whose it is, says the caller."""
+    """Return the kind of the scope that a note names: `agent`, or as an export has it `agent:NAME`."""
     kind = scope.partition(":")[0] if isinstance(scope, str) else ""
     if kind not in SCOPES:
         raise Refused("there is no such scope", f"One of: {', '.join(SCOPES)}")
     return kind
 
 
-def _fields(note: Mapping[str, Any]) -> dict[str, Any]:
-    """What a note says, without what only an export tells."""
+def _read_fields(note: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a note, without those that only an export has."""
     if not hasattr(note, "keys"):
-        raise UsageError(f"a note is a mapping, not {type(note).__name__}", _SUCH)
-    said = dict(note)
-    if not said.keys() <= _FIELDS.keys() or "text" not in said:
-        said = {name: value for name, value in said.items() if name not in _EXPORTED}
-        unknown = [name for name in said if name not in _FIELDS]
-        if unknown or "text" not in said:
-            what = ", ".join(map(str, unknown)) or "text"
-            raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
-    return said
+        raise UsageError(f"a note is a mapping, not {type(note).__name__}", _EXAMPLE)
+    fields = {name: value for name, value in dict(note).items() if name in _FIELDS or name not in _EXPORT_FIELDS}
+    unknown = [name for name in fields if name not in _FIELDS]
+    if unknown or "text" not in fields:
+        what = ", ".join(map(str, unknown)) or "text"
+        raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
+    return fields
 
 
 def store_many(
     context: Context, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool = False
 ) -> list[Stored]:
-    """The steps of `Memory.store_many`."""
-    gate = Gate(context, scope, origin, redact)
-    if not gc.isenabled():
-        return _store_all(context, gate, notes)
-    _paused.append(True)
-    gc.disable()  # nothing here is litter before the end, and to look for some among so many objects takes a fifth of the time
+    """Validate all notes, then store them scope by scope; an error names the first note that cannot be stored."""
+    reader = BulkReader(context, scope, origin, redact)
     try:
-        return _store_all(context, gate, notes)
-    finally:
-        _resume()
-
-
-def _resume() -> None:
-    """Look for litter again, if we said not to; in a child too, where whoever was storing many did not come along."""
-    if _paused:
-        _paused.clear()
-        gc.enable()
-
-
-def _store_all(context: Context, gate: Gate, notes: Iterable[Mapping[str, Any]]) -> list[Stored]:
-    """All through the gate, then scope by scope; whatever goes wrong, the first note that something speaks against is named."""
-    try:
-        given = gate.let_in(notes)
+        drafts = reader.read(notes)
     except HoldfastError:
         if context.store.exists():
-            _must_fit(context, _by_place(context, gate.passed))
+            _check_storable(context, _group_by_scope(context, reader.valid))
         raise
-    places = _by_place(context, given)
-    if len(places) > 1:  # nothing is written to one if something speaks against what goes to another
-        _must_fit(context, places)
+    groups = _group_by_scope(context, drafts)
+    if len(groups) > 1:  # write to no scope if a note of another scope cannot be stored
+        _check_storable(context, groups)
     stored: dict[tuple[str, str], Stored] = {}
-    for place, some in places.items():
+    for target, group in groups.items():
         try:
-            written = write_notes([context] * len(some), place, [one.draft for one in some])
+            written = write_notes(target, _as_writes(context, group))
         except HoldfastError as error:
-            if _is_of_one(error) and not stored:
-                _must_fit(context, {place: some})
+            if _is_about_one_note(error) and not stored:
+                _check_storable(context, {target: group})
             error.done_before = len(stored)
             raise error from None
-        stored.update({(one.scope.kind, one.draft.key): kept for one, kept in zip(some, written, strict=True)})
-    return each([(one.scope.kind, one.draft.key) for one in given], stored)
+        stored.update({(one.scope.kind, one.draft.key): kept for one, kept in zip(group, written, strict=True)})
+    return results_in_order([(one.scope.kind, one.draft.key) for one in drafts], stored)
 
 
-def each(names: list[tuple[str, str]], stored: Mapping[tuple[str, str], Stored]) -> list[Stored]:
-    """What became of every note, by scope and key; of one that came twice, as if they had come one after the other."""
-    first = {name: place for place, name in reversed([*enumerate(names)])}
-    return [
-        stored[name] if first[name] == place else stored[name].replace(action="unchanged") for place, name in enumerate(names)
-    ]
+def results_in_order(names: list[tuple[str, str]], stored: Mapping[tuple[str, str], Stored]) -> list[Stored]:
+    """Return the result of every note by scope and key; a note that came twice is unchanged the second time."""
+    seen: set[tuple[str, str]] = set()
+    results = []
+    for name in names:
+        results.append(stored[name].replace(action="unchanged") if name in seen else stored[name])
+        seen.add(name)
+    return results
 
 
-def _by_place(context: Context, given: list[One]) -> dict[Scope, list[One]]:
-    """Each note once, under the place where its key lives."""
-    places: dict[Scope, dict[str, One]] = {}
-    for one in given:
-        places.setdefault(projects.place_to_write(context, one.scope, one.draft.key), {}).setdefault(one.draft.key, one)
-    return {place: list(some.values()) for place, some in places.items()}
+def _group_by_scope(context: Context, drafts: list[BulkDraft]) -> dict[Scope, list[BulkDraft]]:
+    """Return each note once, by the scope that it is written to."""
+    groups: dict[Scope, dict[str, BulkDraft]] = {}
+    for one in drafts:
+        target = find_target_scope(context, one.scope, one.draft.key)
+        groups.setdefault(target, {}).setdefault(one.draft.key, one)
+    return {target: list(group.values()) for target, group in groups.items()}
 
 
-def _must_fit(context: Context, places: dict[Scope, list[One]]) -> None:
-    """Raise what speaks against the first of these notes that cannot be kept, as far as can be told before they are written."""
-    found = [wrong for place, some in places.items() if (wrong := _first_wrong(context, place, some))]
-    if found:
-        raise min(found, key=lambda wrong: wrong.number)
+def _as_writes(context: Context, group: list[BulkDraft]) -> list[NoteWrite]:
+    return [NoteWrite(context, one.draft.key, one.draft) for one in group]
 
 
-def _first_wrong(context: Context, place: Scope, some: list[One]) -> HoldfastError | None:
-    """All at once; and if something is wrong, in the first half of them or else in the second."""
+def _check_storable(context: Context, groups: dict[Scope, list[BulkDraft]]) -> None:
+    """Raise the error of the first note that cannot be stored, as far as that is known before anything is written."""
+    errors = [error for target, group in groups.items() if (error := _find_first_error(context, target, group))]
+    if errors:
+        raise min(errors, key=lambda error: error.number)
+
+
+def _find_first_error(context: Context, scope: Scope, group: list[BulkDraft]) -> HoldfastError | None:
+    """Check all notes at once; if one is wrong, look for it in the first half and else in the second."""
+    from holdfast.store.atomic import must_stay_readable
+
     try:
-        _, new, says = _prepared([context] * len(some), place, [one.draft for one in some], {})
-        for name, page_, _ in new:
-            must_stay_readable(page_.data, name)
-        context.refuse_purged(says)
+        contents = context.store.read_many(scope, [one.draft.key for one in group])
+        prepared = _prepare(scope, _as_writes(context, group), contents, {})
+        for name, note, _ in prepared.files:
+            must_stay_readable(note.data, name)
+        context.purge_filter.refuse_purged(prepared.texts)
     except HoldfastError as error:
-        if not _is_of_one(error):
+        if not _is_about_one_note(error):
             return None
-        if len(some) == 1:
-            return error.about("note", some[0].number)
-        half = len(some) // 2
-        return _first_wrong(context, place, some[:half]) or _first_wrong(context, place, some[half:])
+        if len(group) == 1:
+            return error.about("note", group[0].number)
+        half = len(group) // 2
+        return _find_first_error(context, scope, group[:half]) or _find_first_error(context, scope, group[half:])
     return None
 
 
-def _is_of_one(error: HoldfastError) -> bool:
-    """Whether it is about one of many notes, and not about the place where they go."""
+def _is_about_one_note(error: HoldfastError) -> bool:
+    """Return whether an error is about one of many notes, and not about the scope they go to."""
     return isinstance(error, Refused | Conflict) and not error.may_be_done
-
-
-def write_notes(contexts: list[Context], place: Scope, drafts: list[Draft]) -> list[Stored]:
-    """Put the next version of many notes of one scope, flushed together. Each is composed at the desk of who says it:
-    how far it may be trusted depends on that; the first one's takes all of them to the shelf."""
-    context = contexts[0]
-    context.sync.prepare_scope(place.folder)
-    doubts: dict[str, str] = {}
-    context.unarchive(place, [draft.key for draft in drafts])
-    for _ in range(_ATTEMPTS):
-        made, new, says = _prepared(contexts, place, drafts, doubts)
-        whose = list(zip(contexts, drafts, strict=True))
-        if not context.config.store:  # a store asks once, when nobody else can write
-            context.refuse_purged(says)
-        try:
-            written_as = [(name, page_.data, seen) for name, page_, seen in new]
-            stamps = context.store.write_many(place, written_as, lambda: context.refuse(says, doubts, whose))  # noqa: B023
-        except Changed:
-            continue
-        except versions.Rejected as error:
-            doubts = error.rejected
-            continue
-        written = [(name, page_, stamp, seen) for (name, page_, seen), stamp in zip(new, stamps, strict=True)]
-        context.update_index(lambda: context.sync.index_notes(place.folder, written))  # noqa: B023
-        context.sync.listing(place)
-        return [
-            Stored(action, versions.note_of(place, draft.key, page_, context.config.quarantine), draft.redacted)
-            for draft, (action, page_) in zip(drafts, made, strict=True)
-        ]
-    raise Busy("these notes are changed by others all the time", "Try again")
-
-
-def _prepared(
-    contexts: list[Context], place: Scope, drafts: list[Draft], doubts: Mapping[str, str]
-) -> tuple[list[tuple[str, versions.ParsedNote]], list[tuple[str, versions.ParsedNote, Stamp | None]], list[tuple[str, str]]]:
-    """What becomes of each note; the new pages with their names and the stamps of those they follow; and all that they say."""
-    contents = contexts[0].store.read_many(place, [draft.key for draft in drafts])
-    made = _composed(
-        contexts, drafts, [versions.parse_note(old.data, old.modified) if old else None for old in contents], doubts
-    )
-    new = [
-        (f"{draft.key}.md", page_, old.stamp if old else None)
-        for draft, old, (action, page_) in zip(drafts, contents, made, strict=True)
-        if action != "unchanged"
-    ]
-    says = [(f"{place.folder}/notes/{draft.key}", draft.text) for draft in drafts]
-    return made, new, says + [("", tag) for draft in drafts for tag in draft.tags or ()]
-
-
-def _composed(
-    contexts: list[Context], drafts: list[Draft], olds: list[versions.ParsedNote | None], doubts: Mapping[str, str]
-) -> list[tuple[str, versions.ParsedNote]]:
-    """The next version of each note, all of one desk at once."""
-    made: dict[int, tuple[str, versions.ParsedNote]] = {}
-    for context in dict.fromkeys(contexts):
-        places = [place for place, one in enumerate(contexts) if one is context]
-        some = context.compose_versions([drafts[place] for place in places], [olds[place] for place in places], doubts)
-        made.update(zip(places, some, strict=True))
-    return [made[place] for place in range(len(drafts))]
-
-
-_paused: list[bool] = []  # while nobody looks for litter, because we said so
-os.register_at_fork(after_in_child=_resume)

@@ -37,6 +37,7 @@ from holdfast.models import (
     tags_of,
 )
 from holdfast.safety import validate
+from holdfast.verbs import recall, write
 from holdfast.verbs.brief.render import Brief
 from holdfast.verbs.export import Export, LeftOut
 from holdfast.verbs.forget_source import Swept
@@ -103,9 +104,10 @@ class RemoteMemory(Keeping):
         allow_secret: str | None = None,
     ) -> Stored:
         self._context.require_enabled()
-        draft = self._context.make_draft(  # the gate stands here too: no secret is sent
-            text, key, type, tags, valid_from, valid_to, pinned, origin, expected, None, redact, allow_secret
-        )
+        draft = write.make_draft(  # validated here too: no secret is sent
+            self._context, text, key=key, type=type, tags=tags, valid_from=valid_from, valid_to=valid_to, pinned=pinned,
+            origin=origin, expected=expected, redact=redact, allow_secret=allow_secret,
+        )  # fmt: skip
         more = {"again": again or None, "allow_secret": allow_secret, "made_from": parameters.sources(made_from)}
         body = {**parameters.of_draft(draft, key), "scope": self._context.scope(scope).kind, **more}
         stored = made(Stored, self._request("POST", "/v1/notes", _given(body), keyed=True))
@@ -250,16 +252,19 @@ class RemoteMemory(Keeping):
         now: When = None,
         explain: bool = False,
     ) -> Answer:
-        asked, ran = self._asked(query, scope, kind, type, tags, limit, as_of, known_at, mode, sort)
+        search_filter = recall.make_filter(
+            self._context, query, scope=scope, kind=kind, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at,
+            mode=mode, sort=sort,
+        )  # fmt: skip
         if not self.config.enabled:
-            return Answer((), ran, True, "memory is disabled", True)
+            return Answer((), mode, True, "memory is disabled", True)
         kinds = kind.split(",") if kind else []
         several = len(kinds) > 1  # a request can name one or none: ask for all, and keep those
         body = {
             "query": query, "scope": scope, "type": type or None, "tags": list(tags_of(tags)) or None, "mode": mode,
             "sort": sort, "limit": 100 if several else limit,
             "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
-            "known_at": asked.known_at, "kind": None if several else kind or None, "explain": explain or None,
+            "known_at": search_filter.known_at, "kind": None if several else kind or None, "explain": explain or None,
             "now": dates.moment(now, "now") if now is not None else None,
         }  # fmt: skip
         answer = made(Answer, self._request("POST", "/v1/recall", _given(body), repeatable=True))
@@ -350,7 +355,7 @@ class RemoteMemory(Keeping):
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         validate.choice(mode, SEARCH_MODES, "mode")
-        self._asked(query, None, None, None, None, limit, None, None, mode, "relevance")
+        recall.make_filter(self._context, query, limit=limit, mode=mode)
         if not self.config.enabled:
             return Snippets((), mode, True, "memory is disabled", True)
         body = {"query": query, "limit": limit, "mode": None if mode == "hybrid" else mode}

@@ -40,7 +40,7 @@ def rows(
     """All of them through the gate before the first is sent; an error names the bad one. What a note was made from is weighed
     where that stands."""
     found = []
-    for one in write.Gate(context, scope, origin, redact, weighs=False).let_in(notes):
+    for one in write.BulkReader(context, scope, origin, redact, resolve_made_from=False).read(notes):
         body = {**parameters.of_draft(one.draft, one.draft.key), "scope": one.scope.kind}
         body["made_from"] = list(one.made_from) or None
         line = encode({name: value for name, value in body.items() if value is not None}) + b"\n"
@@ -62,7 +62,7 @@ def kept(gateway: GatewayClient, headers: dict[str, str], rows: list[Row], noted
         after = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
         names = {(row.kind, row.draft.key): row.draft for row in rows}
         stored = {(kind, key): _stored(draft, before[kind].get(key), after[kind]) for (kind, key), draft in names.items()}
-        return write.each([(row.kind, row.draft.key) for row in rows], stored)
+        return write.results_in_order([(row.kind, row.draft.key) for row in rows], stored)
     except HoldfastError as error:
         error.done_before += done
         raise error from None

@@ -86,10 +86,10 @@ def reindex(call: Invocation) -> int:
 
 def retain(call: Invocation) -> int:
     dry = bool(call["dry_run"])
-    from holdfast.context import archive
+    from holdfast.verbs import archive
 
     notes = call.memory.retain(dry_run=dry)
-    why = [] if call.is_remote else archive.reasons([one.scope.kind for one in notes], call.memory.config, _verb(dry))
+    why = [] if call.is_remote else archive.describe_archived([one.scope.kind for one in notes], call.memory.config, _verb(dry))
     return call.answer({"dry_run": dry, "archived": notes}, lambda screen, told: _tell_retained(screen, told, why))
 
 

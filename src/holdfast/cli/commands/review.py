@@ -61,9 +61,9 @@ def _meant(call: Invocation, name: str) -> tuple[str, str | Scope | None, str | 
 
 def _must_wait(call: Invocation, key: str) -> None:
     """Reject a key whose note is not in quarantine: there is nothing to approve."""
-    from holdfast.verbs.review import must_be_person
+    from holdfast.verbs.review import require_person
 
-    must_be_person(call.memory, "approve a note")
+    require_person(call.memory, "approve a note")
     if call.memory.config.enabled and not call.memory.get(key, scope=call["scope"]).quarantined:
         raise NotFound(f"the note {key!r} is not in quarantine", "Nothing to approve; `holdfast review` lists what waits")
 
@@ -81,9 +81,9 @@ def _tell_nothing(call: Invocation) -> None:
 
 
 def _one_by_one(call: Invocation, notes: list[Note]) -> int:
-    from holdfast.verbs.review import must_be_person
+    from holdfast.verbs.review import require_person
 
-    must_be_person(call.memory, "review notes")
+    require_person(call.memory, "review notes")
     for number, note in enumerate(notes, 1):
         _tell_note(call.screen, note, f"{number} of {len(notes)}")
         word = _asked(call)

@@ -12,6 +12,7 @@ from holdfast.server.idempotency import ALL, NOTE, Replay, as_it_stands, ids, no
 from holdfast.server.problem import Problem
 from holdfast.server.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
 from holdfast.server.schema import answer, fields, flag, page_of, ref, rows, text
+from holdfast.verbs.read import find_note
 
 KEY = text("The note's name: a-z, 0-9 and '-', up to 60.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")
 TAGS = rows({"type": "string"}, "A few words to find it by.", maxItems=100)
@@ -146,7 +147,8 @@ def _expected(asked: Asked) -> str | None:
 
 def _version(asked: Asked) -> str | None:
     try:
-        return asked.memory._context.find_note(asked["key"], asked["scope"])[1].digest  # to compare it is no use of the note
+        # not `get`: to compare a note is not a use of it
+        return find_note(asked.memory._context, asked["key"], asked["scope"]).parsed.digest
     except NotFound:
         return None
 

@@ -9,6 +9,7 @@ from holdfast.index import tokenizer
 from holdfast.index.sqlite import SearchFilter, note_of_row
 from holdfast.models import Record
 from holdfast.search import abstention
+from holdfast.verbs import recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def note_at(context: Context, match: Match) -> Note | None:
 def _by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
     asked = SearchFilter(folders, "notes transcripts", now=now)
     held = context.index.count(folders, now, 1)  # notes in quarantine must not crowd out the others
-    result = context.search(prompt, asked, min(_SOUGHT + held, 100), None, "hybrid", False)
+    result = recall.search(
+        context, prompt, asked, limit=min(_SOUGHT + held, 100), now=None, mode="hybrid", explain=False
+    )
     if result.mode != "hybrid" or result.threshold is None:
         return _by_words(context, prompt, folders, now)
     usable = [one for one in result.found if one.part == "notes" and not one.quarantined]
@@ -100,7 +103,7 @@ def _with_words(
     if not context.index.passage_count(asked):
         return [], {}
     ranks = context.index.matches(tokenizer.rarest(*context.index.looked_for(prompt, asked)), asked, _CANDIDATES)
-    shared = context.shared_weights(prompt, asked, ranks)
+    shared = recall.weigh_shared_words(context, prompt, asked, ranks)
     found = context.index.passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 

@@ -7,7 +7,7 @@ and turns that bear on it and that the session has not been shown whole.
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.context.caller import path_usage_id
+from holdfast.context import usage
 from holdfast.errors import Busy, HoldfastError
 from holdfast.index.sqlite import note_of_row
 from holdfast.safety import validate
@@ -217,7 +217,7 @@ def _overviews(context: Context, place: Scope, now: str, stale: set[str]) -> tup
 def _may_be_purged(context: Context, text: str) -> bool:
     """Whether this was purged, or nobody can tell now."""
     try:
-        return bool(context.purged_as("", lambda: [text]))
+        return bool(context.purge_filter.find_receipt("", [text]))
     except Busy:
         return True
 
@@ -252,7 +252,7 @@ def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -
 
 
 def _id(note: Note) -> str:
-    return note.id or path_usage_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
+    return note.id or usage.path_usage_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
 
 
 def _key(note: Note) -> str:
@@ -477,7 +477,7 @@ def _remember(context: Context, told: list[Told], anew: bool = False, first: boo
         return every
     if not context.session:
         if every:
-            context.record_shown(sorted(every))
+            usage.record_shown(context.ledger, sorted(every))
         return every
     try:
         shown = [(one.id, one.version) for one in told]

@@ -30,10 +30,10 @@ def purge(
 
     name = validate.key_of_note(key) if key is not None else ""
     places = (
-        context.scopes_holding(name, scope, lambda place, name: notes.are_there(context.store, place, name)) if name else []
+        context.scopes_with_key(name, scope, lambda place, name: notes.are_there(context.store, place, name)) if name else []
     )
     if text is not None:
-        review.must_be_person(context, "purge a text wherever it stands")
+        review.require_person(context, "purge a text wherever it stands")
     wanted = text_purge.purgeable(text) if text is not None else ""
     if not context.store.exists():
         return _nothing(context, name)

@@ -108,7 +108,7 @@ class PurgeJob:
         self.usage_rows += context.ledger.forget(self.ids)
         self._unsay_deeds()
         for place in places:
-            context.sync.listing(place)
+            context.sync.write_listing(place)
         written, failed = rendered_anew(context, told_of)
         self.checks += written
         self.beyond += failed

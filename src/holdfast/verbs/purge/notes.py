@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.context.caller import path_usage_id
+from holdfast.context.usage import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.index import purge_check

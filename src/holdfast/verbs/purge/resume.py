@@ -126,7 +126,7 @@ def _unmade(context: Context, told: dict[str, Any]) -> list[list[str]]:
     before = dict(told["left"])
     every = [f"shelf/{folder}/index.md" for folder in context.store.scopes()] if told["state"] == "begun" else list(before)
     wanted = [path for path in every if _is_listing(path)]
-    unmade = [path for path in wanted if not context.sync.listing(Scope.of_folder(path[6:-9]))]
+    unmade = [path for path in wanted if not context.sync.write_listing(Scope.of_folder(path[6:-9]))]
     return [[path, _in_the_way(context, path) or before.get(path, _UNMADE)] for path in unmade]
 
 

@@ -1,20 +1,20 @@
--- What a look at some scopes asks: the number of each folder on the shelf, and the one that the catalogue has of it.
+-- The fingerprint of each folder in the store, and the one that the index has of it.
 
--- name: look
+-- name: compare_folders
 SELECT s.scope, s.part, s.mix, f.fingerprint
 FROM shelf_folder s LEFT JOIN folder f ON f.scope = s.scope AND f.part = s.part
 WHERE s.scope = ANY(:scopes::text[]) AND s.part = ANY(:parts::text[]);
 
--- Which of these are on the shelf, each with its stamp: asked when nobody else can change the folder's catalogue.
--- name: standing
+-- Which of these files exist, each with its identity: asked when no other process can change the index of the folder.
+-- name: existing_files
 SELECT name, stamp, changed, octet_length(data) FROM document
 WHERE scope = :scope::text AND part = :part::text AND name = ANY(:doc_names::text[])
 UNION ALL
 SELECT name, ino, changed, size FROM roll
 WHERE scope = :scope::text AND part = :part::text AND part = 'transcripts' AND name = ANY(:doc_names::text[]);
 
--- What changed last in a folder, on the shelf and in the catalogue, and by how much the two differ as a whole.
--- name: suspects
+-- The files that changed last in a folder, in the store and in the index, and by how much the two differ as a whole.
+-- name: compare_recent
 SELECT s.mix # f.fingerprint, one.name, d.stamp, d.changed, d.size, coalesce(d.mix, 0), i.ino, i.ctime, coalesce(i.mix, 0)
 FROM shelf_folder s
   JOIN folder f ON f.scope = s.scope AND f.part = s.part

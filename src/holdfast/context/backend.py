@@ -1,0 +1,38 @@
+"""Choose the backend that the settings name: files and SQLite in a home, or PostgreSQL."""
+
+from __future__ import annotations
+
+from holdfast.index.sqlite import SqliteIndex
+from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.models import Record
+from holdfast.store.changes import FileChanges
+from holdfast.store.files import FileStore
+from holdfast.store.listing import Listing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.config import Config
+    from holdfast.store.changes import ChangeDetector
+
+
+class Backend(Record):
+    """Store, index and ledger of one memory; opening them touches nothing until they are used."""
+
+    store: FileStore
+    index: SqliteIndex
+    ledger: SqliteLedger
+    changes: ChangeDetector
+    listing: Listing | None  # writes index.md; None where the scopes are not folders
+
+
+def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Backend:
+    """Return the backend that the settings name, as an agent sees it, or with `all_agents` as a person does."""
+    if config.store or config.store_read:
+        from holdfast.postgres import backend
+
+        hosted = backend.open_backend(config, agent=agent, all_agents=all_agents)
+        return Backend(hosted.store, hosted.index, hosted.ledger, hosted.changes, None)
+    store = FileStore(config.home, config.lock_seconds)
+    index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
+    ledger = SqliteLedger(config.home, config.lock_seconds)
+    return Backend(store, index, ledger, FileChanges(store, index), Listing(store, index))

@@ -1,0 +1,71 @@
+"""Keep purged text out: refuse to write it, and recognise it where it came back."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.base import dates
+from holdfast.errors import Busy, HoldfastError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.ledger.sqlite import SqliteLedger
+
+
+class PurgeFilter:
+    """What a ledger knows of purged and rejected texts.
+
+    A home says by the files `ledger.purged` and `ledger.rejected` whether there is anything to ask the ledger for: most homes
+    pay one look at a file name. Without a `home`, the ledger is asked.
+    """
+
+    def __init__(self, ledger: SqliteLedger, home: str | None) -> None:
+        self._ledger = ledger
+        self._purged_marker = os.path.join(home, "ledger.purged") if home else ""
+        self._rejected_marker = os.path.join(home, "ledger.rejected") if home else ""
+
+    def any_purged(self) -> bool:
+        """Return whether anything was ever purged."""
+        return os.path.exists(self._purged_marker) if self._purged_marker else self._ledger.purges.any()
+
+    def any_rejected(self) -> bool:
+        """Return whether a person ever rejected a note."""
+        return os.path.exists(self._rejected_marker) if self._rejected_marker else self._ledger.purges.any_rejected()
+
+    def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
+        """Raise `Purged` if one of these texts was purged; each comes with the path of its note, or with an empty path.
+
+        Writers check once more under the store's lock: a purge that began before is seen, and one that begins later finds what
+        they wrote.
+        """
+        if self.any_purged():
+            self._ledger.purges.refuse(texts)
+
+    def refuse_returned(self, path: str, texts: list[str]) -> None:
+        """Raise `Purged` if one of the texts of a file was purged and is in the store again."""
+        if self.any_purged():
+            self._ledger.purges.refuse_ended(texts, path)
+
+    def find_receipt(self, path: str, texts: list[str]) -> str:
+        """Return the receipt of the purge that removed one of these texts, or an empty string.
+
+        A ledger that cannot be read knows of no purge. Raises `Busy` if it cannot be read now.
+        """
+        if not self.any_purged():
+            return ""
+        try:
+            receipts = [self._ledger.purges.receipt_for(text, ended=True, path=path) for text in texts]
+            return next(filter(None, receipts), "")
+        except Busy:
+            raise
+        except HoldfastError:
+            return ""
+
+    def find_purged_turns(self, turns: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
+        """Return the positions of those turns (session, id, text) that were purged; see `Purges.turns` for `standing`."""
+        return self._ledger.purges.turns(turns, standing) if self.any_purged() else set()
+
+    def allow_again(self, path: str, text: str) -> None:
+        """Let a purged text be stored again, because a person wants it."""
+        if self.any_purged():
+            self._ledger.purges.take_back(path, text, dates.now())

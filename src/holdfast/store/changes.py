@@ -1,0 +1,255 @@
+"""Change detection for a home of files: which folders differ from the index.
+
+The index keeps one fingerprint per folder, the XOR of its files' identities, and the store can compute the same number. Equal
+numbers mean that no file changed. A process that stays asks the kernel (inotify) instead, from its second refresh on.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+from _weakref import ref
+
+from holdfast.formats.versions import fingerprint_of
+from holdfast.models import Record
+from holdfast.store.atomic import is_utf8
+from holdfast.store.files import Entry, entry_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol, TypeVar
+
+    from holdfast.formats.versions import Stamp
+    from holdfast.store.atomic import Watch
+    from holdfast.store.files import FileStore
+
+    T = TypeVar("T")
+    Folder = tuple[str, str]  # the scope's folder and the part: ("projects/demo", "notes")
+
+    class IndexedFiles(Protocol):
+        """What change detection needs to know of the index."""
+
+        def known(self, scopes: tuple[str, ...]) -> dict[Folder, tuple[int, int]]: ...
+        def stamp(self, scope: str, part: str, name: str) -> Stamp | None: ...
+
+    class ChangeDetector(Protocol):
+        """How a backend finds out which files of the store differ from the index."""
+
+        @property
+        def lock(self) -> AbstractContextManager[Any]:
+            """Held during a refresh, so that another thread does not answer before a change that was seen is indexed."""
+
+        def find_changes(self, scopes: tuple[str, ...], parts: tuple[str, ...]) -> list[FolderChange]:
+            """Return the folders of these scopes that differ from the index."""
+
+        def find_folder_change(self, scope: str, part: str) -> FolderChange | None:
+            """Compare one folder with the index, whatever was known of it."""
+
+        def mark_current(self, scope: str, part: str) -> None:
+            """Note that the changes found in a folder are indexed."""
+
+        def mark_index_written(self) -> None:
+            """Note that this thread writes to the index."""
+
+        def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+            """Return the identity of each of these files as it is now; None for a file that does not exist."""
+
+        def run_query(self, question: Callable[[], T]) -> T:
+            """Answer a question to the index, from a replica if that is as current as the last refresh."""
+
+        def use_primary(self) -> AbstractContextManager[object]:
+            """Do not ask a replica within this block."""
+
+        def reset(self) -> None:
+            """Assume nothing about any folder."""
+
+        def close(self) -> None: ...
+
+
+_NOTE_PARTS = ("notes", "archive")
+_MAX_EVENTS = 200  # changed names of one folder; with more, the whole folder is compared
+
+
+class FolderChange(Record):
+    """A folder that differs from the index: which files changed and which are deleted, or None if that is not known yet."""
+
+    scope: str
+    part: str
+    changed: list[Entry] | None = None
+    deleted: tuple[str, ...] = ()
+
+
+def list_files(store: FileStore, scope: str, part: str) -> list[Entry]:
+    """Return the files of a folder."""
+    if part == "transcripts":
+        return list(store.transcript_files(scope).census())
+    return list(store.entries(scope, part) if part in _NOTE_PARTS else store.tree(scope).census())
+
+
+class FileChanges:
+    """Change detection by fingerprints and inotify."""
+
+    def __init__(self, store: FileStore, index: IndexedFiles) -> None:
+        self._store, self._index = store, index
+        self._shelf = os.path.join(store.home, "shelf")
+        self._watch: Watch | None = None
+        self._refreshes = 0
+        self._watched: set[Folder] = set()  # folders that were watched before they were compared
+        self._clean: set[Folder] = set()  # those of them whose files are all indexed
+        self.lock = RLock()
+        _instances.add(ref(self, _instances.discard))
+
+    def find_changes(self, scopes: tuple[str, ...], parts: tuple[str, ...]) -> list[FolderChange]:
+        self._refreshes += 1
+        changes = self._read_events()
+        skipped = {(change.scope, change.part) for change in changes} | self._clean
+        indexed = self._index.known(scopes)
+        for scope in scopes:
+            for part in parts:
+                if (scope, part) not in skipped and self._differs(scope, part, indexed.get((scope, part))):
+                    changes.append(FolderChange(scope, part))
+        return changes
+
+    def find_folder_change(self, scope: str, part: str) -> FolderChange | None:
+        self._clean.discard((scope, part))
+        differs = self._differs(scope, part, self._index.known((scope,)).get((scope, part)))
+        return FolderChange(scope, part) if differs else None
+
+    def mark_current(self, scope: str, part: str) -> None:
+        if (scope, part) in self._watched:
+            self._clean.add((scope, part))
+
+    def mark_index_written(self) -> None:
+        """Do nothing: the index of a home has no replica."""
+
+    def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+        if part in _NOTE_PARTS:
+            return self._store.stamps(scope, part, names)
+        if part == "transcripts":
+            transcripts = self._store.transcript_files(scope)
+            return {name: transcripts.transcript_file(name).stamp() for name in names}
+        tree = self._store.tree(scope)
+        return {name: tree.stamp(tuple(name.split("/"))) for name in names}
+
+    def run_query(self, question: Callable[[], T]) -> T:
+        return question()
+
+    def use_primary(self) -> AbstractContextManager[object]:
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+    def reset(self) -> None:
+        self._clean.clear()
+
+    def close(self) -> None:
+        with self.lock:  # not while another thread reads events
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+
+    def reset_after_fork(self) -> None:
+        """In a child process: a thread that was refreshing does not exist here, and its state is incomplete."""
+        if not self.lock.acquire(blocking=False):
+            self.lock = RLock()
+            self.reset()
+        else:
+            self.lock.release()
+
+    # --- fingerprints ------------------------------------------------------------------------------------------------
+
+    def _differs(self, scope: str, part: str, known: tuple[int, int] | None) -> bool:
+        """Compare the fingerprint of a folder with the index; watch the folder first, so that no change is missed."""
+        indexed = known[1] if known else None
+        if not indexed and not self._store.has(scope, part):
+            return False
+        watched = self._watch_folder(scope, part)
+        if watched:
+            self._watched.add((scope, part))
+        else:
+            self._watched.discard((scope, part))
+        if indexed != self._fingerprint(scope, part):
+            return True
+        self.mark_current(scope, part)
+        return False
+
+    def _fingerprint(self, scope: str, part: str) -> int:
+        if not self._store.has(scope, part):
+            return 0
+        if part in _NOTE_PARTS:
+            return self._store.fingerprint(scope, part)
+        total = 0
+        for entry in list_files(self._store, scope, part):
+            total ^= fingerprint_of(entry.stamp, entry.name)
+        return total
+
+    # --- inotify -----------------------------------------------------------------------------------------------------
+
+    def _read_events(self) -> list[FolderChange]:
+        """Return what the kernel reported; from the second refresh on, since a single command would not profit."""
+        if self._refreshes < 2:
+            return []
+        if self._watch is not None and self._watch.pid != os.getpid():
+            self.close()  # the events of a forked process would be its parent's
+            self._clean.clear()
+        if self._watch is None:
+            self._watch = self._store.watch()
+            return []
+        changes = []
+        for path, names in self._watch.changes().items():
+            scope, part = self._folder_of(path)
+            if (scope, part) not in self._clean:
+                continue
+            if names is None or part != "notes" or len(names) > _MAX_EVENTS:
+                self._clean.discard((scope, part))
+            elif change := self._compare(scope, part, names):
+                self._clean.discard((scope, part))  # until the change is indexed
+                changes.append(change)
+        for scope, part in list(self._clean):  # another thread may change the set
+            if not self._watch.watched(self._path(scope, part)):
+                self._clean.discard((scope, part))
+        return changes
+
+    def _compare(self, scope: str, part: str, names: set[str] | list[str]) -> FolderChange | None:
+        """Compare some files with the index; files whose names are not UTF-8 are not notes."""
+        changed, deleted = [], []
+        for name in filter(is_utf8, names):
+            entry = entry_at(self._path(scope, part), name)
+            indexed = self._index.stamp(scope, part, name)
+            if entry is None and indexed is not None:
+                deleted.append(name)
+            elif entry is not None and entry.stamp != indexed:
+                changed.append(entry)
+        return FolderChange(scope, part, changed, tuple(deleted)) if changed or deleted else None
+
+    def _watch_folder(self, scope: str, part: str) -> bool:
+        """Watch a folder and those below it; return whether that worked."""
+        if self._watch is None:
+            return False
+        if part in _NOTE_PARTS:
+            return self._watch.add(self._path(scope, part))
+        tree = self._store.transcript_files(scope) if part == "transcripts" else self._store.tree(scope)
+        folders = tree.folders()
+        return bool(folders) and all(self._watch.add(path) for path in folders)
+
+    def _path(self, scope: str, part: str) -> str:
+        return os.path.join(self._shelf, scope, part)
+
+    def _folder_of(self, path: str) -> Folder:
+        """Return the scope and part that a watched folder belongs to."""
+        names = os.path.relpath(path, self._shelf).split("/")
+        depth = 1 if names[0] == "global" else 2
+        return "/".join(names[:depth]), names[depth]
+
+
+_instances: set[ref[FileChanges]] = set()
+
+
+def _reset_after_fork() -> None:
+    for changes in [changes for reference in list(_instances) if (changes := reference())]:
+        changes.reset_after_fork()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,0 +1,268 @@
+"""Recall: filter, refresh the index, search, order, read the current text, count the uses, and answer."""
+
+from __future__ import annotations
+
+from holdfast.base import dates
+from holdfast.context import usage
+from holdfast.errors import HoldfastError, Template, UsageError, field
+from holdfast.formats import note_file, versions
+from holdfast.index.results import FoundPassage, SearchResult, rank_archived_lower
+from holdfast.index.sqlite import SearchFilter, by_words, read_at
+from holdfast.index.tokenizer import POSTINGS
+from holdfast.models import EVERY_PART, MODES, PARTS, SORTS, TYPES, Answer, Hit, Scope, tags_of
+from holdfast.safety import validate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.context.caller import Context, Tags, When
+    from holdfast.store.atomic import FileContent
+
+    Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
+
+_FACTS = PARTS["fact"]
+_MAX_LIMIT = 100
+_SHORT_QUERY = 3  # words; a search for so few words is not a general request
+
+
+def recall(
+    context: Context,
+    query: str,
+    *,
+    scope: str | None,
+    type: str | None,
+    tags: Tags,
+    limit: int,
+    as_of: When,
+    known_at: When,
+    mode: str,
+    sort: str,
+    kind: str | None,
+    now: When,
+    explain: bool,
+) -> Answer:
+    """Answer a question from the memory that this caller may read; see `Memory.recall`."""
+    search_filter = make_filter(
+        context, query, scope=scope, kind=kind, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at,
+        mode=mode, sort=sort,
+    )  # fmt: skip
+    present = dates.moment(now, "now") if now is not None else None
+    if not context.config.enabled:
+        return Answer((), mode, True, "memory is disabled", True)
+    reason = context.refresh(search_filter.scopes, archived=True)
+    result = _find(context, query, search_filter, limit=limit, now=present, mode=mode, explain=explain)
+    reason = reason or result.reason
+    near = search_filter.scopes if scope != "all" else ()  # with all projects, none comes before the others
+    hits = _order_and_read(context, result, near, limit, sort)
+    if mode != "recent" and _asks_for_facts(search_filter):
+        from holdfast.verbs import facts
+
+        at = search_filter.as_of or present or search_filter.now
+        hits = _merge_facts(hits, facts.find_hits(context, query, search_filter, at, limit, explain), sort)[:limit]
+    return Answer(tuple(hits), result.mode, bool(reason), reason)
+
+
+# --- filter -----------------------------------------------------------------------------------------------------------
+
+
+def make_filter(
+    context: Context,
+    query: object,
+    *,
+    scope: str | None = None,
+    kind: str | None = None,
+    type: str | None = None,
+    tags: Tags = None,
+    limit: object = 10,
+    as_of: When = None,
+    known_at: When = None,
+    mode: str = "hybrid",
+    sort: str = "relevance",
+) -> SearchFilter:
+    """Validate a question, and return what a passage must be to answer it."""
+    validate.choice(mode, MODES, "mode")
+    validate.choice(sort, SORTS, "sort")
+    check_limit(limit, _MAX_LIMIT)
+    if not isinstance(query, str):
+        raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Say what to look for")
+    if mode != "recent" and not query.strip():
+        raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
+    known = dates.as_of(known_at, "known_at") if known_at is not None else None
+    moment = dates.as_of(as_of, "as_of") if as_of is not None else known
+    wanted_type = validate.choice(type, TYPES, "type") if type else None
+    folders: tuple[str, ...] = ()
+    if context.config.enabled:
+        folders = context.all_folders() if scope == "all" else context.visible_folders(scope)
+    kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
+    if mode == "recent" and kinds == ["fact"]:
+        raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
+    part = " ".join([PARTS[validate.choice(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
+    return SearchFilter(
+        scopes=folders,
+        part=part,
+        type=wanted_type,
+        tags=tags_of(tags),
+        as_of=moment,
+        known_at=known,
+        now=dates.now(),
+    )
+
+
+def check_limit(value: object, most: int) -> int:
+    """Return a limit; raise `UsageError` if it is not a whole number from 1 to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UsageError(Template(field("limit"), f" must be 1 to {most}, not {value!r}"), f"Ask for 1 to {most}")
+    return value
+
+
+def _asks_for_facts(search_filter: SearchFilter) -> bool:
+    """Return whether facts are among the answers: where they are named, and with `as_of` among everything else."""
+    if search_filter.part == EVERY_PART:
+        return bool(search_filter.as_of)
+    return _FACTS in (search_filter.part or "")
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+def _find(
+    context: Context, query: str, search_filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool
+) -> SearchResult:
+    """Find the passages that answer; facts alone are found by `facts.find_hits`."""
+    if search_filter.part == _FACTS:
+        reason = "facts are found by words: keyword search ran" if mode != "keyword" else ""
+        return SearchResult([], "keyword", reason)
+    if mode == "recent":
+        return SearchResult(context.query(lambda: context.index.recent(search_filter, limit * 4)), mode)
+    return context.query(lambda: search(context, query, search_filter, limit=limit, now=now, mode=mode, explain=explain))
+
+
+def search(
+    context: Context, query: str, search_filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool
+) -> SearchResult:
+    """Return the passages that a keyword or hybrid search finds, best first, and which of them are weak."""
+    if mode == "keyword" or search_filter.as_of:
+        reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
+        with context.index.asking(search_filter), context.index.reading():
+            result = by_words(context.index.search(query, search_filter, limit), explain, reason)
+            if search_filter.as_of:
+                return result  # the words of older versions are not weighed
+            return result.replace(weak=_find_weak(context, query, search_filter, result.found))
+    result = context.hybrid_search().search(query, search_filter, limit, now, mode, explain, context.progress)
+    if result.threshold is None:
+        return result.replace(weak=_find_weak(context, query, search_filter, result.found))
+    weak = [passage for passage in result.found if passage.score < result.threshold]
+    if weak and len(query.split()) <= _SHORT_QUERY:
+        return result.replace(weak=_find_weak(context, query, search_filter, weak))
+    return result.replace(weak=frozenset([passage.passage for passage in weak]))
+
+
+def _find_weak(context: Context, query: str, search_filter: SearchFilter, found: list[FoundPassage]) -> frozenset[int]:
+    """Return which of these passages share too little of the question's wording to be an answer."""
+    if not found:
+        return frozenset()
+    from holdfast.search import abstention
+
+    wording = abstention.Wording(query)
+    shared = weigh_shared_words(context, query, search_filter, [passage.passage for passage in found])
+    weak = [one.passage for one in found if not wording.is_strong(shared.get(one.passage, 0.0), one.key)]
+    return frozenset(weak)
+
+
+def weigh_shared_words(context: Context, query: str, search_filter: SearchFilter, passages: Iterable[int]) -> dict[int, float]:
+    """Return, by passage, the weight of the question's words that are in it."""
+    from holdfast.search import abstention
+
+    index = context.index
+    terms, common = index.looked_for(query, search_filter)
+    known = {term: word for term, word in terms.items() if term in common}
+    weights = abstention.word_weights(query, known, common, index.passage_count(search_filter))
+    return abstention.shared_weights(passages, known, weights, lambda some: index.having(some, search_filter, POSTINGS))
+
+
+# --- hits -------------------------------------------------------------------------------------------------------------
+
+
+def _order_and_read(context: Context, result: SearchResult, scopes: tuple[str, ...], limit: int, sort: str) -> list[Hit]:
+    """Order the passages, and read the current text of the best."""
+    from holdfast.search import order
+
+    found, explanations = rank_archived_lower(result.found, result.why)
+    counts = usage.get_usage(context.ledger, found) if sort == "usage" else {}
+    sort = "recency" if result.mode == "recent" else sort
+    ranked = order.order(found, scopes, sort, counts, usage.passage_usage_id)
+    return _read_hits(context, ranked, limit, explanations, result.weak)
+
+
+def _read_hits(
+    context: Context, ranked: list[FoundPassage], limit: int, explanations: Explanations, weak: frozenset[int]
+) -> list[Hit]:
+    """Return the best passages with their current text; the next one replaces a passage that was deleted meanwhile."""
+    hits: list[Hit] = []
+    used: list[str] = []
+    contents = context.store.read_ahead([read_at(passage) for passage in ranked[:limit]])
+    for found in ranked:
+        if len(hits) == limit:
+            break
+        hit = _read_hit(context, found, contents.get(read_at(found)))
+        if hit is None:
+            continue
+        hits.append(hit.replace(weak=found.passage in weak, why=explanations.get(found.passage)))
+        if found.passage not in weak:  # a passage that probably does not answer was not used
+            used.append(usage.passage_usage_id(found))
+    usage.count_uses(context.ledger, used)
+    return hits
+
+
+def _read_hit(context: Context, found: FoundPassage, content: FileContent | None) -> Hit | None:
+    try:
+        if found.part not in ("notes", "archive"):
+            from holdfast.verbs.read import hit_of_file, hit_of_turn
+
+            return (hit_of_turn if found.turn else hit_of_file)(context.store, found, content)
+        content = content or context.store.read_name(found.scope, found.part, found.name)
+    except HoldfastError:
+        return None
+    if content is None:
+        return None
+    if found.past:
+        text, lines = versions.past_text(versions.parse_note(content.data, content.modified), found.seq)
+        quarantined = found.source.trusted in context.config.quarantine
+    else:
+        text, lines = note_file.text_and_lines(content.text())
+        quarantined = found.quarantined
+    if lines == (0, 0):
+        return None
+    return Hit(
+        kind="past" if found.past else "note",
+        scope=Scope.of_folder(found.scope),
+        key=found.key,
+        type=found.type,
+        tags=found.tags,
+        text=text,
+        score=round_score(found.score),
+        citation=f"{found.scope}/{found.part}/{found.name}:{lines[0]}-{lines[1]}",
+        valid_from=found.valid_from,
+        valid_to=found.valid_to,
+        updated=found.recorded,
+        source=found.source,
+        quarantined=quarantined,
+        archived=found.archived,
+    )
+
+
+def round_score(score: float) -> float:
+    """Return a score with four significant digits."""
+    return float(f"{score:.4g}")
+
+
+def _merge_facts(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:
+    """Return both in one order. A fact that answers in full scores as much as the best of the others."""
+    best = max([hit.score for hit in hits], default=1.0) or 1.0
+    facts = [fact.replace(score=round_score(best * fact.score)) for fact in facts]
+    if sort == "usage":
+        return hits + facts
+    if sort == "recency":
+        return sorted(facts + hits, key=lambda hit: hit.updated, reverse=True)
+    return sorted(facts + hits, key=lambda hit: -hit.score)
