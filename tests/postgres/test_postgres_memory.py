@@ -253,7 +253,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
             finally:
                 wire.cut = ""
 
-        monkeypatch.setattr(far._context.sync, "notes", cut_off)
+        monkeypatch.setattr(far._context.sync, "index_notes", cut_off)
         assert far.store("The harbour is deep.", key="harbour").action == "created"
         assert said(far.recall("harbour", mode="keyword")) == ["The harbour is deep."]
         assert [version.text for version in far.history("harbour")] == ["The harbour is deep."] and far.check() == []
@@ -427,7 +427,7 @@ def test_a_writer_between_its_two_steps_does_not_catalogue_what_was_purged_meanw
         assert other.purge("vault").state == "done"
         notes(scope, written)
 
-    monkeypatch.setattr(slow._context.sync, "notes", overtaken)
+    monkeypatch.setattr(slow._context.sync, "index_notes", overtaken)
     slow.store(SECRET, key="vault")
     left = all_texts(postgres_url)
     assert [name for name, text in left.items() if "herring" in text or SECRET.encode().hex() in text] == []

@@ -858,7 +858,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         return acquire(self, seconds)
 
     restoring = threading.Thread(target=restore)
-    monkeypatch.setattr(store, "binned", slowly)
+    monkeypatch.setattr(store, "list_trash", slowly)
     monkeypatch.setattr(Lock, "acquire", waiting)
     receipt = memory.purge("k")
     restoring.join()
@@ -935,7 +935,7 @@ def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person,
                 other.bin(place, ["k"], "trash", 0)
         return census(*given)
 
-    monkeypatch.setattr(store, "census", meanwhile)
+    monkeypatch.setattr(store, "entries", meanwhile)
     assert person.purge(text=LINE).state == "done"
     assert holding(home) == []
 
