@@ -251,7 +251,7 @@ def child(tmp_path):
             text=True,
             timeout=timeout,
             cwd=tmp_path,
-            env={**os.environ, **env},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent / "support"), **env},
             stdin=subprocess.DEVNULL,
         )
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -530,8 +530,9 @@ def test_every_statement_is_used_and_those_of_sqlite_are_all_there():
 
     from holdfast.ledger import agents, audit, done, idempotency, sqlite
 
-    folder = Path(sqlite.__file__).parent
-    source = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
+    folders = (Path(sqlite.__file__).parent, Path(sqlite.__file__).parents[1] / "postgres")
+    paths = sorted(path for folder in folders for path in folder.glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in paths)
     assert [name for name in SQL if f'"{name.rpartition(".")[2]}"' not in source and f'"{name}"' not in source] == []
     files = {"schema", "move_to_main_file"}
     wanted = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - files

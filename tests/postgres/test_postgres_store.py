@@ -553,7 +553,7 @@ def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
 @pytest.mark.parametrize(
     ("ours", "theirs", "shared"),
     [
-        (PostgresStore, files.FileStore, {"path", "read", "write", "replace", "archived", "binned", "carried", "close"}),
+        (PostgresStore, files.FileStore, {"path", "read", "write", "replace", "archived", "list_trash", "carried", "close"}),
         (Tree, tree.Tree, set()),
         (PostgresTranscripts, transcript_file.TranscriptFiles, set()),
         (PostgresTranscript, transcript_file.TranscriptFile, {"bin", "unbin"}),
