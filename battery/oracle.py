@@ -12,7 +12,7 @@ import apsw
 
 from battery.verbs import caller
 from holdfast import HoldfastError, Memory
-from holdfast.context.sync import SMALL
+from holdfast.store.listing import MOST as SMALL
 from holdfast.formats.versions import ParsedNote, parse_note, versions_of
 from holdfast.models import digest
 

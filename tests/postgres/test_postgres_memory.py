@@ -135,7 +135,7 @@ def test_nothing_is_wrong_with_a_sound_store_and_it_says_where_it_is(open_hosted
     memory.files.create("plan.md", "# Plan\n\nSail.")
     assert memory.check() == []
     status = memory.status()
-    assert status.store.startswith("postgresql://") and status.store.endswith("(tenant default)")
+    assert status.shelf.startswith("postgresql://") and status.shelf.endswith("(tenant default)")
     assert {one.scope: (one.notes, one.files, one.sessions) for one in status.scopes} == {
         "projects/demo": (1, 1, 1), "agents/ada": (1, 0, 0),
     }  # fmt: skip
