@@ -10,6 +10,7 @@ import os
 from _thread import RLock
 from _weakref import ref
 
+from holdfast.base.fork import on_fork
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.formats.versions import (
     IndexEntry,
@@ -392,4 +393,4 @@ def _in_the_child() -> None:
         sync.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_in_the_child)
+on_fork(child=_in_the_child)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 
+from holdfast.base.fork import on_fork
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, UsageError
 from holdfast.formats import versions
 from holdfast.models import SCOPES, Record, Stored
@@ -256,4 +256,4 @@ def _composed(
 
 
 _paused: list[bool] = []  # while nobody looks for litter, because we said so
-os.register_at_fork(after_in_child=_resume)
+on_fork(child=_resume)
