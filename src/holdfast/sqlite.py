@@ -7,6 +7,7 @@ from _thread import RLock  # what threading.RLock is, without that import
 
 import apsw
 
+from holdfast.base.fork import on_fork
 from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, HoldfastError, Template, Trouble, from_os, no_space
 
 TYPE_CHECKING = False
@@ -120,4 +121,4 @@ def _in_the_child() -> None:
     _held.clear()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_the_child)
+on_fork(before=_before_fork, parent=_after_fork, child=_in_the_child)

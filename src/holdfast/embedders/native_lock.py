@@ -9,10 +9,10 @@ A lock of ours around a model is taken inside the gate, so that a fork finds it 
 from __future__ import annotations
 
 import atexit
-import os
 import time
 from _thread import RLock, get_ident
 
+from holdfast.base.fork import on_fork
 from holdfast.errors import Trouble
 
 _PATIENCE = 30.0  # seconds that an end or a fork waits for a model
@@ -72,4 +72,4 @@ class Gate:
 
 GATE = Gate()
 atexit.register(GATE.end)
-os.register_at_fork(before=GATE.hold, after_in_parent=GATE.let_go, after_in_child=GATE.begin_anew)
+on_fork(before=GATE.hold, parent=GATE.let_go, child=GATE.begin_anew)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from _thread import allocate_lock
 
 from holdfast import sqlite
+from holdfast.base.fork import on_fork
 from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
 from holdfast.home import Database, DatabaseReset
 from holdfast.index import tokenizer as words
@@ -606,4 +606,4 @@ def _in_the_child() -> None:
     SqliteIndex._looking = allocate_lock()
 
 
-os.register_at_fork(after_in_child=_in_the_child)
+on_fork(child=_in_the_child)

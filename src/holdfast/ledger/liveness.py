@@ -7,6 +7,7 @@ import os
 import time
 from _thread import allocate_lock
 
+from holdfast.base.fork import on_fork
 from holdfast.base.lazy_re import pattern
 from holdfast.home import Lock
 
@@ -68,4 +69,4 @@ def _in_the_child() -> None:
     _mine.clear()
 
 
-os.register_at_fork(after_in_child=_in_the_child)
+on_fork(child=_in_the_child)

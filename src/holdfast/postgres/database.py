@@ -6,12 +6,12 @@ transaction of which nothing is read before its end.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import contextmanager
 from weakref import WeakSet
 
+from holdfast.base.fork import on_fork
 from holdfast.postgres.errors import RetryLater, translate
 from holdfast.postgres.pool import pool_of
 from holdfast.postgres.session import Session
@@ -188,4 +188,4 @@ def _after_fork() -> None:
         database.lock = threading.RLock()  # another thread of the parent may have held it
 
 
-os.register_at_fork(after_in_child=_after_fork)
+on_fork(child=_after_fork)

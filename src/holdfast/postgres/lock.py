@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from hashlib import blake2b
 
+from holdfast.base.fork import on_fork
 from holdfast.errors import Busy
 from holdfast.postgres.pool import pool_of
 from holdfast.postgres.session import Session
@@ -97,4 +97,4 @@ def _after_fork() -> None:
     _locks.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+on_fork(child=_after_fork)

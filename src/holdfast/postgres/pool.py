@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import time
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed
 
+from holdfast.base.fork import on_fork
 from holdfast.postgres.address import connect_timeout, host_count, parameters, same_server, with_timeout
 from holdfast.postgres.fair_share import FairShare
 from holdfast.postgres.outage import Outage
@@ -206,5 +206,5 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("psycopg.pool").addFilter(_is_not_ours)
-os.register_at_fork(after_in_child=_after_fork)
+on_fork(child=_after_fork)
 atexit.register(hang_up)

@@ -5,12 +5,12 @@ Keyword search needs the catalogue alone. Hybrid search also compares vectors; w
 
 from __future__ import annotations
 
-import os
 from _thread import RLock
 from _weakref import ref
 from itertools import pairwise
 
 from holdfast.base import dates
+from holdfast.base.fork import on_fork
 from holdfast.index import tokenizer
 from holdfast.index.results import ID, RECORDED, SPEAKER, TURN, SearchResult
 from holdfast.index.sqlite import by_words, found_of
@@ -306,4 +306,4 @@ def _in_the_child() -> None:
         seeker.begin_anew()
 
 
-os.register_at_fork(after_in_child=_in_the_child)
+on_fork(child=_in_the_child)

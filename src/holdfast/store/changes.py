@@ -10,6 +10,7 @@ import os
 from _thread import RLock
 from _weakref import ref
 
+from holdfast.base.fork import on_fork
 from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Record
 from holdfast.store.atomic import is_utf8
@@ -252,4 +253,4 @@ def _reset_after_fork() -> None:
         changes.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+on_fork(child=_reset_after_fork)
