@@ -354,13 +354,13 @@ class Memory(Provenance):
         """What is known about an entity and its neighbours: facts with [[links]], now or as of a day."""
         from holdfast.verbs import graph
 
-        return graph.graph(self.facts(as_of=as_of, scope=scope), entity, depth)
+        return graph.build_graph(self.facts(as_of=as_of, scope=scope), entity, depth)
 
     def path(self, start: str, end: str, *, as_of: When = None, scope: str | None = None) -> List[Edge]:
         """The shortest way from one entity to another, now or as of a day; empty if there is none."""
         from holdfast.verbs import graph
 
-        return graph.path(self.facts(as_of=as_of, scope=scope), start, end)
+        return graph.find_path(self.facts(as_of=as_of, scope=scope), start, end)
 
     def embed(self) -> WaitingCounts:
         """Give every passage its vectors now, instead of a few with each recall; by role of a model, how many still lack

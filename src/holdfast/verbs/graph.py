@@ -1,8 +1,8 @@
-"""The graph of facts: `[[Name]]` in a fact links its subject to an entity, for as long as the fact holds. Pure.
+"""The graph of facts: `[[Name]]` in a fact links its subject to an entity, for as long as the fact holds.
 
-A name is an entity's in any case and spacing. A fact labelled `alias` (or `aliases`, `aka`, `also known as`) gives its subject
-further names for as long as it holds: those linked in it, else those with commas between. Which facts count is the caller's
-choice: those as of a moment, or all there ever were.
+Names are compared without case and spacing. A fact labelled `alias` (or `aliases`, `aka`, `also known as`) gives its subject
+further names: those linked in it, else those separated by commas. The caller chooses the facts: those that held at a moment,
+or all of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from holdfast.models import Fact
 
 ALIAS = frozenset(("alias", "aliases", "aka", "also known as"))
-_DECLARES, _IS_SUBJECT, _IS_NAMED = 0, 1, 2  # whose spelling is shown: the lower, the rather
+_DECLARES, _IS_SUBJECT, _IS_LINKED = 0, 1, 2  # how a name occurs: the spelling with the lowest rank is shown
 
 
 class Entity(Record):
-    """Something that facts speak of: its name, its other names, and how many links away from the start it is."""
+    """Something that facts are about: its name, its other names, and how many links it is away from the start."""
 
     name: str
     aliases: tuple[str, ...]
@@ -44,184 +44,190 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The entities around one, the nearest first, and the links that were followed. What no fact names has no entities."""
+    """The entities around one, nearest first, and the links that were followed; empty if no fact names the start."""
 
     start: str
     entities: tuple[Entity, ...]
     edges: tuple[Edge, ...]
 
 
-def graph(facts: Iterable[Fact], entity: str, depth: int = 1) -> Graph:
-    """What is linked with an entity, either way, in up to `depth` steps."""
+def build_graph(facts: Iterable[Fact], entity: str, depth: int = 1) -> Graph:
+    """Return what is linked with an entity, in either direction, in up to `depth` steps."""
     if depth < 0:
         fix = "Give 0 for the entity alone, 1 for its neighbours, and so on"
         raise UsageError(Template(field("depth"), f": {depth} is below 0"), fix)
-    web = _Web(facts)
-    start = web.find(entity)
+    links = _Links(facts)
+    start = links.find(entity)
     if start is None:
         return Graph(entity, (), ())
     distance, followed, ring = {start: 0}, dict[int, None](), [start]
     for step in range(1, depth + 1):
-        nearest = []
-        for place in ring:
-            for other, edge in web.links(place):
-                followed[edge] = None
+        neighbours = []
+        for node in ring:
+            for other, link in links.neighbours(node):
+                followed[link] = None
                 if other not in distance:
                     distance[other] = step
-                    nearest.append(other)
-        ring = nearest
+                    neighbours.append(other)
+        ring = neighbours
         if not ring:
             break
-    entities = [web.entity(place, steps) for place, steps in distance.items()]
-    return Graph(web.name(start), tuple(entities), tuple([web.edge(one) for one in followed]))
+    entities = [links.entity(node, steps) for node, steps in distance.items()]
+    return Graph(links.name(start), tuple(entities), tuple([links.edge(link) for link in followed]))
 
 
-def path(facts: Iterable[Fact], a: str, b: str) -> list[Edge]:
-    """The fewest links from one entity to another, whichever way they point; of several such ways the first by name. Empty
-    where there is none, and from an entity to itself."""
-    web = _Web(facts)
-    start, goal = web.find(a), web.find(b)
-    if start is None or goal is None:
+def find_path(facts: Iterable[Fact], start: str, end: str) -> list[Edge]:
+    """Return the shortest path between two entities, in either direction; of several the first by name.
+
+    It is empty if there is none, and from an entity to itself.
+    """
+    links = _Links(facts)
+    first, goal = links.find(start), links.find(end)
+    if first is None or goal is None:
         return []
-    came: dict[str, tuple[str, int]] = {start: (start, -1)}
-    ring = [start]
-    while ring and goal not in came:
-        nearest = []
-        for place in ring:
-            for other, edge in web.links(place):
-                if other not in came:
-                    came[other] = (place, edge)
-                    nearest.append(other)
-        ring = nearest
+    reached_from: dict[str, tuple[str, int]] = {first: (first, -1)}
+    ring = [first]
+    while ring and goal not in reached_from:
+        neighbours = []
+        for node in ring:
+            for other, link in links.neighbours(node):
+                if other not in reached_from:
+                    reached_from[other] = (node, link)
+                    neighbours.append(other)
+        ring = neighbours
     steps: list[Edge] = []
-    while goal in came and goal != start:
-        goal, edge = came[goal]
-        steps.append(web.edge(edge))
+    while goal in reached_from and goal != first:
+        goal, link = reached_from[goal]
+        steps.append(links.edge(link))
     return steps[::-1]
 
 
-def about(facts: Iterable[Fact], entity: str) -> list[Fact]:
-    """The facts that an entity is the subject of or linked in, under whatever name, in the order given."""
-    facts = list(facts)
-    web = _Web(facts)
-    wanted = web.find(entity)
-    return [fact for fact in facts if wanted is not None and wanted in map(web.find, (fact.subject, *fact.links))]
-
-
 def others_of(value: str, links: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that an alias declares: those linked in it, else those with commas between."""
+    """Return the names that an alias declares: those linked in it, else those separated by commas."""
     return links or tuple(value.split(","))
 
 
-class _Web:
-    """Names gathered into entities, and the links between them. An entity goes by the first of its folded names."""
+class _Link(Record):
+    """A fact that links two entities."""
+
+    source: str
+    target: str
+    fact: Fact
+
+
+class _Links:
+    """Names grouped into entities, and the links between them. An entity (a node) is named by the first of its folded names."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
-        self._folded: dict[str, str] = {}
-        self._spelled: dict[str, tuple[int, str]] = {}
-        self._shown: dict[str, str] = {}
-        self._joined: dict[str, str] = {}
-        self._groups: dict[str, list[str]] = {}
-        self._sources: list[str] = []  # three plain lists for the edges: a tuple for each would keep the garbage collector busy
-        self._targets: list[str] = []
-        self._facts: list[Fact] = []
-        self._links: dict[str, list[int]] = defaultdict(list)
+        self._folded: dict[str, str] = {}  # by name
+        self._spellings: dict[str, tuple[int, str]] = {}  # by folded name: the best rank and spelling
+        self._shown: dict[str, str] = {}  # by node
+        self._parents: dict[str, str] = {}  # of folded names that are aliases: a union-find forest
+        self._aliases: dict[str, list[str]] = {}  # by node
+        self._links: list[_Link] = []
+        self._links_of: dict[str, list[int]] = defaultdict(list)  # by node: positions in `_links`
         facts = list(facts)
         declaring = {label for label in {fact.label for fact in facts} if fold(label) in ALIAS}
         linking = [fact for fact in facts if fact.links and fact.label not in declaring]
-        self._join([fact for fact in facts if fact.label in declaring] if declaring else [])
-        self._gather({fact.subject for fact in facts if fact.label not in declaring}, _IS_SUBJECT)
-        self._gather({name for fact in linking for name in fact.links}, _IS_NAMED)
-        for name in self._joined:
-            self._groups.setdefault(self._root(name), []).append(name)
-        self._link(linking)
+        self._join_aliases([fact for fact in facts if fact.label in declaring] if declaring else [])
+        self._add_names({fact.subject for fact in facts if fact.label not in declaring}, _IS_SUBJECT)
+        self._add_names({name for fact in linking for name in fact.links}, _IS_LINKED)
+        for name in self._parents:
+            self._aliases.setdefault(self._root(name), []).append(name)
+        self._add_links(linking)
 
     def find(self, name: str) -> str | None:
-        """The entity of a name, if any fact speaks of it."""
+        """Return the node of a name, if a fact names it."""
         folded = fold(name)
-        return self._root(folded) if folded in self._spelled else None
+        return self._root(folded) if folded in self._spellings else None
 
-    def name(self, place: str) -> str:
-        """The spelling of the subject that declares an alias, else of one that facts are about, else of a link."""
-        name = self._shown.get(place)
+    def name(self, node: str) -> str:
+        """Return the spelling of the subject that declares an alias, else of a fact's subject, else of a link."""
+        name = self._shown.get(node)
         if name is None:
-            name = self._shown[place] = min([self._spelled[one] for one in self._names(place)])[1]
+            name = self._shown[node] = min([self._spellings[folded] for folded in self._names(node)])[1]
         return name
 
-    def _names(self, place: str) -> list[str]:
-        return [place, *self._groups.get(place, ())]
+    def _names(self, node: str) -> list[str]:
+        return [node, *self._aliases.get(node, ())]
 
-    def entity(self, place: str, distance: int) -> Entity:
-        name = self.name(place)
-        spellings = [self._spelled[one][1] for one in self._names(place)]
+    def entity(self, node: str, distance: int) -> Entity:
+        name = self.name(node)
+        spellings = [self._spellings[folded][1] for folded in self._names(node)]
         return Entity(name, tuple(sorted([other for other in spellings if other != name])), distance)
 
-    def links(self, place: str) -> list[tuple[str, int]]:
-        """The neighbours and the links to them, by name; what still holds comes first, then by label and date."""
-        sources, targets = self._sources, self._targets
-        found = [(sources[edge] if targets[edge] == place else targets[edge], edge) for edge in self._links.get(place, ())]
-        return sorted(found, key=self._order) if len(found) > 1 else found
+    def neighbours(self, node: str) -> list[tuple[str, int]]:
+        """Return the neighbours and the links to them, by name; links that still hold first, then by label and date."""
+        found = []
+        for number in self._links_of.get(node, ()):
+            link = self._links[number]
+            found.append((link.source if link.target == node else link.target, number))
+        return sorted(found, key=self._order)
 
     def edge(self, number: int) -> Edge:
-        source, target, fact = self._sources[number], self._targets[number], self._facts[number]
-        return Edge(self.name(source), fact.label, self.name(target), fact.valid_from, fact.valid_to, fact)
+        link = self._links[number]
+        fact = link.fact
+        return Edge(
+            source=self.name(link.source),
+            label=fact.label,
+            target=self.name(link.target),
+            valid_from=fact.valid_from,
+            valid_to=fact.valid_to,
+            fact=fact,
+        )
 
-    def _order(self, link: tuple[str, int]) -> tuple[object, ...]:
-        other, number = link
-        fact = self._facts[number]
+    def _order(self, neighbour: tuple[str, int]) -> tuple[object, ...]:
+        other, number = neighbour
+        fact = self._links[number].fact
         return other, fact.valid_to is not None, fold(fact.label), fact.valid_from, fact.value, fact.path, fact.line
 
-    def _join(self, facts: list[Fact]) -> None:
-        """Makes one of the names that these facts declare to be one."""
+    def _join_aliases(self, facts: list[Fact]) -> None:
+        """Make one entity of the names that these facts declare to be the same."""
         for fact in facts:
-            self._gather({fact.subject}, _DECLARES)
+            self._add_names({fact.subject}, _DECLARES)
             others = others_of(fact.value, fact.links)
-            self._gather(set(others), _IS_NAMED)
-            for one, other in [(fold(fact.subject), fold(other)) for other in others]:
-                first, second = sorted((self._root(one), self._root(other)))
+            self._add_names(set(others), _IS_LINKED)
+            for name, other in [(fold(fact.subject), fold(other)) for other in others]:
+                first, second = sorted((self._root(name), self._root(other)))
                 if first and first != second:
-                    self._joined[second] = first
+                    self._parents[second] = first
 
-    def _gather(self, names: set[str], rank: int) -> None:
-        """Takes names in, and keeps the best spelling of each."""
-        spelled = self._spelled
+    def _add_names(self, names: set[str], rank: int) -> None:
+        """Add names, and keep the best spelling of each."""
         for name in names:
             folded = self._folded[name] = fold(name)
-            mine = (rank, " ".join(name.split()))
-            best = spelled.get(folded)
-            if folded and (best is None or mine < best):
-                spelled[folded] = mine
+            spelling = (rank, " ".join(name.split()))
+            best = self._spellings.get(folded)
+            if folded and (best is None or spelling < best):
+                self._spellings[folded] = spelling
 
-    def _link(self, facts: list[Fact]) -> None:
-        places = {name: self._root(folded) for name, folded in self._folded.items()}
-        sources, targets, kept, links = self._sources, self._targets, self._facts, self._links
+    def _add_links(self, facts: list[Fact]) -> None:
+        nodes = {name: self._root(folded) for name, folded in self._folded.items()}
         for fact in facts:
-            source = places[fact.subject]
-            for target in {places[name] for name in fact.links}:
+            source = nodes[fact.subject]
+            for target in {nodes[name] for name in fact.links}:
                 if source and target and target != source:
-                    links[source].append(len(kept))
-                    links[target].append(len(kept))
-                    sources.append(source)
-                    targets.append(target)
-                    kept.append(fact)
+                    self._links_of[source].append(len(self._links))
+                    self._links_of[target].append(len(self._links))
+                    self._links.append(_Link(source, target, fact))
 
     def _root(self, folded: str) -> str:
         root = folded
-        while root in self._joined:
-            root = self._joined[root]
-        while folded != root:  # so that long chains of aliases are walked once
-            self._joined[folded], folded = root, self._joined[folded]
+        while root in self._parents:
+            root = self._parents[root]
+        while folded != root:  # shorten the chain for the next call
+            self._parents[folded], folded = root, self._parents[folded]
         return root
 
 
-# --- drawings
+# --- drawings ---------------------------------------------------------------------------------------------------------
 
 
 def as_text(graph: Graph) -> str:
-    """A tree for a terminal: each link once, each entity's own links where it first appears."""
+    """Return a tree for a terminal: each link once, each entity's own links where it first appears."""
     if not graph.entities:
         return f"{graph.start}: nothing is known"
-    order = {entity.name: place for place, entity in enumerate(graph.entities)}
+    order = {entity.name: number for number, entity in enumerate(graph.entities)}
     below: dict[str, list[Edge]] = {}
     for edge in graph.edges:
         below.setdefault(min(edge.source, edge.target, key=order.__getitem__), []).append(edge)
@@ -238,8 +244,8 @@ def as_text(graph: Graph) -> str:
 
 
 def as_mermaid(graph: Graph) -> str:
-    """A flowchart for Markdown; links that are over are dotted."""
-    ids = {entity.name: f"n{place}" for place, entity in enumerate(graph.entities)}
+    """Return a Mermaid flowchart for Markdown; links that no longer hold are dotted."""
+    ids = {entity.name: f"n{number}" for number, entity in enumerate(graph.entities)}
     rows = ["graph LR"]
     rows += [f'    {ids[entity.name]}["{_mermaid(entity.name)}"]' for entity in graph.entities]
     for edge in graph.edges:
@@ -249,8 +255,8 @@ def as_mermaid(graph: Graph) -> str:
 
 
 def as_dot(graph: Graph) -> str:
-    """For Graphviz; links that are over are dashed."""
-    ids = {entity.name: f"n{place}" for place, entity in enumerate(graph.entities)}
+    """Return a graph for Graphviz; links that no longer hold are dashed."""
+    ids = {entity.name: f"n{number}" for number, entity in enumerate(graph.entities)}
     rows = ["digraph facts {"]
     rows += [f'    {ids[entity.name]} [label="{_dot(entity.name)}"];' for entity in graph.entities]
     for edge in graph.edges:
@@ -261,9 +267,9 @@ def as_dot(graph: Graph) -> str:
 
 
 def _branches(name: str, below: dict[str, list[Edge]], prefix: str) -> list[tuple[str, bool, str, Edge]]:
-    """The links to draw under an entity, the last first, as a stack wants them; none where it was drawn before."""
+    """Return the links to draw under an entity, last first for the stack; empty if it was drawn before."""
     edges = below.pop(name, [])[::-1]
-    return [(prefix, place == 0, name, edge) for place, edge in enumerate(edges)]
+    return [(prefix, number == 0, name, edge) for number, edge in enumerate(edges)]
 
 
 def _titled(entity: Entity) -> str:
@@ -276,8 +282,8 @@ def _during(edge: Edge) -> str:
 
 
 def _mermaid(text: str) -> str:
-    """Every sign that Mermaid or HTML could read as more than itself, by its number."""
-    return "".join([sign if sign.isalnum() or sign in " -_.,:/" else f"#{ord(sign)};" for sign in shown(text)])
+    """Escape every character that Mermaid or HTML could interpret, by its code point."""
+    return "".join([char if char.isalnum() or char in " -_.,:/" else f"#{ord(char)};" for char in shown(text)])
 
 
 def _dot(text: str) -> str:
