@@ -35,4 +35,4 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Back
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
     ledger = SqliteLedger(config.home, config.lock_seconds)
-    return Backend(store, index, ledger, FileChanges(store, index), Listing(store, index))
+    return Backend(store, index, ledger, FileChanges(store, index), Listing(store))

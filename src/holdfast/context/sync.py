@@ -19,6 +19,7 @@ from holdfast.formats.versions import (
 )
 from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
+from holdfast.store import listing as listings
 from holdfast.store.changes import list_files
 from holdfast.store.files import Entry, FileStore, key_of_trashed
 
@@ -202,7 +203,7 @@ class Sync:
         self._without_listing.add(scope.folder)
         for _ in range(_LISTING_ATTEMPTS):
             try:
-                if self._listing.write(scope):
+                if self._write_listing(scope, self._listing):
                     self._without_listing.discard(scope.folder)
                 return True
             except IndexReset:
@@ -211,6 +212,20 @@ class Sync:
                 self.reset()
                 return False
         return False
+
+    def _write_listing(self, scope: Scope, listing: Listing) -> bool:
+        """Write index.md and return whether the scope has one; raise `IndexReset` if the index is incomplete or new."""
+        with listing.lock(scope):
+            generation = self._index.generation()
+            total = self._index.count_listed(scope.folder)
+            if total is None and self._store.has(scope.folder, "notes"):
+                raise IndexReset("the index has not read these notes yet")
+            files = self._index.newest_listed(scope.folder, listings.MOST)
+            new_ids = listing.find_new(scope, files)
+            notes = self._index.listed_notes(new_ids) if new_ids else []
+            if self._index.generation() != generation:
+                raise IndexReset("the index was replaced")
+            return listing.write(scope, total or 0, files, notes)
 
     def _lacks_listing(self, scope: str) -> bool:
         if self._listing is None or scope in self._without_listing or not self._store.has(scope, "notes"):
