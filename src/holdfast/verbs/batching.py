@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from holdfast.base.batch_queue import BatchQueue
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure
 from holdfast.models import Stored
-from holdfast.verbs.write import NoteWrite, write_notes
+from holdfast.verbs.write import WriteRequest, write_notes
 
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
@@ -21,7 +21,7 @@ _LIMIT = 24  # notes in a batch: as many names as a folder in PostgreSQL remembe
 _GATHER_SECONDS = 0.005  # with 16 clients: batches of about 8 notes instead of 5, few of one note
 
 
-class _Queue(BatchQueue[NoteWrite, Stored]):
+class _Queue(BatchQueue[WriteRequest, Stored]):
     """The stores to one scope."""
 
 
@@ -31,7 +31,7 @@ _queues_lock = Lock()
 
 def store(context: Context, scope: Scope, draft: Draft) -> Stored:
     """Store one note in a batch with the other callers that store to this scope at the same time."""
-    return queue_of(context, scope).submit(NoteWrite(context, draft.key, draft), draft.key, context.config.lock_seconds)
+    return queue_of(context, scope).submit(WriteRequest(context, draft.key, draft), draft.key, context.config.lock_seconds)
 
 
 def queue_of(context: Context, scope: Scope) -> _Queue:
@@ -44,7 +44,7 @@ def queue_of(context: Context, scope: Scope) -> _Queue:
         return queue
 
 
-def _write_batch(scope: Scope, batch: list[NoteWrite]) -> list[Stored | Exception]:
+def _write_batch(scope: Scope, batch: list[WriteRequest]) -> list[Stored | Exception]:
     """Write the notes together; if one of them is rejected, write each by itself, so that only that one fails."""
     if len(batch) == 1:
         return [_write_single(scope, batch[0])]
@@ -56,7 +56,7 @@ def _write_batch(scope: Scope, batch: list[NoteWrite]) -> list[Stored | Exceptio
         return [_write_single(scope, write) for write in batch]
 
 
-def _write_single(scope: Scope, write: NoteWrite) -> Stored | Exception:
+def _write_single(scope: Scope, write: WriteRequest) -> Stored | Exception:
     try:
         return write_notes(scope, [write])[0]
     except (HoldfastError, OSError) as error:

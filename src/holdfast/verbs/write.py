@@ -118,14 +118,14 @@ def store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = 
         from holdfast.verbs import batching
 
         return batching.store(context, target, draft)
-    return write_notes(target, [NoteWrite(context, draft.key, draft)], allow_purged=allow_purged)[0]
+    return write_notes(target, [WriteRequest(context, draft.key, draft)], allow_purged=allow_purged)[0]
 
 
 def write_note(
     context: Context, scope: Scope, key: str, draft: Draft | Callable[[Note | None], Draft], mentions: tuple[str, ...] = ()
 ) -> Stored:
     """Write the next version of one note; see `write_notes`."""
-    return write_notes(scope, [NoteWrite(context, key, draft)], mentions=mentions)[0]
+    return write_notes(scope, [WriteRequest(context, key, draft)], mentions=mentions)[0]
 
 
 def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
@@ -140,7 +140,7 @@ def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
 # --- the write path ---------------------------------------------------------------------------------------------------
 
 
-class NoteWrite(Record):
+class WriteRequest(Record):
     """One note to write, and its caller: how far a text is trusted depends on the caller.
 
     A draft that edits the note is a function of it, so that it is made again when another process changed the note.
@@ -161,25 +161,25 @@ class _Prepared(Record):
 
 
 def write_notes(
-    scope: Scope, writes: list[NoteWrite], *, allow_purged: bool = False, mentions: tuple[str, ...] = ()
+    scope: Scope, requests: list[WriteRequest], *, allow_purged: bool = False, mentions: tuple[str, ...] = ()
 ) -> list[Stored]:
     """Write the next version of each note, flushed together: all are stored, or none.
 
     Notes that another process changed meanwhile are composed again. `mentions` are further texts that must not have been
     purged. Raises `Busy` if other processes change the notes all the time.
     """
-    context = writes[0].context
+    context = requests[0].context
     context.sync.prepare_scope(scope.folder)
-    keys = [write.key for write in writes]
+    keys = [request.key for request in requests]
     rejected: Mapping[str, str] = {}
     for _ in range(_ATTEMPTS):
         contents = context.store.read_many(scope, keys)
         missing = [key for key, content in zip(keys, contents, strict=True) if content is None]
         if missing and archive.unarchive(context, scope, missing):
             continue  # the new text is the next version of the archived note
-        prepared = _prepare(scope, writes, contents, rejected)
+        prepared = _prepare(scope, requests, contents, rejected)
         try:
-            written = _store_files(scope, writes, prepared, rejected, allow_purged, mentions)
+            written = _store_files(scope, requests, prepared, rejected, allow_purged, mentions)
         except Changed:
             continue
         except versions.Rejected as error:
@@ -199,12 +199,12 @@ def write_notes(
 
 
 def _prepare(
-    scope: Scope, writes: list[NoteWrite], contents: list[FileContent | None], rejected: Mapping[str, str]
+    scope: Scope, requests: list[WriteRequest], contents: list[FileContent | None], rejected: Mapping[str, str]
 ) -> _Prepared:
     """Compose the next version of each note from what its file says now."""
     current = [versions.parse_note(content.data, content.modified) if content else None for content in contents]
-    drafts = [_make_current_draft(scope, write, note) for write, note in zip(writes, current, strict=True)]
-    composed = _compose(writes, drafts, current, rejected)
+    drafts = [_make_current_draft(scope, request, note) for request, note in zip(requests, current, strict=True)]
+    composed = _compose(requests, drafts, current, rejected)
     files: list[tuple[str, ParsedNote, Stamp | None]] = []
     texts: list[tuple[str, str]] = []
     for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
@@ -214,14 +214,14 @@ def _prepare(
     return _Prepared(drafts, composed, files, texts)
 
 
-def _make_current_draft(scope: Scope, write: NoteWrite, note: ParsedNote | None) -> Draft:
-    if isinstance(write.draft, Draft):
-        return write.draft
-    return write.draft(versions.note_of(scope, write.key, note, write.context.config.quarantine) if note else None)
+def _make_current_draft(scope: Scope, request: WriteRequest, note: ParsedNote | None) -> Draft:
+    if isinstance(request.draft, Draft):
+        return request.draft
+    return request.draft(versions.note_of(scope, request.key, note, request.context.config.quarantine) if note else None)
 
 
 def _compose(
-    writes: list[NoteWrite], drafts: list[Draft], current: list[ParsedNote | None], rejected: Mapping[str, str]
+    requests: list[WriteRequest], drafts: list[Draft], current: list[ParsedNote | None], rejected: Mapping[str, str]
 ) -> list[Composed]:
     """Compose the next version of each note; what a caller may not replace or copy is contained (see quarantine)."""
     now, milliseconds = dates.now(), int(dates.clock() * 1000)
@@ -230,8 +230,8 @@ def _compose(
         return versions.compose(draft, note, now, new_id(milliseconds))
 
     composed = list(map(compose, drafts, current))
-    for context in dict.fromkeys([write.context for write in writes]):
-        own = [number for number, write in enumerate(writes) if write.context is context]
+    for context in dict.fromkeys([request.context for request in requests]):
+        own = [number for number, request in enumerate(requests) if request.context is context]
         contained = quarantine.contain(
             context,
             drafts=[drafts[number] for number in own],
@@ -246,11 +246,11 @@ def _compose(
 
 
 def _store_files(
-    scope: Scope, writes: list[NoteWrite], prepared: _Prepared, rejected: Mapping[str, str], allow_purged: bool,
+    scope: Scope, requests: list[WriteRequest], prepared: _Prepared, rejected: Mapping[str, str], allow_purged: bool,
     mentions: tuple[str, ...],
 ) -> list[tuple[str, ParsedNote, Stamp, Stamp | None]]:  # fmt: skip
     """Store the files that change, durably; return them with their new identities."""
-    context, files = writes[0].context, prepared.files
+    context, files = requests[0].context, prepared.files
     if not files:
         return []
     texts = [] if allow_purged else [*prepared.texts, *[("", text) for text in mentions]]
@@ -263,7 +263,7 @@ def _store_files(
     def check() -> None:
         """Run under the store's lock: no purge and no rejection is missed."""
         context.purge_filter.refuse_purged(texts)
-        authors = [(write.context, draft) for write, draft in zip(writes, prepared.drafts, strict=True)]
+        authors = [(request.context, draft) for request, draft in zip(requests, prepared.drafts, strict=True)]
         quarantine.refuse_rejected(context, rejected, authors)
 
     if len(files) == 1:
@@ -394,7 +394,7 @@ def store_many(
     stored: dict[tuple[str, str], Stored] = {}
     for target, group in groups.items():
         try:
-            written = write_notes(target, _as_writes(context, group))
+            written = write_notes(target, _as_requests(context, group))
         except HoldfastError as error:
             if _is_about_one_note(error) and not stored:
                 _check_storable(context, {target: group})
@@ -423,8 +423,8 @@ def _group_by_scope(context: Context, drafts: list[BulkDraft]) -> dict[Scope, li
     return {target: list(group.values()) for target, group in groups.items()}
 
 
-def _as_writes(context: Context, group: list[BulkDraft]) -> list[NoteWrite]:
-    return [NoteWrite(context, one.draft.key, one.draft) for one in group]
+def _as_requests(context: Context, group: list[BulkDraft]) -> list[WriteRequest]:
+    return [WriteRequest(context, one.draft.key, one.draft) for one in group]
 
 
 def _check_storable(context: Context, groups: dict[Scope, list[BulkDraft]]) -> None:
@@ -440,7 +440,7 @@ def _find_first_error(context: Context, scope: Scope, group: list[BulkDraft]) ->
 
     try:
         contents = context.store.read_many(scope, [one.draft.key for one in group])
-        prepared = _prepare(scope, _as_writes(context, group), contents, {})
+        prepared = _prepare(scope, _as_requests(context, group), contents, {})
         for name, note, _ in prepared.files:
             must_stay_readable(note.data, name)
         context.purge_filter.refuse_purged(prepared.texts)
