@@ -264,10 +264,9 @@ def test_of_two_who_are_written_together_each_is_held_to_what_it_may_see(open_an
     ada, ben, person = open_any(agent="ada"), open_any(agent="ben"), open_any("user", agent="ben")
     ben.store(POISON, key="invoices", scope="agent", origin="web")
     person.reject("invoices", scope="agent")
-    contexts = [ada._context, ben._context]
-    (hers,) = write.Gate(ada._context, "project", None, False).let_in([{"text": POISON, "key": "a"}])
-    (his,) = write.Gate(ben._context, "project", None, False).let_in([{"text": POISON, "key": "b"}])
-    stored = write.write_notes(contexts, hers.scope, [hers.draft, his.draft])
+    hers, his = write.make_draft(ada._context, POISON, key="a"), write.make_draft(ben._context, POISON, key="b")
+    requests = [write.WriteRequest(ada._context, "a", hers), write.WriteRequest(ben._context, "b", his)]
+    stored = write.write_notes(ada._context.scope("project"), requests)
     assert [one.note.quarantined for one in stored] == [False, True]
 
 

@@ -25,7 +25,7 @@ _DECLARES, _IS_SUBJECT, _IS_LINKED = 0, 1, 2  # how a name occurs: the spelling 
 
 
 class Entity(Record):
-    """Something that facts are about: its name, its other names, and how many links it is away from the start."""
+    """Something that facts speak of: its name, its other names, and how many links away from the start it is."""
 
     name: str
     aliases: tuple[str, ...]
@@ -44,7 +44,7 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The entities around one, nearest first, and the links that were followed; empty if no fact names the start."""
+    """The entities around one, the nearest first, and the links that were followed. What no fact names has no entities."""
 
     start: str
     entities: tuple[Entity, ...]

@@ -43,7 +43,7 @@ SEARCHED = "note,file"  # the kinds that `search` finds (F2); only `recall` find
 
 
 class Snippet(Written):
-    """Where something was found, and the beginning of its text."""
+    """Where something was found, and a taste of it."""
 
     _said, _called = ("snippet",), ("path",)
     path: str
