@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config
     from holdfast.formats.versions import Stamp
     from holdfast.index.sqlite import SearchFilter
+    from holdfast.ledger.interface import Ledger
     from holdfast.models import TrashedNote
     from holdfast.search.hybrid import HybridSearch
     from holdfast.store.atomic import FileContent
@@ -75,7 +76,7 @@ class Context:
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
         self.store, kept_true = FileStore(config.home, config.lock_seconds), Sync
         self.index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
-        self.ledger = SqliteLedger(config.home, config.lock_seconds)
+        self.ledger: Ledger = SqliteLedger(config.home, config.lock_seconds)
         if config.store or config.store_read:
             from holdfast.postgres.backend import rooms
 
@@ -97,7 +98,7 @@ class Context:
 
             seen = resolve.look(self._cwd or ".", self.project_override, self.config.isolate_worktrees)
             remember = self.config.enabled and self.store.exists()
-            project = resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"), remember=remember)
+            project = resolve.settle(seen, self.ledger.projects, lambda id: self.store.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
             self._recorded = self._recorded or (remember and self.store.has(f"projects/{project.id}"))
         return self._project
@@ -110,7 +111,7 @@ class Context:
 
         self._recorded = True
         seen = resolve.look(self._cwd or ".", None, self.config.isolate_worktrees)
-        resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"))
+        resolve.settle(seen, self.ledger.projects, lambda id: self.store.has(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
@@ -119,7 +120,7 @@ class Context:
         return (
             ""
             if self.project_override
-            else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
+            else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger.projects)
         )
 
     def forget_project(self) -> None:
@@ -131,7 +132,7 @@ class Context:
         from holdfast.project.marker import write_marker
 
         self.forget_project()
-        return write_marker(self._cwd or ".", self.ledger, utc(dates.clock()))
+        return write_marker(self._cwd or ".", self.ledger.projects, utc(dates.clock()))
 
     def scope(self, kind: str) -> Scope:
         """The scope of that kind that is this caller's."""
@@ -321,7 +322,7 @@ class Context:
 
     def _record_allowed(self, place: Scope, key: str, id: str, what: str) -> None:
         said = dict(zip(("scope", "key", "rules", "why"), (str(place), key, *what.split(": ", 1)), strict=True))
-        self.ledger.decide("secret-allowed", id, said, int(dates.clock()))
+        self.ledger.decisions.record("secret-allowed", id, said, int(dates.clock()))
 
     def any_purged(self) -> bool:
         return os.path.exists(f"{self._sign}purged") if self._sign else self.ledger.purges.any()
@@ -364,7 +365,7 @@ class Context:
 
     def purged_turns(self, said: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
         """Which of these turns (session, id, text) were purged, by their places."""
-        return self.ledger.purges.turns(said, standing) if self.any_purged() else set()
+        return set(self.ledger.purges.purged_turns(said, standing)) if self.any_purged() else set()
 
     def move_notes(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
         """Move notes to the trash or the archive, and out of the catalogue."""
@@ -406,7 +407,7 @@ class Context:
     def record_shown(self, ids: list[str]) -> None:
         """Notes were shown to a caller without a session; what a session was shown the ledger knows by itself."""
         try:
-            self.ledger.show(ids, int(dates.clock()))
+            self.ledger.usage.record_shown(ids, int(dates.clock()))
         except HoldfastError:
             pass
 
@@ -551,13 +552,13 @@ class Context:
     def count_uses(self, ids: list[str]) -> None:
         """Usage; a count that fails never fails a recall."""
         try:
-            self.ledger.count(ids, int(dates.clock()))
+            self.ledger.usage.count(ids, int(dates.clock()))
         except HoldfastError:
             pass
 
     def usage(self, found: list[FoundPassage]) -> Mapping[str, int]:
         try:
-            return self.ledger.usage([usage_id(one) for one in found])
+            return self.ledger.usage.counts([usage_id(one) for one in found])
         except HoldfastError:
             return {}
 

@@ -6,7 +6,7 @@ import os
 
 from holdfast.base import dates
 from holdfast.errors import DiskTrouble, NotFound, UsageError
-from holdfast.ledger.sqlite import ADOPTED
+from holdfast.ledger.projects import ADOPTED
 from holdfast.models import Record
 from holdfast.project import resolve
 from holdfast.safety import validate
@@ -45,7 +45,7 @@ def every(context: Context) -> list[KnownProject]:
     """Return the projects of the home by id."""
     if not context.config.enabled or not context.store.exists():
         return []
-    links = context.ledger.links()
+    links = context.ledger.projects.links()
     seen, clones = _seen(context, links)
     current = context.project_ids()
     found = []
@@ -85,16 +85,16 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     source = _existing(context, validate.name(old, "project id"))
     own = context.project_ids()[0]
     named = validate.name(new, "project id") if new is not None else own
-    target = context.ledger.canonical(named) or named
+    target = context.ledger.projects.canonical(named) or named
     if old == named:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
     if named != own:
         _existing(context, named)
     notes = len([one for one in context.store.entries(f"projects/{source}", "notes") if one.name.endswith(".md")])
-    if source == target or source in context.ledger.adopted(target):
+    if source == target or source in context.ledger.projects.adopted(target):
         return Adopted("unchanged", source, target, notes)
-    context.ledger.adopt(source, target)
+    context.ledger.projects.adopt(source, target)
     context.forget_project()
     return Adopted("adopted", source, target, notes)
 
@@ -105,9 +105,9 @@ def place_to_write(context: Context, scope: Scope, key: str) -> Scope:
     A clone that changed its remote reads the notes of the old remote and does not write to them.
     """
     place = context.scope_holding(scope, key)
-    if place == scope or place.id in context.ledger.adopted(scope.id):
+    if place == scope or place.id in context.ledger.projects.adopted(scope.id):
         return place
-    cloned = [nonce for id, nonce, _ in context.ledger.places() if id.startswith(resolve.CLONE)]
+    cloned = [known.nonce for known in context.ledger.projects.places() if known.id.startswith(resolve.CLONE)]
     return scope if place.id in cloned else place
 
 
@@ -119,7 +119,7 @@ def unknown(context: Context) -> str:
     named = context.project_override
     if named is None or not context.config.enabled or context.store.has(f"projects/{named}") or context.project_ids()[1:]:
         return ""
-    leads = context.ledger.canonical(named)
+    leads = context.ledger.projects.canonical(named)
     if leads is not None and context.origin == "user":
         return f"No project named {named!r} in this home. It is an older id of {leads!r}: use --project {leads}."
     if not _ids(context):
@@ -131,7 +131,7 @@ def _existing(context: Context, id: str) -> str:
     """The project that an id means: one with memory."""
     if context.store.has(f"projects/{id}"):
         return id
-    leads = context.ledger.canonical(id)
+    leads = context.ledger.projects.canonical(id)
     if leads is not None and context.store.has(f"projects/{leads}"):
         return leads
     raise NotFound(f"no project named {id!r} in this home", f"{_known(context).strip()} `holdfast project list` shows them")
@@ -156,7 +156,8 @@ def _seen(context: Context, links: dict[str, str]) -> tuple[dict[str, dict[str, 
     """
     seen: dict[str, dict[str, bool]] = {}
     clones: set[str] = set()
-    for id, nonce, path in context.ledger.places():
+    for place in context.ledger.projects.places():
+        id, nonce, path = place.id, place.nonce, place.path
         recorded = id.startswith((resolve.FOLDER, resolve.CLONE))
         project = nonce if recorded else id
         if id.startswith(resolve.CLONE):
@@ -180,5 +181,5 @@ def _leads_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
     found = resolve.look(folder, None, context.config.isolate_worktrees)
-    project = resolve.settle(found, context.ledger, lambda one: context.store.has(f"projects/{one}"), remember=False)
+    project = resolve.settle(found, context.ledger.projects, lambda one: context.store.has(f"projects/{one}"), remember=False)
     return id in (project.id, *project.aliases)

@@ -139,8 +139,8 @@ def refuse_rejected(context: Context, doubts: Mapping[str, str], drafts: Sequenc
 
 def must_not_restore(context: Context, id: str, key: str) -> None:
     """Refuse to an agent to bring back what a person took away because of what it says or where it came from."""
-    last = next(iter(context.ledger.decisions(id)), None) if context.origin != ORIGINS[0] else None
-    if last and last[0] in TAKEN_AWAY:
+    last = next(iter(context.ledger.decisions.list(id)), None) if context.origin != ORIGINS[0] else None
+    if last and last.action in TAKEN_AWAY:
         what = f"a person took {key!r} away, and it is not an agent's to bring back"
         raise Refused(what, Template("A person does: ", command("restore {}", key)))
 

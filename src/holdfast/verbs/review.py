@@ -105,7 +105,7 @@ def _heard_in(context: Context, place: Scope, there: versions.ParsedNote) -> set
 def decided(context: Context, action: str, place: Scope, key: str, id: str, **more: str) -> str:
     """Keep that a person decided, and about what; what the note is known by."""
     subject = id or path_usage_id(place.folder, "notes", f"{key}.md")
-    context.ledger.decide(action, subject, {"scope": str(place), "key": key, **more}, int(dates.clock()))
+    context.ledger.decisions.record(action, subject, {"scope": str(place), "key": key, **more}, int(dates.clock()))
     return subject
 
 
