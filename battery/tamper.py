@@ -60,7 +60,7 @@ def _fill(ledger: object, count: int) -> None:
         outcome = "denied" if number % 7 == 0 else "allowed"
         told = {"role": "code-review-engineer", "request": number}
         ledger.audit.append(Decision(f"agent-{number % 5}", "agent.memory.read", outcome, told))
-    ledger.audit.mark()
+    ledger.audit.save_mark()
 
 
 class Intruder:
@@ -97,11 +97,11 @@ def _edited(column: int, value: str) -> Way:
 
 def _forged(rows: list[Row], place: int) -> tuple[list[Row], Head]:
     """Changed, with a hash that fits."""
-    from holdfast.ledger.audit import chained
+    from holdfast.ledger.audit import chain_hash
 
     rows, _ = _edited(AGENT, "somebody-else")(rows, place)
     before = rows[place - 1][HASH] if place else ""
-    rows[place] = (*rows[place][:HASH], chained(before, *rows[place][:HASH]))
+    rows[place] = (*rows[place][:HASH], chain_hash(before, *rows[place][:HASH]))
     return rows, None
 
 
@@ -142,11 +142,11 @@ def _anew(way: Way) -> Way:
     """The same, and then every hash and the head made to fit."""
 
     def again(rows: list[Row], place: int) -> tuple[list[Row], Head]:
-        from holdfast.ledger.audit import chained
+        from holdfast.ledger.audit import chain_hash
 
         changed, hash = [], ""
         for row in _numbered(way(rows, place)[0]):
-            hash = chained(hash, *row[:HASH])
+            hash = chain_hash(hash, *row[:HASH])
             changed.append((*row[:HASH], hash))
         return changed, (changed[-1][0], hash)
 

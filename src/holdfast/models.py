@@ -372,6 +372,21 @@ class Problem(Record):
     path: str = ""
 
 
+class Finding(Record):
+    """A problem without the text of its fix yet; `verbs.doctor.fixes.with_fixes` writes it.
+
+    `action` says what fixes it: "edit" or "move_aside" the file `target`, "run" the command `target`, "remove" the file
+    `target` after following the hint, or "advise": only follow the hint."""
+
+    code: str
+    message: str
+    path: str = ""
+    action: str = "advise"
+    target: str = ""
+    tenant: str = ""  # which the command has to name
+    hint: str = ""
+
+
 class Turn(Written):
     """One thing that was said in a session, word for word. `number` counts the lines of its file after the header."""
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from holdfast import Memory, config
 from holdfast.access import ACTIONS, AccessGate, Caller, Role, health, role_file
-from holdfast.access.policy import STRICT, why_not
+from holdfast.access.policy import STRICT, denial_reason
 from holdfast.errors import (
     Busy,
     ConfigError,
@@ -33,6 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.ledger.audit_verify import verify
 from holdfast.models import SCOPES
+from holdfast.verbs.doctor.fixes import with_fixes
 
 ROLE = """\
 name: {name}
@@ -42,6 +43,11 @@ scopes: [{scopes}]
 """
 
 
+def problems(settings):
+    """The problems of the gateway with their fixes, as `doctor` shows them."""
+    return with_fixes(settings.home, health.find_problems(settings))
+
+
 @pytest.fixture
 def settings(home):
     return config.load(home).replace(lock_seconds=1)
@@ -49,7 +55,7 @@ def settings(home):
 
 @pytest.fixture
 def open_porter(settings):
-    """Porters of one home, closed when the test is over."""
+    """Gates of one home, closed when the test is over."""
     opened = []
 
     def open_(**changes):
@@ -102,11 +108,11 @@ def test_the_token_alone_says_who_calls(gate):
 def test_many_tokens_are_looked_up_with_one_question_each_for_itself(gate):
     one, other = gate.add("one", "operator")[1], gate.add("other", "secretary")[1]
     gate.revoke("other")
-    found = gate.ledger.agents.presented([one[3:11], other[3:11], "unknown0", one[3:11], "'; --", "%"])
+    found = gate.ledger.agents.find_tokens([one[3:11], other[3:11], "unknown0", one[3:11], "'; --", "%"])
     assert {id: (kept.agent, kept.revoked is None) for id, kept in found.items()} == {
         one[3:11]: ("one", True), other[3:11]: ("other", False),
     }  # fmt: skip
-    assert gate.ledger.agents.presented([]) == {}
+    assert gate.ledger.agents.find_tokens([]) == {}
 
 
 @pytest.mark.promise("A1")
@@ -284,7 +290,7 @@ def test_the_roles_that_come_with_it_are_these(gate):
         Role("operator", ("update-memory",), ("*",), SCOPES),
         Role("secretary"),
     )
-    assert gate.faults() == ()
+    assert gate.role_problems() == ()
 
 
 MATRIX = {
@@ -325,8 +331,8 @@ def test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says(gate,
 @pytest.mark.promise("A2")
 def test_everything_is_the_operators_alone():
     forged = Role("almost", (), ("*",), SCOPES)
-    assert all(why_not(forged, action, None) for action in ACTIONS)
-    assert not any(why_not(Role("operator", (), ("*",), SCOPES), action, None) for action in ACTIONS)
+    assert all(denial_reason(forged, action, None) for action in ACTIONS)
+    assert not any(denial_reason(Role("operator", (), ("*",), SCOPES), action, None) for action in ACTIONS)
 
 
 WRONG = {
@@ -364,7 +370,7 @@ def test_a_wrong_file_is_named_with_its_line_and_its_role_means_nothing(gate, wr
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(Denied, match="unknown or cannot be read"):
         gate.allow(caller, "agent.memory.read", "agent")
-    (fault,) = gate.faults()
+    (fault,) = gate.role_problems()
     assert fault.message.startswith(f"{path}:{line}: ") and message in fault.message
     assert fault.fix
     with pytest.raises(ConfigError):
@@ -441,11 +447,11 @@ def test_only_a_plain_yaml_file_is_a_role(gate, write_role, home, tmp_path, how)
         path.with_suffix(".yml").write_text(ROLE.format(name="own", actions="dispatch", scopes=""))
     with pytest.raises(Denied):
         gate.allow(Caller("somebody", "own"), "dispatch")
-    assert len(gate.faults()) == 1
+    assert len(gate.role_problems()) == 1
     assert len(gate.roles()) == 3
-    (problem,) = health.problems(gate.config)
+    (problem,) = problems(gate.config)
     subprocess.run(problem.fix, shell=True, check=True, timeout=30)
-    assert health.problems(gate.config) == []
+    assert problems(gate.config) == []
 
 
 def test_where_the_folder_of_roles_cannot_be_read_nothing_is_allowed(gate, home):
@@ -454,19 +460,19 @@ def test_where_the_folder_of_roles_cannot_be_read_nothing_is_allowed(gate, home)
     with pytest.raises(Denied):
         gate.allow(Caller("somebody", "operator"), "dispatch")
     assert gate.roles() == ()
-    assert len(gate.faults()) == 1
-    (problem,) = health.problems(gate.config)
+    assert len(gate.role_problems()) == 1
+    (problem,) = problems(gate.config)
     assert problem.message.startswith("every role means nothing: ")
     subprocess.run(problem.fix, shell=True, check=True, timeout=30)
     gate.allow(Caller("somebody", "operator"), "dispatch")
-    assert health.problems(gate.config) == []
+    assert problems(gate.config) == []
 
 
 def test_what_an_editor_leaves_beside_a_role_is_no_role(gate, write_role, home):
     write_role("own", "dispatch")
     (home / "roles" / ".own.yaml.swp").write_text("x")
     (home / "roles" / "own.yaml~").write_text("x")
-    assert gate.faults() == ()
+    assert gate.role_problems() == ()
     assert "own" in [role.name for role in gate.roles()]
 
 
@@ -519,7 +525,7 @@ def test_one_missing_decision_is_told_as_one(gate, reviewer, settings, home):
     injected = Locked(home)
     gate.allow(reviewer, "agent.memory.read", "agent")
     injected.mend()
-    assert [one.message[:30] for one in health.problems(settings)] == ["1 decision is not in the audit"]
+    assert [one.message[:30] for one in problems(settings)] == ["1 decision is not in the audit"]
 
 
 @pytest.mark.promise("A3")
@@ -533,7 +539,7 @@ def test_by_default_a_row_that_cannot_be_written_changes_no_decision_and_is_logg
         gate.allow(reviewer, "dispatch")
     assert gate.unrecorded == 2
     injected.mend()
-    (problem,) = [one for one in health.problems(settings) if one.code == "audit"]
+    (problem,) = [one for one in problems(settings) if one.code == "audit"]
     assert "2 decisions are not in the audit" in problem.message
     assert "reviewer, dispatch" in problem.message and problem.fix
     assert stat.S_IMODE((home / "run" / "audit.log").stat().st_mode) == 0o600
@@ -590,7 +596,7 @@ def test_a_token_is_not_made_changed_or_revoked_without_its_row(gate, home, trou
 @pytest.mark.parametrize("how", ["garbage", "a folder", "nothing"])
 def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in_and_hides_nothing(gate, reviewer, home, how):
     gate.allow(reviewer, "agent.memory.read", "agent")
-    gate.ledger.audit.mark()
+    gate.ledger.audit.save_mark()
     token = gate.rotate("reviewer")[1]
     gate.ledger.close()
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
@@ -604,7 +610,7 @@ def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in
         gate.identify(token)
     verdict = verify(gate.ledger.audit)
     assert not verdict.ok and "audit.head knows of it" in verdict.problems[0]
-    assert [one.code for one in health.problems(gate.config)] == ["audit_chain"]
+    assert [one.code for one in problems(gate.config)] == ["audit_chain"]
 
 
 FULL = """
@@ -686,7 +692,7 @@ def test_a_mode_that_there_is_not_is_refused_with_those_there_are(home):
 
 
 def test_a_request_does_not_wait_for_the_ledger_as_long_as_a_person_would(settings):
-    assert AccessGate(settings.replace(lock_seconds=30)).ledger._file._seconds == 5
+    assert AccessGate(settings.replace(lock_seconds=30)).ledger.database.file._seconds == 5
 
 
 # --- doctor -----------------------------------------------------------------------------------------------------------
@@ -694,22 +700,22 @@ def test_a_request_does_not_wait_for_the_ledger_as_long_as_a_person_would(settin
 
 @pytest.mark.promise("D1")
 def test_doctor_names_roles_that_mean_nothing_and_agents_that_have_none(gate, settings, write_role):
-    assert health.problems(settings) == []
+    assert problems(settings) == []
     path = write_role("own", "dispatch")
     gate.add("first", "own")
     write_role("other", "dispatch")
     gate.add("second", "other")
-    assert health.problems(settings) == []
+    assert problems(settings) == []
     path.write_text("name: own\npowers: []\n")
     (home_role := path.with_name("other.yaml")).unlink()
-    role, agent = sorted(health.problems(settings), key=lambda one: one.code, reverse=True)
+    role, agent = sorted(problems(settings), key=lambda one: one.code, reverse=True)
     assert (role.code, role.path) == ("role", str(path)) and "own.yaml:2" in role.message
     assert agent.code == "agent" and "second" in agent.message and "agent revoke second" in agent.fix
     assert not home_role.exists()
 
 
 def test_a_home_without_a_gateway_is_not_touched_by_looking(settings, home):
-    assert health.problems(settings) == []
+    assert problems(settings) == []
     assert not home.exists()
 
 

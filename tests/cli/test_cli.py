@@ -1311,7 +1311,7 @@ def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
         ledger = memory._context.ledger
         ledger.done.record("ada", "triage", "acme/shop#3", 1_772_000_000)
         for number in (7, 8):
-            ledger.reviews.record("ben", "acme", "shop", number, "h", 1_772_000_100)
+            ledger.reviews.record("ben", "acme", "shop", number, holder="h", now=1_772_000_100)
     first = holdfast("done", "list", "--limit", "2", "--json").json
     assert [(one["agent"], one["kind"], one["subject"]) for one in first["done"]] == [
         ("ben", "github.review", "acme/shop#8"), ("ben", "github.review", "acme/shop#7")
@@ -1325,7 +1325,7 @@ def test_the_work_that_agents_recorded_is_listed_and_asked_for(holdfast, home):
     assert holdfast("done", "exists", "github.review", "acme/shop#9", "--json").json == {"exists": False}
     assert holdfast("done", "list", "--cursor", "x").code == 2
     with Memory(home, project="demo") as memory:
-        memory._context.ledger.done.unsay(lambda text: "#3" in text)
+        memory._context.ledger.done.mask(lambda text: "#3" in text)
     assert holdfast("done", "exists", "triage", "acme/shop#3", "--json").json == {"exists": True}
 
 

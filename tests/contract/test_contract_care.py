@@ -98,9 +98,10 @@ def test_a_rebuilt_index_answers_the_same(any_memory, open_any):
 
 def test_ids_of_projects_that_are_one_are_remembered(any_memory):
     ledger = any_memory._context.ledger
-    ledger.link("old", "demo")
-    ledger.link("older", "old")
-    assert (ledger.canonical("old"), ledger.canonical("older"), ledger.canonical("none")) == ("demo", "demo", None)
+    ledger.projects.link("old", "demo")
+    ledger.projects.link("older", "old")
+    found = [ledger.projects.canonical(alias) for alias in ("old", "older", "none")]
+    assert found == ["demo", "demo", None]
 
 
 # --- trust ------------------------------------------------------------------------------------------------------------

@@ -208,35 +208,35 @@ def test_what_a_session_was_shown_a_month_ago_is_forgotten(open_memory, clock, h
 
 def test_a_prompt_is_counted_once_however_many_hear_it(tmp_path):
     ledger = SqliteLedger(str(tmp_path / "home"))
-    assert [ledger.prompted("s", digest, 1) for digest in ("a", "a", "b", "a")] == [1, 0, 2, 3]
-    assert ledger.prompted("t", "a", 1) == 1
-    ledger.begin("s", 2)
-    assert ledger.prompted("s", "a", 3) == 1
+    assert [ledger.sessions.count_prompt("s", digest, 1) for digest in ("a", "a", "b", "a")] == [1, 0, 2, 3]
+    assert ledger.sessions.count_prompt("t", "a", 1) == 1
+    ledger.sessions.begin("s", 2)
+    assert ledger.sessions.count_prompt("s", "a", 3) == 1
     ledger.close()
 
 
 def test_versions_are_told_once_each(tmp_path):
     ledger = SqliteLedger(str(tmp_path / "home"))
-    assert ledger.record_shown("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
-    assert ledger.record_shown("s", [("n", "1"), ("m", "2")], 2) == ["m"]
-    assert ledger.shown("s") == {"n": "1", "m": "2"}
-    assert ledger.record_shown("s", [("n", "1")], 3, anew=True) == ["n"]
-    assert ledger.shown("s") == {"n": "1"} and ledger.shown("t") == {}
+    assert ledger.sessions.record_shown("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
+    assert ledger.sessions.record_shown("s", [("n", "1"), ("m", "2")], 2) == ["m"]
+    assert ledger.sessions.shown("s") == {"n": "1", "m": "2"}
+    assert ledger.sessions.record_shown("s", [("n", "1")], 3, new_context=True) == ["n"]
+    assert ledger.sessions.shown("s") == {"n": "1"} and ledger.sessions.shown("t") == {}
     ledger.close()
 
 
 def test_a_ledger_of_the_version_before_is_brought_up_to_date_and_keeps_what_it_knew(tmp_path):
     home = tmp_path / "home"
     ledger = SqliteLedger(str(home))
-    ledger.link("old", "new")
+    ledger.projects.link("old", "new")
     fresh = schema(home)
     ledger.close()
     db = apsw.Connection(str(home / "ledger.db"))
     db.execute("".join(f"DROP TABLE {name};" for name in NEWER) + "PRAGMA user_version = 1").fetchall()
     db.close()
     several = [SqliteLedger(str(home)) for _ in range(3)]
-    assert [one.canonical("old") for one in several] == ["new"] * 3
-    assert several[0].record_shown("s", [("n", "1")], 1) == ["n"]
+    assert [one.projects.canonical("old") for one in several] == ["new"] * 3
+    assert several[0].sessions.record_shown("s", [("n", "1")], 1) == ["n"]
     assert schema(home) == fresh
     assert [name for name in os.listdir(home) if "damaged" in name] == []
     for one in several:

@@ -21,9 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stan
 from battery import tamper
 
 from holdfast.errors import Busy, Conflict, Damaged, Trouble
-from holdfast.ledger import SqliteLedger, audit_mark
-from holdfast.ledger.audit import Decision
-from holdfast.ledger.audit_verify import glance, newest, verify
+from holdfast.ledger import SqliteLedger
+from holdfast.ledger.audit import AuditMark, Decision, parse_mark
+from holdfast.ledger.audit_chain import read_mark_file
+from holdfast.ledger.audit_verify import compare_ends, verify, verify_newest
 from holdfast.ledger.done import DOUBTFUL, NEW, REVIEWED, TAKEN
 
 NOW = 1_800_000_000
@@ -50,7 +51,7 @@ def filled(audit):
     """Twelve rows, all of them marked."""
     for number in range(1, 13):
         audit.append(decision(number, "denied" if number % 4 == 0 else "allowed", f"agent-{number % 3}"))
-    audit.mark()
+    audit.save_mark()
     return audit
 
 
@@ -124,10 +125,10 @@ def test_anybody_can_follow_the_chain_from_an_export(filled):
 
 def test_asking_an_absent_home_answers_empty_and_makes_nothing(audit, home):
     assert audit.list() == ([], None)
-    assert (audit.head(), audit.last(), audit.noted()) == (None, None, None)
+    assert (audit.head(), audit.last(), audit.read_mark()) == (None, None, None)
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.head) == (True, 0, "")
-    assert glance(audit) == newest(audit) == ""
+    assert compare_ends(audit) == verify_newest(audit) == ""
     assert not home.exists()
 
 
@@ -239,7 +240,7 @@ def test_verifying_while_others_append_is_no_false_alarm(audit, home):
         for _ in range(15):
             verdict = verify(audit)
             assert verdict.ok, verdict.problems
-            assert glance(audit) == ""
+            assert compare_ends(audit) == ""
     finally:
         member.kill()
         member.communicate()
@@ -272,8 +273,9 @@ def test_the_verdict_names_the_place(filled, intruder):
     intruder.execute("UPDATE audit SET outcome = 'denied' WHERE number = 9").fetchall()
     verdict = verify(filled)
     assert verdict.problems == ("rows 4 to 6 are missing", "row 9 is not what was written, or the one before it is not")
-    assert glance(filled) == ""  # both ends still agree; only a walk finds it
-    assert newest(filled) == "rows 4 to 6 are missing" and "row 9" in newest(filled, 4) and newest(filled, 3) == ""
+    assert compare_ends(filled) == ""  # both ends still agree; only a walk finds it
+    assert verify_newest(filled) == "rows 4 to 6 are missing"
+    assert "row 9" in verify_newest(filled, 4) and verify_newest(filled, 3) == ""
 
 
 @pytest.mark.promise("A3")
@@ -289,25 +291,25 @@ def test_bytes_that_are_no_text_are_found_and_shown(filled, intruder, column):
 def test_rows_cut_off_at_the_end_are_missed_by_the_head_and_by_the_mark(filled, intruder, home):
     intruder.execute("DELETE FROM audit WHERE number > 9").fetchall()
     assert "rows 10 to 12 are missing at the end" in verify(filled).problems
-    assert glance(filled) == "the audit ends with row 9, and its head says 12"
+    assert compare_ends(filled) == "the audit ends with row 9, and its head says 12"
     hash = intruder.execute("SELECT hash FROM audit WHERE number = 9").fetchall()[0][0]
     intruder.execute("UPDATE audit_head SET count = 9, hash = ?", (hash,)).fetchall()
     assert verify(filled).problems == ("row 12 is missing, and the file audit.head knows of it",)
-    assert glance(filled) == "the audit has 9 rows, and the file audit.head knows of 12"
+    assert compare_ends(filled) == "the audit has 9 rows, and the file audit.head knows of 12"
     filled.append(decision())  # whoever goes on does not heal it, and the mark stays as evidence
-    filled.mark()
-    assert audit_mark.read(str(home)).count == 12
+    filled.save_mark()
+    assert read_mark_file(str(home)).count == 12
     assert not verify(filled).ok
 
 
 @pytest.mark.promise("A3")
 def test_a_chain_written_anew_contradicts_the_mark_and_a_head_that_was_kept_elsewhere(filled, intruder, home):
-    kept = audit_mark.parsed(verify(filled).head)
+    kept = parse_mark(verify(filled).head)
     forged = SqliteLedger(str(home / "forgery"))
     for row in filled.walk():
         outcome = "allowed" if row.number == 4 else row.outcome
         forged.audit.append(Decision(row.agent, row.action, outcome, row.metadata))
-    forged.audit.mark()
+    forged.audit.save_mark()
     assert verify(forged.audit).ok
     forged.close()
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
@@ -324,12 +326,12 @@ def test_a_mark_that_is_missing_or_broken_is_told(filled, home):
     (home / "audit.head").unlink()
     assert verify(filled).problems == ("the file audit.head is missing: rows cut off at the end would not be noticed",)
     filled.append(decision())
-    filled.mark()
+    filled.save_mark()
     assert verify(filled).ok
     (home / "audit.head").write_text("nonsense\n")
     verdict = verify(filled)
     assert not verdict.ok and "does not say where the audit ends" in verdict.problems[0]
-    assert "does not say" in glance(filled)
+    assert "does not say" in compare_ends(filled)
     (home / "audit.head").unlink()
     (home / "audit.head").symlink_to(home / "elsewhere")
     assert not verify(filled).ok
@@ -340,7 +342,7 @@ def test_a_ledger_that_is_started_anew_does_not_hide_what_is_gone(filled, ledger
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         (home / name).unlink(missing_ok=True)
     filled.append(decision())
-    filled.mark()
+    filled.save_mark()
     assert verify(filled).problems == ("row 12 is missing, and the file audit.head knows of it",)
 
 
@@ -349,7 +351,7 @@ def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):
     with pytest.raises(Damaged):
         filled.append(decision())
     assert verify(filled).problems[0] == "the head of the audit is missing"
-    assert glance(filled) == "the audit has lost its head"
+    assert compare_ends(filled) == "the audit has lost its head"
 
 
 def test_the_mark_is_private_whole_and_moves_on_when_the_ledger_is_closed(home):
@@ -359,7 +361,7 @@ def test_the_mark_is_private_whole_and_moves_on_when_the_ledger_is_closed(home):
     ledger.close()
     found = home / "audit.head"
     assert found.stat().st_mode & 0o777 == 0o600
-    assert audit_mark.read(str(home)) == audit_mark.AuditMark(5, verify(SqliteLedger(str(home)).audit).head.partition(":")[2])
+    assert read_mark_file(str(home)) == AuditMark(5, verify(SqliteLedger(str(home)).audit).head.partition(":")[2])
     assert [name for name in os.listdir(home) if name.startswith("audit")] == ["audit.head"]
 
 
@@ -374,7 +376,7 @@ def test_a_mark_that_cannot_be_written_fails_no_decision(audit, home):
 
 @pytest.mark.parametrize("text", ["", "12", "12:", "x:" + "0" * 64, "-1:" + "0" * 64, "12:" + "ü" * 64, "12:" + "0" * 63])
 def test_what_is_no_head_is_not_taken_for_one(text):
-    assert audit_mark.parsed(text) is None
+    assert parse_mark(text) is None
 
 
 # --- what cannot be read is never taken for empty ---------------------------------------------------------------------
@@ -406,7 +408,8 @@ def test_a_ledger_that_cannot_be_read_is_an_error_and_no_empty_answer(child, rea
         ledger = SqliteLedger(args[0], lock_seconds=1)
         answer = []
         for ask in (
-            lambda: ledger.done.exists("a", "review", "1"), lambda: ledger.agents.presented(["x"]), lambda: ledger.audit.list(),
+            lambda: ledger.done.exists("a", "review", "1"), lambda: ledger.agents.find_tokens(["x"]),
+            lambda: ledger.audit.list(),
             lambda: ledger.done.record("a", "review", "2", 1),
         ):
             try:
@@ -465,8 +468,8 @@ def test_a_deed_is_recorded_once_and_found_by_agent_kind_and_subject(ledger):
 def test_what_any_agent_did_is_found_also_after_a_purge(ledger):
     done = ledger.done
     done.record("ada", "call", "the number 555-0199", NOW)
-    ledger.reviews.record("ben", "acme", "app", 7, "h", NOW)
-    assert done.unsay(lambda text: "555" in text) == 1
+    ledger.reviews.record("ben", "acme", "app", 7, holder="h", now=NOW)
+    assert done.mask(lambda text: "555" in text) == 1
     for agent, expected in ((None, True), ("ada", True), ("ben", False)):
         assert done.exists(agent, "call", "the number 555-0199") is expected
     assert done.exists(None, "github.review", "Acme/App#7") and not done.exists(None, "github.review", "acme/app#8")
@@ -522,7 +525,7 @@ def test_a_request_with_a_key_is_done_once_and_then_answered_the_same(ledger):
     with pytest.raises(Conflict):
         repeats.begin("a", "key", "another", NOW + 1)
     assert repeats.begin("b", "key", "another", NOW + 1) is None  # keys are each agent's own
-    repeats.finish("a", "key", "digest", 201, '{"id": 1}')
+    repeats.finish("a", "key", "digest", status=201, answer='{"id": 1}')
     answered = repeats.begin("a", "key", "digest", NOW + 2)
     assert (answered.status, answered.answer) == (201, '{"id": 1}')
     assert repeats.begin("a", "key", "digest", NOW + 90_000) is None  # a day later it is forgotten
@@ -537,12 +540,3 @@ def test_a_request_that_failed_or_was_left_may_be_tried_again(ledger):
     repeats.drop("a", "key", "digest")
     assert repeats.begin("a", "key", "digest", NOW + 1) is None
     assert repeats.begin("a", "key", "digest", NOW + 200) is None  # whoever was at it went away
-
-
-def test_every_statement_of_these_rooms_is_used():
-    from holdfast.ledger import agents, audit, done
-    from holdfast.ledger import idempotency as repeats
-
-    for room in (agents, audit, done, repeats):
-        source = Path(room.__file__).read_text(encoding="utf-8")
-        assert [name for name in room.SQL if f'"{name}"' not in source] == []

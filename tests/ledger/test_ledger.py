@@ -19,9 +19,10 @@ import pytest
 from holdfast import sqlite
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.home import Lock
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger import SqliteLedger, usage
 from holdfast.ledger import sqlite as room
 from holdfast.ledger.done import NEW, TAKEN
+from holdfast.ledger.transfer import TABLES
 
 NOW = 1_800_000_000
 
@@ -63,7 +64,10 @@ def test_statements_are_found_by_name_in_the_file_beside_the_module(tmp_path):
 
 def test_every_statement_of_the_ledger_is_used_and_every_used_one_is_there():
     source = "".join([path.read_text(encoding="utf-8") for path in sorted(Path(room.__file__).parent.glob("*.py"))])
-    assert [name for name in room.SQL if f'"{name}"' not in source] == []
+    by_table = {f"transfer.{prefix}{table.name}" for table in TABLES for prefix in ("", "add_")}
+    any_agent = {name for name in room.SQL if name.endswith("_any")}
+    assert [name for name in set(room.SQL) - by_table - any_agent if f'"{name}"' not in source] == []
+    assert by_table <= set(room.SQL) and all(f'"{name.removesuffix("_any")}"' in source for name in any_agent)
 
 
 # ── opening ──
@@ -75,17 +79,17 @@ def test_making_a_ledger_object_touches_nothing(tmp_path):
 
 
 def test_reads_on_an_absent_home_answer_empty_and_make_nothing(ledger, tmp_path):
-    assert ledger.canonical("a") is None
-    assert ledger.place("a") is None
-    assert ledger.usage(["a"]) == {}
-    assert ledger.forget(["a"]) == 0
+    assert ledger.projects.canonical("a") is None
+    assert ledger.projects.place("a") is None
+    assert ledger.usage.counts(["a"]) == {}
+    assert ledger.usage.forget(["a"]) == 0
     ledger.scrub()
     assert ledger.problem is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_everything_it_makes_is_private(ledger, home):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     assert stat.S_IMODE(os.stat(home).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(f"{home}/run").st_mode) == 0o700
     for name in [*files_of(home), "run/locks/ledger.db.lock"]:
@@ -93,7 +97,7 @@ def test_everything_it_makes_is_private(ledger, home):
 
 
 def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
     assert db.pragma("user_version") == 4
@@ -102,19 +106,19 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
 
 
 def test_what_was_written_is_there_after_reopening(ledger, home):
-    ledger.link("a", "b")
-    ledger.put_place("m", "n", "/somewhere")
+    ledger.projects.link("a", "b")
+    ledger.projects.put_place("m", "n", "/somewhere")
     ledger.close()
     again = SqliteLedger(home)
-    assert again.canonical("a") == "b"
-    assert again.place("m") == ("n", "/somewhere")
+    assert again.projects.canonical("a") == "b"
+    assert again.projects.place("m") == ("n", "/somewhere")
     again.close()
 
 
 def test_a_closed_ledger_opens_again_when_asked(ledger):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     ledger.close()
-    assert ledger.canonical("a") == "b"
+    assert ledger.projects.canonical("a") == "b"
 
 
 RACE = """
@@ -123,10 +127,10 @@ from holdfast.ledger import SqliteLedger
 home, me = sys.argv[1:]
 sys.stdin.readline()
 ledger = SqliteLedger(home)
-ledger.link("shared", "project-" + me)
-ledger.link("alias-" + me, "project-x")
-ledger.count(["note", "note-" + me], 1_800_000_000)
-print(ledger.canonical("shared"), ledger.problem)
+ledger.projects.link("shared", "project-" + me)
+ledger.projects.link("alias-" + me, "project-x")
+ledger.usage.count(["note", "note-" + me], 1_800_000_000)
+print(ledger.projects.canonical("shared"), ledger.problem)
 ledger.close()
 """
 
@@ -143,8 +147,8 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
         assert [err for _, err in results if err] == []
         assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
         ledger = SqliteLedger(home)
-        assert [ledger.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
-        assert ledger.usage(["note", *(f"note-{number}" for number in range(32))]) == {
+        assert [ledger.projects.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
+        assert ledger.usage.counts(["note", *(f"note-{number}" for number in range(32))]) == {
             "note": 1,
             **{f"note-{number}": 1 for number in range(32)},
         }
@@ -159,20 +163,20 @@ import os, signal, sys
 from holdfast.ledger import SqliteLedger
 from holdfast.ledger import sqlite as room
 room.SQL["schema"] = "SELECT die()"
-tune = room._File._tune
+tune = room._LedgerFile._tune
 def deadly(self, db):
     tune(self, db)
     db.create_scalar_function("die", lambda: os.kill(os.getpid(), signal.SIGKILL))
-room._File._tune = deadly
-SqliteLedger(sys.argv[1]).link("a", "b")
+room._LedgerFile._tune = deadly
+SqliteLedger(sys.argv[1]).projects.link("a", "b")
 """
     process = run_python(code, home)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     ledger = SqliteLedger(home, lock_seconds=5)
-    assert ledger.canonical("a") is None
-    ledger.link("a", "b")
-    assert ledger.canonical("a") == "b"
+    assert ledger.projects.canonical("a") is None
+    ledger.projects.link("a", "b")
+    assert ledger.projects.canonical("a") == "b"
     assert set_aside(home) == []
     ledger.close()
 
@@ -184,23 +188,23 @@ def test_a_maker_that_never_finishes_is_named_busy(home):
     holder = os.open(f"{home}/run/locks/ledger.db.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(holder, fcntl.LOCK_EX)
     with pytest.raises(Busy):
-        SqliteLedger(home, lock_seconds=0.05).link("a", "b")
+        SqliteLedger(home, lock_seconds=0.05).projects.link("a", "b")
     os.close(holder)
     assert not os.path.exists(f"{home}/ledger.db")
 
 
 def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     other = apsw.Connection(f"{home}/ledger.db")
     other.execute("BEGIN IMMEDIATE")
     hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
-        hurried.link("c", "d")
-    assert hurried.canonical("a") == "b"  # readers wait for nobody
+        hurried.projects.link("c", "d")
+    assert hurried.projects.canonical("a") == "b"  # readers wait for nobody
     other.execute("ROLLBACK")
     other.close()
-    hurried.link("c", "d")
-    assert hurried.canonical("c") == "d"
+    hurried.projects.link("c", "d")
+    assert hurried.projects.canonical("c") == "d"
     hurried.close()
 
 
@@ -244,7 +248,7 @@ WAYS = ["garbage", "text", "truncated", "overwritten", "foreign", "tables gone",
 def damaged_home(home, how):
     ledger = SqliteLedger(home)
     for number in range(60):
-        ledger.put_place(f"place-{number}", "nonce", "/some/where/" * 20)
+        ledger.projects.put_place(f"place-{number}", "nonce", "/some/where/" * 20)
     ledger.scrub()
     ledger.close()
     for suffix in ("-wal", "-shm"):
@@ -257,10 +261,10 @@ def damaged_home(home, how):
 def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, how):
     inode = damaged_home(home, how)
     ledger = SqliteLedger(home, lock_seconds=5)
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     for number in range(60):
-        ledger.put_place(f"place-{number}", "new", "/new")
-    assert ledger.canonical("a") == "b"
+        ledger.projects.put_place(f"place-{number}", "new", "/new")
+    assert ledger.projects.canonical("a") == "b"
     (aside,) = set_aside(home)
     assert os.lstat(f"{home}/{aside}").st_ino == inode  # the very file: moved, neither copied nor deleted
     assert aside in ledger.problem
@@ -272,7 +276,7 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
 def test_reading_a_damaged_ledger_answers_empty(home, how):
     damaged_home(home, how)
     ledger = SqliteLedger(home, lock_seconds=5)
-    answers = [ledger.place(f"place-{number}") for number in range(60)]
+    answers = [ledger.projects.place(f"place-{number}") for number in range(60)]
     assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
     assert answers[-1] is None
     assert len(set_aside(home)) == 1
@@ -317,15 +321,15 @@ def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how
         lambda ledger: ledger.done.exists("a", "kind", "subject"),
         lambda ledger: ledger.done.record("a", "kind", "subject", NOW),
         lambda ledger: ledger.reviews.exists("a", "o", "r", 7),
-        lambda ledger: ledger.reviews.claim("a", "o", "r", 7, "holder", NOW),
+        lambda ledger: ledger.reviews.claim("a", "o", "r", 7, holder="holder", now=NOW),
         lambda ledger: ledger.idempotency_keys.begin("a", "key", "digest", NOW),
-        lambda ledger: ledger.agents.presented(["id"]),
+        lambda ledger: ledger.agents.find_tokens(["id"]),
     ],
     ids=["done", "record", "review", "claim", "key", "token"],
 )
 def test_a_question_that_meets_the_damage_is_not_asked_of_the_new_ledger(home, ask):
     ledger = SqliteLedger(home, lock_seconds=5)
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     stranger = apsw.Connection(f"{home}/ledger.db")
     for table in ("done", "reviewed_prs", "claims", "idempotency", "tokens"):
         stranger.execute(f"DROP TABLE {table}").fetchall()
@@ -340,8 +344,8 @@ def test_a_claim_is_not_given_away_right_after_the_ledger_was_lost(home):
     damaged_home(home, "garbage")
     ledger = SqliteLedger(home, lock_seconds=5)
     now = int(time.time())
-    assert ledger.reviews.claim("a", "o", "r", 7, "holder", now) == TAKEN
-    assert ledger.reviews.claim("a", "o", "r", 7, "holder", now + 200) == NEW
+    assert ledger.reviews.claim("a", "o", "r", 7, holder="holder", now=now) == TAKEN
+    assert ledger.reviews.claim("a", "o", "r", 7, holder="holder", now=now + 200) == NEW
     ledger.close()
 
 
@@ -349,49 +353,49 @@ def test_two_damaged_ledgers_in_one_second_are_both_kept(home):
     for _ in range(3):
         damaged_home(home, "garbage")
         ledger = SqliteLedger(home)
-        ledger.link("a", "b")
+        ledger.projects.link("a", "b")
         ledger.close()
     assert len(set_aside(home)) == 3
 
 
 def test_the_log_of_a_damaged_ledger_goes_with_it(home):
     ledger = SqliteLedger(home)
-    ledger.count(["a"], NOW)
+    ledger.usage.count(["a"], NOW)
     ledger.scrub()
-    ledger.count(["b"], NOW)
+    ledger.usage.count(["b"], NOW)
     ledger.close()
     Path(home, "ledger.db").write_bytes(b"x" * 8192)
     log = Path(home, "ledger.db-wal").read_bytes()
     assert log
     ledger = SqliteLedger(home)
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     (aside,) = set_aside(home)
     assert Path(home, aside + "-wal").read_bytes() == log
-    assert ledger.usage(["a"]) == {}
+    assert ledger.usage.counts(["a"]) == {}
     ledger.close()
 
 
 def test_an_open_ledger_notices_that_its_file_was_replaced(ledger, home):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     for name in files_of(home):
         os.rename(f"{home}/{name}", f"{home}/old-{name}")
-    assert ledger.canonical("a") is None
-    ledger.link("a", "c")
+    assert ledger.projects.canonical("a") is None
+    ledger.projects.link("a", "c")
     other = SqliteLedger(home)
-    assert other.canonical("a") == "c"
+    assert other.projects.canonical("a") == "c"
     other.close()
 
 
 def test_a_ledger_from_a_newer_holdfast_is_left_alone(ledger, home):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     ledger.close()
     db = apsw.Connection(f"{home}/ledger.db")
     db.execute("PRAGMA user_version = 99").fetchall()
     db.close()
     with pytest.raises(Trouble, match="newer"):
-        ledger.canonical("a")
+        ledger.projects.canonical("a")
     with pytest.raises(Trouble, match="newer"):
-        ledger.link("c", "d")
+        ledger.projects.link("c", "d")
     assert set_aside(home) == []
 
 
@@ -437,13 +441,16 @@ if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
 ledger = SqliteLedger(sys.argv[1])
-print(ledger.canonical("a"), ledger.place("m"), ledger.usage(["x"]))
-for write in (lambda: ledger.link("c", "d"), lambda: ledger.put_place("p", "n", "/"), lambda: ledger.count(["x"], 0)):
+print(ledger.projects.canonical("a"), ledger.projects.place("m"), ledger.usage.counts(["x"]))
+for write in (
+    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_place("p", "n", "/"),
+    lambda: ledger.usage.count(["x"], 0),
+):
     try:
         write()
     except DiskTrouble as error:
         print(type(error).__name__, bool(error.fix))
-print(ledger.canonical("a"), ledger.canonical("c"))
+print(ledger.projects.canonical("a"), ledger.projects.canonical("c"))
 """
 
 
@@ -465,8 +472,8 @@ def test_a_read_only_home_without_a_ledger_reads_empty_and_refuses_writes(open_p
 def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, log_is_there):
     home = open_place / "a home? 100%#"
     ledger = SqliteLedger(str(home))
-    ledger.link("a", "b")
-    ledger.put_place("m", "n", "/p")
+    ledger.projects.link("a", "b")
+    ledger.projects.put_place("m", "n", "/p")
     ledger.close()
     if not log_is_there:
         (home / "ledger.db-wal").unlink()
@@ -482,34 +489,34 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
 def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
     home = open_place / "home"
     ledger = SqliteLedger(str(home))
-    ledger.link("a", "b")
-    ledger.put_place("m", "n", "/p")
+    ledger.projects.link("a", "b")
+    ledger.projects.put_place("m", "n", "/p")
     ledger.close()
     as_version(home, version)
     if not log_is_there:
         for suffix in ("-wal", "-shm"):
             (home / f"ledger.db{suffix}").unlink(missing_ok=True)
     read_only(home)
-    out, err = run_python(READ_ONLY + 'print(ledger.shown("s"), ledger.problem)', str(home)).communicate(timeout=60)
+    out, err = run_python(READ_ONLY + 'print(ledger.sessions.shown("s"), ledger.problem)', str(home)).communicate(timeout=60)
     assert err == ""
     assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
 
 
 def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_makes_one(ledger, home):
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     ledger.close()
     as_version(home, 1)
     with Lock(str(home), "ledger.db", 1), pytest.raises(Busy):
-        SqliteLedger(str(home), lock_seconds=0.1).link("c", "d")
-    ledger.link("c", "d")
-    assert (ledger.canonical("a"), ledger.canonical("c")) == ("b", "d")
+        SqliteLedger(str(home), lock_seconds=0.1).projects.link("c", "d")
+    ledger.projects.link("c", "d")
+    assert (ledger.projects.canonical("a"), ledger.projects.canonical("c")) == ("b", "d")
     ledger.close()
     as_version(home, 1)
     db = apsw.Connection(os.path.join(home, "ledger.db"))
     db.execute("CREATE TABLE prompts (in_the_way)").fetchall()  # so that it fails in the middle
     db.close()
-    ledger.link("e", "f")
-    assert ledger.canonical("e") == "f"
+    ledger.projects.link("e", "f")
+    assert ledger.projects.canonical("e") == "f"
     (aside,) = [name for name in os.listdir(home) if ".damaged-" in name and name[-4:] not in ("-wal", "-shm")]
     db = apsw.Connection(os.path.join(home, aside))
     assert db.execute("SELECT name FROM sqlite_schema WHERE name = 'told'").fetchall() == []
@@ -537,21 +544,21 @@ def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home
     from holdfast.ledger.audit import Decision
     from holdfast.ledger.audit_verify import verify
 
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     ledger.close()
     as_version(home, version)
     ledger.audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
     assert ledger.done.record("agent", "kind", "subject", NOW)
-    assert (ledger.canonical("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
+    assert (ledger.projects.canonical("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
     assert set_aside(home) == []
 
 
 def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
     (tmp_path / "home").write_text("not a folder")
     ledger = SqliteLedger(str(tmp_path / "home"))
-    assert ledger.canonical("a") is None
+    assert ledger.projects.canonical("a") is None
     with pytest.raises(Trouble):
-        ledger.link("a", "b")
+        ledger.projects.link("a", "b")
 
 
 # ── links and places ──
@@ -559,56 +566,56 @@ def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
 
 @pytest.mark.promise("P2")
 def test_a_link_leads_from_an_alias_to_its_project(ledger):
-    ledger.link("old", "new")
-    assert ledger.canonical("old") == "new"
-    assert ledger.canonical("new") is None
+    ledger.projects.link("old", "new")
+    assert ledger.projects.canonical("old") == "new"
+    assert ledger.projects.canonical("new") is None
 
 
 @pytest.mark.promise("P2")
 def test_the_first_writer_of_a_link_wins(ledger):
-    ledger.link("old", "first")
-    ledger.link("old", "second")
-    ledger.link("old", "first")
-    assert ledger.canonical("old") == "first"
+    ledger.projects.link("old", "first")
+    ledger.projects.link("old", "second")
+    ledger.projects.link("old", "first")
+    assert ledger.projects.canonical("old") == "first"
 
 
 def test_a_link_can_be_changed_by_who_names_what_it_says(ledger):
-    ledger.link("old", "first")
-    ledger.link("old", "second", instead="something else")
-    assert ledger.canonical("old") == "first"
-    ledger.link("old", "second", instead="first")
-    assert ledger.canonical("old") == "second"
+    ledger.projects.link("old", "first")
+    ledger.projects.link("old", "second", instead="something else")
+    assert ledger.projects.canonical("old") == "first"
+    ledger.projects.link("old", "second", instead="first")
+    assert ledger.projects.canonical("old") == "second"
 
 
 def test_a_chain_of_links_is_always_one_step_long(ledger):
-    ledger.link("a", "b")
-    ledger.link("b", "c")
-    assert ledger.canonical("a") == "c"
-    ledger.link("z", "a")
-    assert ledger.canonical("z") == "c"
+    ledger.projects.link("a", "b")
+    ledger.projects.link("b", "c")
+    assert ledger.projects.canonical("a") == "c"
+    ledger.projects.link("z", "a")
+    assert ledger.projects.canonical("z") == "c"
 
 
 def test_links_never_make_a_circle(ledger):
-    ledger.link("a", "a")
-    assert ledger.canonical("a") is None
-    ledger.link("a", "b")
-    ledger.link("b", "a")
-    assert ledger.canonical("a") == "b"
-    assert ledger.canonical("b") is None
+    ledger.projects.link("a", "a")
+    assert ledger.projects.canonical("a") is None
+    ledger.projects.link("a", "b")
+    ledger.projects.link("b", "a")
+    assert ledger.projects.canonical("a") == "b"
+    assert ledger.projects.canonical("b") is None
 
 
 @pytest.mark.promise("P3")
 def test_a_place_is_what_was_last_put_even_if_it_is_not_text(ledger):
-    ledger.put_place("m", "n", "/one")
-    assert ledger.place("m") == ("n", "/one")
+    ledger.projects.put_place("m", "n", "/one")
+    assert ledger.projects.place("m") == ("n", "/one")
     odd = os.fsdecode(b"/two/\xff\xfe")
-    ledger.put_place("m", "n2", odd)
-    assert ledger.place("m") == ("n2", odd)
+    ledger.projects.put_place("m", "n2", odd)
+    assert ledger.projects.place("m") == ("n2", odd)
 
 
 def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, home, tmp_path):
-    ledger.link("a", "b")
-    ledger.put_place("m", "n", "/p")
+    ledger.projects.link("a", "b")
+    ledger.projects.put_place("m", "n", "/p")
     shutil.copy(f"{home}/ledger.db", tmp_path / "copy.db")
     db = apsw.Connection(str(tmp_path / "copy.db"))
     assert db.execute("SELECT project FROM links").fetchall() == [("b",)]
@@ -621,94 +628,94 @@ def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, hom
 
 @pytest.mark.promise("N9")
 def test_a_note_counts_at_most_once_a_minute(ledger, home):
-    ledger.count(["a", "b", "a"], NOW)
-    ledger.count(["a"], NOW + 59)
-    assert ledger.usage(["a", "b", "c"]) == {"a": 1, "b": 1}
-    ledger.count(["a"], NOW + 60)
-    assert ledger.usage(["a", "b"]) == {"a": 2, "b": 1}
+    ledger.usage.count(["a", "b", "a"], NOW)
+    ledger.usage.count(["a"], NOW + 59)
+    assert ledger.usage.counts(["a", "b", "c"]) == {"a": 1, "b": 1}
+    ledger.usage.count(["a"], NOW + 60)
+    assert ledger.usage.counts(["a", "b"]) == {"a": 2, "b": 1}
 
 
 @pytest.mark.promise("N9")
 def test_the_minute_holds_between_processes(ledger, home):
-    ledger.count(["a"], NOW)
+    ledger.usage.count(["a"], NOW)
     other = SqliteLedger(home)
-    other.count(["a", "b"], NOW + 30)
-    other.count(["a"], NOW + 61)
-    assert ledger.usage(["a", "b"]) == {"a": 2, "b": 1}
+    other.usage.count(["a", "b"], NOW + 30)
+    other.usage.count(["a"], NOW + 61)
+    assert ledger.usage.counts(["a", "b"]) == {"a": 2, "b": 1}
     other.close()
 
 
 @pytest.mark.promise("N9")
 def test_within_the_minute_the_file_is_not_touched_again(ledger, home):
-    ledger.count(["a"], NOW)
+    ledger.usage.count(["a"], NOW)
     ledger.close()
     for name in files_of(home):
         os.unlink(f"{home}/{name}")
-    ledger.count(["a"], NOW + 30)
+    ledger.usage.count(["a"], NOW + 30)
     assert files_of(home) == []
 
 
 @pytest.mark.promise("N9")
 def test_a_count_that_fails_can_be_made_up_for(ledger, home):
-    ledger.link("x", "y")
+    ledger.projects.link("x", "y")
     other = apsw.Connection(f"{home}/ledger.db")
     other.execute("BEGIN IMMEDIATE")
     hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
-        hurried.count(["a"], NOW)
+        hurried.usage.count(["a"], NOW)
     other.execute("ROLLBACK")
     other.close()
-    hurried.count(["a"], NOW)
-    assert hurried.usage(["a"]) == {"a": 1}
+    hurried.usage.count(["a"], NOW)
+    assert hurried.usage.counts(["a"]) == {"a": 1}
     hurried.close()
 
 
 def test_a_clock_that_went_back_does_not_stop_the_count(ledger):
-    ledger.count(["a"], NOW)
-    ledger.count(["a"], NOW - 3600)
-    assert ledger.usage(["a"]) == {"a": 2}
+    ledger.usage.count(["a"], NOW)
+    ledger.usage.count(["a"], NOW - 3600)
+    assert ledger.usage.counts(["a"]) == {"a": 2}
 
 
 def test_counting_very_many_notes_keeps_its_own_memory_small(ledger):
-    ids = [f"note-{number}" for number in range(room._MEMO_MOST + 5)]
-    ledger.count(ids[:-5], NOW)
-    ledger.count(ids[-5:], NOW)
-    assert len(ledger._counted) == 5
-    ledger.count(ids, NOW + 1)
-    assert set(ledger.usage(ids).values()) == {1}
+    ids = [f"note-{number}" for number in range(usage._MEMO_MOST + 5)]
+    ledger.usage.count(ids[:-5], NOW)
+    ledger.usage.count(ids[-5:], NOW)
+    assert len(ledger.usage._counted) == 5
+    ledger.usage.count(ids, NOW + 1)
+    assert set(ledger.usage.counts(ids).values()) == {1}
 
 
 @pytest.mark.promise("N10")
 def test_forgetting_removes_the_rows_and_says_how_many(ledger):
-    ledger.count(["a", "b", "c"], NOW)
-    assert ledger.forget(["a", "b", "nobody"]) == 2
-    assert ledger.usage(["a", "b", "c"]) == {"c": 1}
-    assert ledger.forget(["a"]) == 0
-    ledger.count(["a"], NOW + 1)  # a new life, not within the old one's minute
-    assert ledger.usage(["a"]) == {"a": 1}
+    ledger.usage.count(["a", "b", "c"], NOW)
+    assert ledger.usage.forget(["a", "b", "nobody"]) == 2
+    assert ledger.usage.counts(["a", "b", "c"]) == {"c": 1}
+    assert ledger.usage.forget(["a"]) == 0
+    ledger.usage.count(["a"], NOW + 1)  # a new life, not within the old one's minute
+    assert ledger.usage.counts(["a"]) == {"a": 1}
 
 
 @pytest.mark.promise("N10")
 def test_after_a_scrub_no_byte_of_a_forgotten_id_is_left(ledger, home):
     ids = [f"conspicuous-{number:04}" for number in range(500)]
-    ledger.count(ids, NOW)
-    ledger.count(["keep"], NOW)
+    ledger.usage.count(ids, NOW)
+    ledger.usage.count(["keep"], NOW)
     ledger.scrub()
     assert b"conspicuous-" in b"".join(Path(home, name).read_bytes() for name in files_of(home))
-    assert ledger.forget(ids) == 500
+    assert ledger.usage.forget(ids) == 500
     ledger.scrub()
     assert b"conspicuous-" not in b"".join(Path(home, name).read_bytes() for name in files_of(home))
     assert os.path.getsize(f"{home}/ledger.db-wal") == 0
-    assert ledger.usage(["keep"]) == {"keep": 1}
+    assert ledger.usage.counts(["keep"]) == {"keep": 1}
 
 
 @pytest.mark.promise("N10")
 def test_a_scrub_that_a_reader_holds_up_says_so(ledger, home):
-    ledger.count(["a"], NOW)
+    ledger.usage.count(["a"], NOW)
     reader = apsw.Connection(f"{home}/ledger.db")
     reader.execute("BEGIN; SELECT * FROM usage").fetchall()
     hurried = SqliteLedger(home, lock_seconds=0.05)
-    hurried.forget(["a"])
+    hurried.usage.forget(["a"])
     with pytest.raises(Busy):
         hurried.scrub()
     reader.close()
@@ -722,9 +729,9 @@ def test_a_scrub_that_a_reader_holds_up_says_so(ledger, home):
 def test_many_threads_share_one_ledger(ledger):
     def work(me):
         for number in range(20):
-            ledger.link(f"alias-{me}-{number}", "p")
-            ledger.count([f"note-{me}-{number}", "shared"], NOW)
-            assert ledger.canonical(f"alias-{me}-{number}") == "p"
+            ledger.projects.link(f"alias-{me}-{number}", "p")
+            ledger.usage.count([f"note-{me}-{number}", "shared"], NOW)
+            assert ledger.projects.canonical(f"alias-{me}-{number}") == "p"
 
     threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
     for thread in threads:
@@ -732,7 +739,7 @@ def test_many_threads_share_one_ledger(ledger):
     for thread in threads:
         thread.join()
     ids = [f"note-{me}-{number}" for me in range(8) for number in range(20)]
-    assert ledger.usage([*ids, "shared"]) == dict.fromkeys([*ids, "shared"], 1)
+    assert ledger.usage.counts([*ids, "shared"]) == dict.fromkeys([*ids, "shared"], 1)
 
 
 FORK = """
@@ -740,13 +747,13 @@ import os, sys, threading
 from holdfast.ledger import SqliteLedger
 from holdfast.ledger import sqlite as room
 ledger = SqliteLedger(sys.argv[1])
-ledger.link("before", "p")
-assert ledger._file._db is not None
+ledger.projects.link("before", "p")
+assert ledger.database.file._db is not None
 stop = threading.Event()
 def busy():
     number = 0
     while not stop.is_set():
-        ledger.link(f"thread-{number}", "p")
+        ledger.projects.link(f"thread-{number}", "p")
         number += 1
 worker = threading.Thread(target=busy)
 worker.start()
@@ -754,19 +761,19 @@ for child in range(10):
     pid = os.fork()
     if pid == 0:
         try:
-            assert ledger._file._db is None
-            assert ledger.canonical("before") == "p"
-            ledger.link(f"child-{child}", "p")
+            assert ledger.database.file._db is None
+            assert ledger.projects.canonical("before") == "p"
+            ledger.projects.link(f"child-{child}", "p")
             ledger.close()
         except BaseException as error:
             print(repr(error), flush=True)
             os._exit(1)
         os._exit(0)
-    ledger.link(f"parent-{child}", "p")
+    ledger.projects.link(f"parent-{child}", "p")
     assert os.waitpid(pid, 0)[1] == 0
 stop.set()
 worker.join()
-assert all(ledger.canonical(f"{who}-{n}") == "p" for who in ("child", "parent") for n in range(10))
+assert all(ledger.projects.canonical(f"{who}-{n}") == "p" for who in ("child", "parent") for n in range(10))
 ledger.close()
 print("fine", ledger.problem)
 """
@@ -782,7 +789,7 @@ def test_a_fork_carries_no_connection_and_both_sides_go_on(home):
 
 def test_a_ledger_that_is_gone_is_not_remembered(home):
     ledger = SqliteLedger(home)
-    ledger.link("a", "b")
+    ledger.projects.link("a", "b")
     before = len(sqlite.databases)
     del ledger
     assert len(sqlite.databases) == before - 1
@@ -819,7 +826,7 @@ def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_bef
         assert ledger.idempotency_keys.begin("a", key, "digest", NOW + 2) is None
         with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
             ledger.idempotency_keys.begin("a", key, "digest", NOW + 3)
-    ledger.idempotency_keys.finish("a", "one", "digest", 201, "{}")
+    ledger.idempotency_keys.finish("a", "one", "digest", status=201, answer="{}")
     assert ledger.idempotency_keys.begin("a", "one", "digest", NOW + 4).status == 201
 
 
@@ -845,9 +852,9 @@ def test_a_child_does_not_keep_its_parents_sign(home):
     program = """
 import os, sys
 from holdfast.ledger import liveness
-liveness.sign(sys.argv[1])
+liveness.process_name(sys.argv[1])
 if os.fork() == 0:
-    liveness.sign(sys.argv[1])
+    liveness.process_name(sys.argv[1])
     print("there", flush=True)
     sys.stdin.read()
     os._exit(0)
@@ -860,7 +867,7 @@ os._exit(0)
         assert parent.stdout.readline() == "there\n"
         parent.wait(30)
         signs = [name.removesuffix(".lock") for name in os.listdir(f"{home}/run/locks")]
-        assert sorted(liveness.is_gone(home, name) for name in signs) == [False, True]
+        assert sorted(liveness.has_ended(home, name) for name in signs) == [False, True]
 
 
 def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger):
@@ -878,5 +885,5 @@ def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
 
     ledger.idempotency_keys.begin("a", "key", "digest", NOW)
     before = sorted(os.listdir(f"{home}/run/locks"))
-    assert liveness.is_gone(home, name) is False
+    assert liveness.has_ended(home, name) is False
     assert sorted(os.listdir(f"{home}/run/locks")) == before

@@ -189,12 +189,12 @@ def test_when_the_answer_to_commit_is_lost_nobody_pretends_to_know(open_trial, t
 
 
 def test_whether_the_first_agent_was_kept_is_settled_as_durably_as_it_is_kept(postgres_url):
-    from holdfast.ledger.agents import Minted
+    from holdfast.ledger.agents import TokenDigest
     from holdfast.ledger.audit import Decision
     from holdfast.postgres.ledger import PostgresLedger
 
     ledger, asked = PostgresLedger(PostgresSettings(url=postgres_url, agent="*"), 10), []
-    write = ledger._file.write
+    write = ledger.database.connection.write
 
     def losing(work, durable=False):
         asked.append(durable)
@@ -203,9 +203,11 @@ def test_whether_the_first_agent_was_kept_is_settled_as_durably_as_it_is_kept(po
             raise Unsure("the answer was lost")
         return answer
 
-    ledger._file.write = losing
+    ledger.database.connection.write = losing
     told = Decision("operator", "agents.manage", "allowed", {})
-    assert ledger.agents.add_first("operator", "operator", Minted("id", b"digest"), 1, told) is True
+    assert ledger.agents.add_first(
+        "operator", role="operator", token=TokenDigest("id", b"digest"), now=1, decision=told
+    ) is True
     assert asked == [True, True]
 
 

@@ -61,9 +61,9 @@ from holdfast import config
 from holdfast.access import AccessGate
 from holdfast.context import ledgers
 from holdfast.errors import Busy, Conflict, Damaged, Denied, HoldfastError, Trouble, Unauthenticated
-from holdfast.ledger.audit import Decision
-from holdfast.ledger.audit_mark import AuditMark, parsed
-from holdfast.ledger.audit_verify import glance, verify
+from holdfast.ledger.audit import AuditMark, Decision, parse_mark
+from holdfast.ledger.audit_verify import compare_ends, verify
+from holdfast.ledger.usage import PersonDecision
 from holdfast.postgres import PostgresSettings
 from holdfast.postgres.ledger import SQL, PostgresLedger
 from holdfast.postgres.pool import hang_up
@@ -123,10 +123,10 @@ def test_nothing_but_allowed_and_denied_can_be_stored(filled, intruder, outcome)
 
 def test_an_empty_ledger_answers_empty(audit):
     assert audit.list() == ([], None)
-    assert (audit.head(), audit.last(), audit.noted()) == (None, None, None)
+    assert (audit.head(), audit.last(), audit.read_mark()) == (None, None, None)
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.head) == (True, 0, "")
-    assert glance(audit) == ""
+    assert compare_ends(audit) == ""
 
 
 MEMBER = """
@@ -208,17 +208,17 @@ def test_a_gap_and_a_row_put_in_are_named(filled, intruder):  # noqa: F811
 
 @pytest.mark.promise("A3")
 def test_a_cut_tail_is_missed_by_the_head_by_the_mark_and_by_a_head_kept_elsewhere(filled, intruder):  # noqa: F811
-    kept = parsed(verify(filled).head)
+    kept = parse_mark(verify(filled).head)
     intruder.execute("DELETE FROM agent_action_log WHERE number > 9")
     assert "rows 10 to 12 are missing at the end" in verify(filled).problems
-    assert glance(filled) == "the audit ends with row 9, and its head says 12"
+    assert compare_ends(filled) == "the audit ends with row 9, and its head says 12"
     intruder.execute("UPDATE audit_head SET count = 9, hash = (SELECT hash FROM agent_action_log WHERE number = 9)")
     assert verify(filled).problems == ("row 12 is missing, and the row in audit_mark knows of it",)
-    assert glance(filled) == "the audit has 9 rows, and the row in audit_mark knows of 12"
+    assert compare_ends(filled) == "the audit has 9 rows, and the row in audit_mark knows of 12"
     for _ in range(5):  # whoever goes on does not heal it, and the mark stays as evidence
         filled.append(decision())
-    filled.mark()
-    assert filled.noted() == AuditMark(12, kept.hash)
+    filled.save_mark()
+    assert filled.read_mark() == AuditMark(12, kept.hash)
     assert not verify(filled).ok
     intruder.execute("UPDATE audit_mark SET count = 14, hash = (SELECT hash FROM agent_action_log WHERE number = 14)")
     assert verify(filled).ok  # who has the whole database can do this
@@ -230,7 +230,7 @@ def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):  # noqa
     with pytest.raises(Damaged):
         filled.append(decision())
     assert verify(filled).problems[0] == "the head of the audit is missing"
-    assert glance(filled) == "the audit has lost its head"
+    assert compare_ends(filled) == "the audit has lost its head"
 
 
 @pytest.mark.promise("A7")
@@ -240,7 +240,7 @@ def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):  # noqa
 ])  # fmt: skip
 def test_the_application_itself_cannot_take_back_what_it_wrote(filled, ledger, statement):  # noqa: F811
     with pytest.raises(Denied):
-        ledger._write(lambda db: db.execute(statement), durable=False)
+        ledger.database.connection.write(lambda db: db.execute(statement))
     assert verify(filled).rows == 12
 
 
@@ -272,26 +272,28 @@ def test_a_failure_is_told_to_all_who_waited_and_nobody_hangs(open_ledger, audit
 
 def fill(ledger, tenant, word):
     """Something in every table of a ledger."""
-    ledger.link("alias", f"project-{word}")
-    ledger.put_place("place", word, f"/{word}")
-    ledger.count([f"note-{word}"], NOW)
-    ledger.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
-    ledger.prompted("session", word, NOW)
-    ledger.decide("approved", f"note-{word}", {"word": word}, NOW)
+    ledger.projects.link("alias", f"project-{word}")
+    ledger.projects.put_place("place", word, f"/{word}")
+    ledger.usage.count([f"note-{word}"], NOW)
+    ledger.sessions.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
+    ledger.sessions.count_prompt("session", word, NOW)
+    ledger.decisions.record("approved", f"note-{word}", {"word": word}, NOW)
     purged = ledger.purges.digests([f"words of {word} here"])
     ledger.purges.put(f"receipt-{word}", {"id": f"receipt-{word}", "state": "done"}, purged)
     ledger.audit.append(Decision("a", "dispatch", "allowed", {"role": word}, tenant), durable=True)
     ledger.done.record("a", "kind", word, NOW)
-    ledger.reviews.claim("a", "o", word, 1, "h", NOW)
-    ledger.reviews.record("a", "o", word, 2, "h", NOW)
+    ledger.reviews.claim("a", "o", word, 1, holder="h", now=NOW)
+    ledger.reviews.record("a", "o", word, 2, holder="h", now=NOW)
     ledger.idempotency_keys.begin("a", word, "digest", NOW)
 
 
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.canonical("alias"), ledger.place("place"), ledger.usage([f"note-{word}"]), ledger.shown("session"),
-        ledger.briefed(f"note-{word}"), ledger.decisions(f"note-{word}"), ledger.purges.receipts(),
+        ledger.projects.canonical("alias"), ledger.projects.place("place"), ledger.usage.counts([f"note-{word}"]),
+        ledger.sessions.shown("session"),
+        [one.as_dict() for one in ledger.sessions.history(f"note-{word}")],
+        [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.receipts(),
         ledger.purges.receipt_for(f"words of {word} here"), [row.metadata for row in ledger.audit.walk()],
         [one.subject for one in ledger.done.list()[0]], [one.repo for one in ledger.reviews.list()[0]],
         [one.name for one in ledger.agents.list()], ledger.purges.any(),
@@ -306,7 +308,7 @@ def test_a_tenant_sees_nothing_of_another_and_changes_nothing_there(open_ledger)
     assert everything(blue, "red") == empty == everything(open_ledger("green"), "red")
     fill(blue, "blue", "blue")
     assert "blue" not in json.dumps(everything(red, "red")) and "red" not in json.dumps(everything(blue, "blue"))
-    assert blue.forget(["note-red"]) == 0 and red.usage(["note-red"]) == {"note-red": 1}
+    assert blue.usage.forget(["note-red"]) == 0 and red.usage.counts(["note-red"]) == {"note-red": 1}
     assert [verify(one.audit).rows for one in (red, blue)] == [1, 1]
     assert red.idempotency_keys.begin("a", "blue", "digest", NOW) is None  # the key is free here
 
@@ -322,7 +324,7 @@ def test_a_row_cannot_be_written_into_another_tenants_audit(open_ledger):
 @pytest.mark.promise("A7")
 def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open_ledger):
     open_ledger(agent="a").done.record("a", "kind", "subject", NOW)
-    open_ledger(agent="a").reviews.record("a", "o", "r", 1, "h", NOW)
+    open_ledger(agent="a").reviews.record("a", "o", "r", 1, holder="h", now=NOW)
     for other in (open_ledger(agent="b"), open_ledger(agent="")):
         assert other.done.list("a") == ([], None) and not other.done.exists("a", "kind", "subject")
         assert other.reviews.get("a", "o", "r", 1) is None
@@ -346,7 +348,7 @@ def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, setti
     for one in (red, blue):  # whichever replica is asked
         assert (one.identify(mine).tenant, one.identify(mine).role) == ("red", "operator")
         assert (one.identify(theirs).tenant, one.identify(theirs).role) == ("blue", "secretary")
-        found = one.ledger.agents.presented([mine[3:11], "unknown0", theirs[3:11], mine[3:11]])  # with one question
+        found = one.ledger.agents.find_tokens([mine[3:11], "unknown0", theirs[3:11], mine[3:11]])  # with one question
         assert {id: (kept.tenant, kept.role) for id, kept in found.items()} == {
             mine[3:11]: ("red", "operator"), theirs[3:11]: ("blue", "secretary"),
         }  # fmt: skip
@@ -366,13 +368,13 @@ def test_without_its_exact_id_no_token_can_be_looked_up_and_no_setting_is_left_b
     _, token = open_porter(tenant="red").add("reviewer", "operator")
     for statement in ("SELECT * FROM tokens", "SELECT * FROM agents", "SELECT * FROM presented('')",
                       "SELECT * FROM presented(NULL)", "SELECT * FROM presented('%%')"):  # fmt: skip
-        assert ledger._file.query(statement, ()) == []
-    found = ledger._file.query("SELECT agent, tenant FROM presented(%s)", (token[3:11],))
+        assert ledger.database.connection.query(statement, ()) == []
+    found = ledger.database.connection.query("SELECT agent, tenant FROM presented(%s)", (token[3:11],))
     assert found == [("reviewer", "red")]
-    after = ledger._write(lambda db: (
+    after = ledger.database.connection.write(lambda db: (
         db.execute("SELECT * FROM presented(%s)", (token[3:11],)).fetchall(),
         db.execute("SELECT current_setting('holdfast.shown'), holdfast.tenant()").fetchall(),
-    ), durable=False)  # fmt: skip
+    ))  # fmt: skip
     assert after[1] == [("", "default")]
 
 
@@ -452,7 +454,7 @@ def test_of_many_who_ask_at_once_for_the_first_token_one_is_told(open_porter):  
 @pytest.mark.promise("A6")
 def test_of_many_who_claim_a_review_at_once_one_gets_it(open_ledger):
     ledgers = [open_ledger() for _ in range(8)]
-    said = at_once(8, lambda number: ledgers[number].reviews.claim("a", "o", "r", 7, f"h{number}", NOW))
+    said = at_once(8, lambda number: ledgers[number].reviews.claim("a", "o", "r", 7, holder=f"h{number}", now=NOW))
     assert sorted(said) == ["new"] + ["taken"] * 7
 
 
@@ -490,18 +492,19 @@ def test_what_was_purged_is_known_by_digests_until_it_is_taken_back(ledger, open
 
 
 def test_what_a_session_was_told_is_remembered_until_its_context_begins_anew(ledger):
-    assert ledger.record_shown("s", [("a", "1"), ("b", "1")], NOW, client="c") == ["a", "b"]
-    assert ledger.record_shown("s", [("a", "1"), ("b", "2")], NOW + 1) == ["b"]
-    assert ledger.shown("s") == {"a": "1", "b": "2"}
-    assert ledger.briefed_to(["a", "b", "nobody"]) == (3, ["s"])
-    assert [ledger.prompted("s", one, NOW) for one in ("x", "x", "y")] == [1, 0, 2]
-    ledger.begin("s", NOW + 2)
-    assert ledger.shown("s") == {} and ledger.prompted("s", "x", NOW) == 1
-    assert [row[:3] for row in ledger.briefed("b")] == [("2", "s", ""), ("1", "s", "c")]
-    ledger.decide("approved", "b", {"key": "k\0é"}, NOW)
-    assert ledger.decisions("b") == [("approved", {"key": "k\0é"}, NOW)]
-    assert ledger.forget(["b"]) == 0
-    assert (ledger.briefed("b"), ledger.decisions("b"), ledger.briefed_to(["b"])) == ([], [], (0, []))
+    assert ledger.sessions.record_shown("s", [("a", "1"), ("b", "1")], NOW, client="c") == ["a", "b"]
+    assert ledger.sessions.record_shown("s", [("a", "1"), ("b", "2")], NOW + 1) == ["b"]
+    assert ledger.sessions.shown("s") == {"a": "1", "b": "2"}
+    assert ledger.sessions.shown_to(["a", "b", "nobody"]) == (3, ["s"])
+    assert [ledger.sessions.count_prompt("s", one, NOW) for one in ("x", "x", "y")] == [1, 0, 2]
+    ledger.sessions.begin("s", NOW + 2)
+    assert ledger.sessions.shown("s") == {} and ledger.sessions.count_prompt("s", "x", NOW) == 1
+    found = ledger.sessions.history("b")
+    assert [(one.version, one.session, one.client) for one in found] == [("2", "s", ""), ("1", "s", "c")]
+    ledger.decisions.record("approved", "b", {"key": "k\0é"}, NOW)
+    assert ledger.decisions.list("b") == [PersonDecision("approved", {"key": "k\0é"}, NOW)]
+    assert ledger.usage.forget(["b"]) == 0
+    assert (ledger.sessions.history("b"), ledger.decisions.list("b"), ledger.sessions.shown_to(["b"])) == ([], [], (0, []))
 
 
 def test_what_cannot_be_text_is_kept_as_far_as_it_can(ledger):
@@ -516,26 +519,19 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
 
     away = config.load(home).replace(store=f"postgresql://nobody@127.0.0.1:{free_port()}/x", lock_seconds=1)
     ledger = ledgers.open_ledger(away, 0.2)
-    for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.presented(["x"]), lambda: ledger.audit.list(),
+    for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.find_tokens(["x"]),
+                lambda: ledger.audit.list(),
                 lambda: ledger.audit.append(decision()), lambda: ledger.purges.receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()
-    assert ledger.canonical("a") is None and ledger.problem  # what only helps may be missing
+    assert ledger.projects.canonical("a") is None and ledger.problem  # what only helps may be missing
     with pytest.raises(Busy):
         AccessGate(away).identify("hf_12345678_" + "a" * 43)
 
 
-def test_every_statement_is_used_and_those_of_sqlite_are_all_there():
-    from pathlib import Path
+def test_both_databases_have_the_same_statements():
+    from holdfast.ledger import sqlite
 
-    from holdfast.ledger import agents, audit, done, idempotency, sqlite
-
-    folders = (Path(sqlite.__file__).parent, Path(sqlite.__file__).parents[1] / "postgres")
-    paths = sorted(path for folder in folders for path in folder.glob("*.py"))
-    source = "".join(path.read_text(encoding="utf-8") for path in paths)
-    assert [name for name in SQL if f'"{name.rpartition(".")[2]}"' not in source and f'"{name}"' not in source] == []
-    files = {"schema", "move_to_main_file"}
-    wanted = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - files
-    for room, one in (("agents", agents), ("audit", audit), ("done", done), ("idempotency", idempotency)):
-        wanted |= {f"{room}.{name}" for name in one.SQL} - {"audit.move_head", "audit.hash_of"}
-    assert wanted - set(SQL) == set()
+    of_a_file = {"schema", "checkpoint", "audit.move_head", "audit.hash_of"}
+    files = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - of_a_file
+    assert set(SQL) - {"any_purged", "lock", "audit.begin", "audit.put_mark", "audit.mark"} == files

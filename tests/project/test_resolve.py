@@ -66,7 +66,7 @@ class World:
         return self.tmp / name
 
     def settle(self, folder: Path, **options: bool) -> Project:
-        return settle(look(str(folder), None, **options), self.ledger, self.noted.__contains__)
+        return settle(look(str(folder), None, **options), self.ledger.projects, self.noted.__contains__)
 
     def store(self, folder: Path, **options: bool) -> str:
         """As a store does: settle, then there is a folder on the shelf."""
@@ -89,7 +89,7 @@ def world(tmp_path):
 def test_an_override_is_taken_as_it_is_and_remembers_nothing(world):
     folder = world.repository("app", URL)
     found = look(str(folder), "My.Project_1-x", False)
-    assert settle(found, world.ledger, world.noted.__contains__) == Project("My.Project_1-x", (), "override")
+    assert settle(found, world.ledger.projects, world.noted.__contains__) == Project("My.Project_1-x", (), "override")
     assert not world.home.exists()
 
 
@@ -113,7 +113,7 @@ def test_the_remote_comes_before_the_marker_and_the_marker_before_the_path(world
     folder = world.repository("app")
     by_path = world.settle(folder)
     assert (by_path.how, by_path.id) == ("path", look(str(folder)).path)
-    marker = write_marker(str(folder), world.ledger, NOW)
+    marker = write_marker(str(folder), world.ledger.projects, NOW)
     assert world.settle(folder) == Project(marker, (), "marker")
     world.git(folder, "remote", "add", "origin", URL)
     by_remote = world.settle(folder)
@@ -236,7 +236,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
 def test_the_raw_url_is_kept_nowhere(world, url):
     folder = world.repository("app", url)
     world.store(folder)
-    world.ledger.put_place("x", "y", "z")
+    world.ledger.projects.put_place("x", "y", "z")
     found = look(str(folder))
     assert "s3cr3t" not in repr(found)
     kept = b"".join(path.read_bytes() for path in world.home.rglob("*") if path.is_file())
@@ -377,7 +377,7 @@ def test_a_commondir_that_leads_nowhere_falls_through(world):
 @pytest.mark.promise("P1")
 @pytest.mark.parametrize("cwd", ["/nowhere/at/all", "\0", "/a\0b", "", ".", "\ud800", "/" + "x/" * 3000, "/" + "y" * 5000])
 def test_a_strange_folder_still_gives_an_id(world, cwd):
-    project = settle(look(cwd), world.ledger, world.noted.__contains__)
+    project = settle(look(cwd), world.ledger.projects, world.noted.__contains__)
     assert is_name(project.id)
 
 
@@ -626,7 +626,7 @@ def test_resolving_again_writes_nothing(world):
         world.tmp / "plain",
     ]
     folders[3].mkdir()
-    write_marker(str(folders[2]), world.ledger, NOW)
+    write_marker(str(folders[2]), world.ledger.projects, NOW)
     for folder in folders:
         world.store(folder)
         world.settle(folder)
@@ -639,7 +639,7 @@ def refuse_writes(ledger: SqliteLedger) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("written")
 
-    ledger.link = ledger.put_place = refuse
+    ledger.projects.link = ledger.projects.put_place = refuse
 
 
 @pytest.mark.promise("P2")
@@ -651,14 +651,14 @@ def test_a_home_that_cannot_be_written_to_still_resolves(world):
     def full(*_: object, **__: object) -> None:
         raise DiskTrouble("full", "Free some space")
 
-    world.ledger.link = world.ledger.put_place = full
+    world.ledger.projects.link = world.ledger.projects.put_place = full
     assert world.settle(folder) == Project(id, (), "remote")
 
 
 @pytest.mark.promise("P2")
 def test_resolving_can_be_told_to_remember_nothing(world):
     folder = world.repository("app", URL)
-    project = settle(look(str(folder)), world.ledger, world.noted.__contains__, remember=False)
+    project = settle(look(str(folder)), world.ledger.projects, world.noted.__contains__, remember=False)
     assert project.how == "remote"
     assert not world.home.exists()
 
@@ -768,7 +768,7 @@ def marker_file(folder: Path) -> Path:
 def marked(world):
     folder = world.tmp / "marked"
     folder.mkdir()
-    world.marker_id = write_marker(str(folder), world.ledger, NOW)
+    world.marker_id = write_marker(str(folder), world.ledger.projects, NOW)
     return folder
 
 
@@ -791,7 +791,7 @@ def test_the_mode_of_a_marker_does_not_depend_on_the_umask(world):
     (folder / ".holdfast").mkdir(parents=True, mode=0o755)
     before = os.umask(0)
     try:
-        write_marker(str(folder), world.ledger, NOW)
+        write_marker(str(folder), world.ledger.projects, NOW)
     finally:
         os.umask(before)
     assert stat.S_IMODE(marker_file(folder).stat().st_mode) == 0o600
@@ -809,7 +809,7 @@ def test_looking_at_a_folder_never_writes_a_marker(world):
 @pytest.mark.promise("P3")
 def test_writing_a_marker_twice_keeps_the_first(world, marked):
     before = marker_file(marked).read_bytes()
-    assert write_marker(str(marked), world.ledger, "2027-01-01T00:00:00Z") == world.marker_id
+    assert write_marker(str(marked), world.ledger.projects, "2027-01-01T00:00:00Z") == world.marker_id
     assert marker_file(marked).read_bytes() == before
 
 
@@ -818,7 +818,7 @@ def test_a_folder_that_had_memory_before_its_marker_keeps_it(world):
     folder = world.tmp / "plain"
     folder.mkdir()
     id = world.store(folder)
-    marker = write_marker(str(folder), world.ledger, NOW)
+    marker = write_marker(str(folder), world.ledger.projects, NOW)
     assert marker != id
     assert world.settle(folder) == Project(id, (), "marker")
     assert world.settle(folder.rename(world.tmp / "moved")) == Project(id, (), "marker")
@@ -830,7 +830,7 @@ def test_a_marked_folder_that_moved_keeps_its_project_again_and_again(world, mar
     for name in ("first", "second"):
         marked = marked.rename(world.tmp / name)
         assert world.settle(marked).id == world.marker_id
-        assert world.ledger.place(world.marker_id)[1] == str(marked)
+        assert world.ledger.projects.place(world.marker_id)[1] == str(marked)
     (world.tmp / "marked").mkdir()
     assert world.settle(world.tmp / "marked").id != world.marker_id
 
@@ -849,7 +849,7 @@ def test_a_copy_of_a_marked_folder_is_another_project_and_is_not_touched(world, 
     assert world.settle(marked).id == world.marker_id
     assert marker_file(copy).read_bytes() == before
     with pytest.raises(Conflict):
-        write_marker(str(copy), world.ledger, NOW)
+        write_marker(str(copy), world.ledger.projects, NOW)
     assert marker_file(copy).read_bytes() == before
 
 
@@ -863,19 +863,19 @@ def test_a_moved_folder_is_known_though_an_unmarked_one_took_its_place(world, ma
 
 @pytest.mark.promise("P3")
 def test_a_marker_reached_by_another_name_of_the_folder_is_no_copy(world, marked):
-    place = world.ledger.place(world.marker_id)
+    place = world.ledger.projects.place(world.marker_id)
     (world.tmp / "name").symlink_to(marked)
-    world.ledger.put_place(world.marker_id, place[0], str(world.tmp / "name"))
+    world.ledger.projects.put_place(world.marker_id, place[0], str(world.tmp / "name"))
     assert world.settle(marked).id == world.marker_id
 
 
 @pytest.mark.promise("P3")
 def test_a_marker_of_another_home_is_foreign(world, marked):
     stranger = SqliteLedger(str(world.tmp / "other-home"))
-    project = settle(look(str(marked)), stranger, world.noted.__contains__)
+    project = settle(look(str(marked)), stranger.projects, world.noted.__contains__)
     assert project == Project(look(str(marked)).path, (), "path")
     with pytest.raises(Conflict) as refusal:
-        write_marker(str(marked), stranger, NOW)
+        write_marker(str(marked), stranger.projects, NOW)
     assert refusal.value.fix
     stranger.close()
 
@@ -908,12 +908,12 @@ def test_a_corrupt_marker_falls_through_to_the_path_and_is_not_touched(world, ho
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_bytes(CORRUPT[how])
-    world.ledger.put_place("a-project", GOOD["nonce"], str(folder))
-    world.ledger.put_place("empty-nonce", "", str(folder))
+    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
+    world.ledger.projects.put_place("empty-nonce", "", str(folder))
     assert world.settle(folder) == Project(look(str(folder)).path, (), "path")
     assert marker_file(folder).read_bytes() == CORRUPT[how]
     with pytest.raises(Conflict):
-        write_marker(str(folder), world.ledger, NOW)
+        write_marker(str(folder), world.ledger.projects, NOW)
     assert marker_file(folder).read_bytes() == CORRUPT[how]
 
 
@@ -922,7 +922,7 @@ def test_the_good_marker_of_the_corrupt_ones_would_be_honoured(world):
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_text(json.dumps(GOOD))
-    world.ledger.put_place("a-project", GOOD["nonce"], str(folder))
+    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
     assert world.settle(folder) == Project("a-project", (), "marker")
 
 
@@ -945,7 +945,7 @@ def test_a_marker_that_is_no_plain_file_falls_through(world, marked, what):
     assert read_marker(str(marked)) is None
     assert world.settle(marked).how == "path"
     with pytest.raises(HoldfastError):
-        write_marker(str(marked), world.ledger, NOW)
+        write_marker(str(marked), world.ledger.projects, NOW)
 
 
 @pytest.mark.promise("P3")
@@ -955,7 +955,7 @@ def test_the_search_for_a_marker_ends_at_the_root_of_the_repository(world, marke
     world.git(inner, "init", "-q")
     assert look(str(inner)).marker is None
     (inner / "deep").mkdir()
-    id = write_marker(str(inner / "deep"), world.ledger, NOW)
+    id = write_marker(str(inner / "deep"), world.ledger.projects, NOW)
     assert world.settle(inner / "deep").id == id
     assert look(str(inner / "deep")).root == str(inner)
     assert world.settle(inner).id != id
@@ -964,7 +964,7 @@ def test_the_search_for_a_marker_ends_at_the_root_of_the_repository(world, marke
 @pytest.mark.promise("P2", "P3")
 def test_the_marker_of_the_main_checkout_holds_for_its_worktrees(world):
     folder = world.repository("app")
-    id = write_marker(str(folder), world.ledger, NOW)
+    id = write_marker(str(folder), world.ledger.projects, NOW)
     tree = world.tmp / "tree"
     world.git(folder, "worktree", "add", "-q", str(tree), "-b", "feature")
     assert world.settle(tree).id == world.settle(folder).id == id
@@ -974,7 +974,7 @@ def test_the_marker_of_the_main_checkout_holds_for_its_worktrees(world):
 @pytest.mark.promise("P3")
 def test_a_marker_that_is_committed_does_not_follow_into_clones(world):
     folder = world.repository("app")
-    write_marker(str(folder), world.ledger, NOW)
+    write_marker(str(folder), world.ledger.projects, NOW)
     world.git(folder, "add", ".holdfast")
     world.git(folder, "commit", "-q", "-m", "the marker too")
     world.git(world.tmp, "clone", "-q", str(folder), "clone")
@@ -991,7 +991,7 @@ import sys
 from holdfast.project.marker import write_marker
 from holdfast.ledger import SqliteLedger
 sys.stdin.readline()
-print(write_marker(sys.argv[1], SqliteLedger(sys.argv[2]), "2026-04-16T10:30:00Z"))
+print(write_marker(sys.argv[1], SqliteLedger(sys.argv[2]).projects, "2026-04-16T10:30:00Z"))
 """
     command = [sys.executable, "-c", code, str(folder), str(world.home)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -1010,7 +1010,7 @@ def test_a_marker_is_written_where_there_are_no_hard_links(world, monkeypatch):
     monkeypatch.setattr(os, "link", no_links)
     folder = world.tmp / "plain"
     folder.mkdir()
-    id = write_marker(str(folder), world.ledger, NOW)
+    id = write_marker(str(folder), world.ledger.projects, NOW)
     assert world.settle(folder).id == id
     assert os.listdir(folder / ".holdfast") == ["project.json"]
 
@@ -1018,7 +1018,7 @@ def test_a_marker_is_written_where_there_are_no_hard_links(world, monkeypatch):
 @pytest.mark.promise("P3")
 def test_a_marker_that_cannot_be_written_is_trouble_with_a_name(world):
     with pytest.raises(DiskTrouble):
-        write_marker(str(world.tmp / "nowhere"), world.ledger, NOW)
+        write_marker(str(world.tmp / "nowhere"), world.ledger.projects, NOW)
 
 
 def test_a_tilde_in_the_home_is_the_user_s_folder_also_where_no_shell_reads_it(tmp_path, monkeypatch):

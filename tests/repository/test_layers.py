@@ -35,9 +35,9 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "sqlite.py": "the .sql beside a module; a database that is set aside",
     "postgres/sql.py": "the .sql beside a module",
     "postgres/migrate.py": "reads the migrations that come with it",
-    "ledger/audit_mark.py": "where the audit ended, in a file beside the ledger",
+    "ledger/audit_chain.py": "where the audit ended, in a file beside the ledger",
     "ledger/liveness.py": "the signs of processes, among the locks",
-    "ledger/review_key.py": "what marks of reviews are made with, in a file beside the ledger",
+    "ledger/secret_file.py": "what marks of reviews are made with, in a file beside the ledger",
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
     "config.py": "reads config.toml",
     "file_edit/file.py": "files of somebody else's that an install or a render edits, and our records of that",
@@ -52,7 +52,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "project/marker.py": "a project's marker, outside the home",
     "verbs/purge/verify_files.py": "reads every byte of the home back after a purge",
     "verbs/purge/git.py": "asks whether there is a git-filter-repo to name",
-    "ledger/purges.py": "the sign in the home that something was purged",
+    "ledger/sqlite.py": "the flags in the home that something was purged or rejected",
     "embedders/weights.py": "reads the weights of a model, to check their digest",
     "formats/importers/json_source.py": "reads the transcript a person names",
     "api/resident.py": "the socket in the home, and the folder it stands in",
@@ -246,9 +246,9 @@ def test_only_the_store_renames_or_removes_memory_files():
         "project/marker.py",  # .holdfast/project.json in a person's folder
         "api/resident.py",  # its own socket
         "base/failure_log.py",  # its own log, when it is full
-        "ledger/audit_mark.py",  # its own line, when it is written anew
+        "ledger/audit_chain.py",  # its own line, when it is written anew
         "ledger/liveness.py",  # the sign of a process that has ended
-        "ledger/review_key.py",  # a secret of the home's, when it is made
+        "ledger/secret_file.py",  # a secret of the home's, when it is made
         "file_edit/file.py",  # files of the user's that an install or a render edits
         "cli/commands/config.py",  # config.toml
         "cli/commands/edit.py",  # the temporary file of an editor

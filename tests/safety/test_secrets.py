@@ -300,7 +300,8 @@ def test_only_a_person_may_keep_one_and_the_ledger_says_so(open_memory, home):
     note = person.store(f"use {TOKEN}", allow_secret="a test account").note
     assert note.text == f"use {TOKEN}"
     assert "a1b2c3" not in note.key
-    ((action, detail, _),) = person._context.ledger.decisions(note.id)
+    (decided,) = person._context.ledger.decisions.list(note.id)
+    action, detail = decided.action, decided.detail
     assert action == "secret-allowed"
     assert detail == {"scope": "project:demo", "key": note.key, "rules": "github-pat", "why": "a test account"}
     person.close()

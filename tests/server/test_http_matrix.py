@@ -11,7 +11,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from mcp.shared.exceptions import MCPError
 from mcp_sdk import run
 
-from holdfast.access.policy import why_not
+from holdfast.access.policy import denial_reason
 from holdfast.models import SCOPES
 from holdfast.server.route import EVERYWHERE, NOWHERE
 from holdfast.server.routes.bulk import KIND
@@ -89,7 +89,7 @@ def test_every_route_is_allowed_or_denied_as_the_policy_says(gateway, name):
             if scope is None and meant is not None and route.example and "scope" in route.example:
                 continue  # its example says one
             said = asked(client, route, scope)
-            denied = bool(why_not(role, route.action, meant))
+            denied = bool(denial_reason(role, route.action, meant))
             seen += 2 if route.path == "/dispatch" and not denied else 1  # reading the memory is a decision of its own
             if (said.status == 403) != denied or said.status in (401, 500):
                 wrong.append((route.name, scope, denied, said))
@@ -114,7 +114,7 @@ def test_every_tool_is_allowed_or_denied_as_the_policy_says(gateway, name):
             for tool, given, action in TOOLS:
                 for scope in scopes_of_tool(tool):
                     said = await tools.call_tool(tool, {**given, "scope": scope} if scope else given)
-                    denied = bool(why_not(role, action, scope))
+                    denied = bool(denial_reason(role, action, scope))
                     assert ("may not" in json.dumps([one.text for one in said.content])) == denied, (tool, scope, said)
                     assert said.is_error or not denied
 
@@ -132,7 +132,7 @@ def scopes_of_tool(tool):
 @pytest.mark.parametrize("name", ROLES)
 def test_resources_and_prompts_are_allowed_or_denied_as_the_policy_says(gateway, name):
     client, role = gateway.agent("asker", name), gateway.gate.role(name)
-    denied = bool(why_not(role, READ, None))
+    denied = bool(denial_reason(role, READ, None))
 
     async def refused(asking):
         try:

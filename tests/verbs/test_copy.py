@@ -13,14 +13,16 @@ from mcp_raw import HOLDFAST
 
 from holdfast import Conflict, Memory, NotFound, Purged, UsageError, config
 from holdfast.access import AccessGate
+from holdfast.config import without_password
 from holdfast.errors import Disabled
 from holdfast.ledger.audit_verify import verify
 from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.transfer import TABLES
 from holdfast.models import Progress
-from holdfast.postgres.ledger_copy import TABLES
 from holdfast.postgres.pool import hang_up
 from holdfast.store import atomic
 from holdfast.verbs import copy
+from holdfast.verbs.copy.endpoints import opened
 
 WORDS = "zanzibarqvx7 is the word that must be gone for good"
 MIRROR = "the safe is behind the mirror in the hall"
@@ -62,16 +64,16 @@ def full(home, tmp_path):
     gate.first_token()
     gate.close()
     ledger = SqliteLedger(str(home))
-    ledger.link("old-name", "demo")
-    ledger.prompted("s1", "a digest", 5)
-    ledger.put_place("m1", "nonce", "/some/where")
+    ledger.projects.link("old-name", "demo")
+    ledger.sessions.count_prompt("s1", "a digest", 5)
+    ledger.projects.put_place("m1", "nonce", "/some/where")
     ledger.done.record("reviewer", "deploy", "v1", 1)
     ledger.done.record("reviewer", "deploy", "v2", 2)
     ledger.done.record("reviewer", "call", "the number 555-0199", 3)
-    ledger.done.unsay(lambda text: "555" in text)
-    ledger.reviews.claim("reviewer", "o", "r", 7, "me", 1005)
-    ledger.reviews.claim("reviewer", "o", "r", 8, "me", 1005)
-    ledger.reviews.record("reviewer", "o", "r", 7, "me", 1006)
+    ledger.done.mask(lambda text: "555" in text)
+    ledger.reviews.claim("reviewer", "o", "r", 7, holder="me", now=1005)
+    ledger.reviews.claim("reviewer", "o", "r", 8, holder="me", now=1005)
+    ledger.reviews.record("reviewer", "o", "r", 7, holder="me", now=1006)
     ledger.idempotency_keys.begin("reviewer", "key-1", "d", 10)
     ledger.close()
     return home
@@ -96,8 +98,7 @@ def records(home):
     """Every row of a ledger, and whether its audit holds."""
     ledger = SqliteLedger(str(home))
     try:
-        carrier = copy.endpoints.carrier(ledger)
-        return {table.name: carrier.rows(table) for table in TABLES}, list(ledger.audit.rows()), verify(ledger.audit).ok
+        return {table.name: ledger.transfer.rows(table) for table in TABLES}, list(ledger.audit.rows()), verify(ledger.audit).ok
     finally:
         ledger.close()
 
@@ -148,7 +149,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
 
     copy.copy(str(full), between, settings)
     copy.copy(between, str(tmp_path / "back"), settings)
-    with copy.endpoints.opened(between, settings) as end:
+    with opened(between, settings) as end:
         told = masked(end.ledger)
     assert told == masked(SqliteLedger(str(full))) == masked(SqliteLedger(str(tmp_path / "back"))) and told[0]
     assert (tmp_path / "back" / "review.key").stat().st_mode & 0o777 == 0o600
@@ -157,7 +158,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
 def test_another_secret_in_the_target_is_refused(full, between, settings):
     if "://" not in between:
         os.mkdir(between, 0o700)
-    with copy.endpoints.opened(between, settings) as end:
+    with opened(between, settings) as end:
         end.ledger.reviews.secret()
     with pytest.raises(Conflict, match="keys review"):
         copy.copy(str(full), between, settings)
@@ -298,7 +299,7 @@ def test_another_note_in_postgres_under_the_same_name_is_refused_too(full, postg
         copy.copy(str(full), postgres_url, settings)
     with Memory(config=settings.replace(store=postgres_url), project="demo", cwd=tmp_path) as memory:
         assert [note.key for note in memory.list()] == ["harbour"]
-    assert "password" not in str(copy.endpoints.without_password("postgresql://me:password@host/db"))
+    assert "password" not in str(without_password("postgresql://me:password@host/db"))
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_copied(full, tmp_path, settings):

@@ -273,7 +273,7 @@ def test_of_two_who_are_written_together_each_is_held_to_what_it_may_see(open_an
 def test_the_sign_stands_before_the_first_rejection_does(open_memory, home):
     open_memory().store("Ship on Fridays.")
     purges = open_memory(origin="user", config=config.load(home).replace(lock_seconds=0.05))._context.ledger.purges
-    purges.mark("anything")  # so that there is a ledger, with its key
+    purges.digest_target("anything")  # so that there is a ledger, with its key
     assert not purges.any_rejected()
     other = apsw.Connection(str(home / "ledger.db"))
     other.execute("BEGIN IMMEDIATE")

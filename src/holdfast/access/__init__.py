@@ -1,6 +1,6 @@
-"""Who may do what: agents and their tokens, roles, and one decision for every request, written into the audit.
+"""Who may do what: tokens, roles, and one decision for every request, written into the audit.
 
-Nothing is allowed that a role does not name. A role that cannot be read means nothing until it is mended.
+Default deny: only what a role names is allowed. A role file that cannot be read allows nothing until it is fixed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The porter: says who a token is, decides what its role may, and writes every decision down."""
+"""The access gate: identify the caller by its token, decide by its role, and write every decision into the audit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from contextlib import contextmanager
 
 from holdfast.access import tokens
-from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, why_not
+from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
 from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log
 from holdfast.context.ledgers import Ledgers
@@ -21,31 +21,32 @@ if TYPE_CHECKING:
 
     from holdfast.access.roles import RoleProblem
     from holdfast.config import Config
-    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.agents import Agent
+    from holdfast.ledger.interface import Ledger
 
 LOG = "audit.log"  # of decisions that could not be written into the audit
-LOCAL = Caller("(local)", OPERATOR)  # who owns the home and sits at it; no agent can have this name
-_WAIT_SECONDS = 5  # for the ledger: a request must not wait as long as a person does
+LOCAL = Caller("(local)", OPERATOR)  # the owner of the home at this machine; no agent can have this name
+_WAIT_SECONDS = 5  # for the ledger: a request must not wait as long as a person would
 _DAY, _MOST_DAYS = 86400, 36500
 
 
-class Missed:
-    """Decisions of this process that are not in the audit, and by tenant those that no row speaks of yet."""
+class MissedDecisions:
+    """How many decisions of this process are not in the audit, and by tenant, how many no row mentions yet."""
 
     def __init__(self) -> None:
         self.lock = allocate_lock()
         self.count = 0
-        self.untold: dict[str, int] = {}
+        self.unmentioned: dict[str, int] = {}
 
 
 class Permit:
-    """What was allowed and changes tokens: its row goes into the audit together with the change, both or neither. Where
-    nothing was changed, the row is written at the end, and says why."""
+    """An allowed change of agents or tokens: its row in the audit is written in one transaction with the change.
+
+    If nothing is changed in the `with` block, the row is written at its end, and says why."""
 
     def __init__(self, gate: AccessGate, caller: Caller, role: Role, action: str, meta: dict[str, Any]) -> None:
         self._gate, self._caller, self._action, self._meta = gate, caller, action, meta
-        self.role = role  # by which it was allowed
+        self.role = role
         self.used = False
 
     def __enter__(self) -> Permit:
@@ -54,40 +55,45 @@ class Permit:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.used:
             return
-        why = {"failed": getattr(error, "code", type(error).__name__)} if error is not None else {}
-        told = {**self._meta, **why}
-        if getattr(error, "may_be_done", False):  # whoever asks is told that, and never that nothing was done
-            self._gate._record(self._caller, self._action, "allowed", told)
+        reason = {"failed": getattr(error, "code", type(error).__name__)} if error is not None else {}
+        meta = {**self._meta, **reason}
+        if getattr(error, "may_be_done", False):  # then no other error may say that nothing was done
+            self._gate._record(self._caller, self._action, "allowed", meta)
         else:
-            self._gate._must_record(self._caller, self._action, told)
+            self._gate._must_record(self._caller, self._action, meta)
 
     def decision(self, **more: Any) -> Decision:
-        """The row that the change writes."""
+        """Return the row that is written with the change."""
         return _decision(self._caller, self._action, "allowed", {**self._meta, **more})
 
 
 class AccessGate:
-    """One home's porter, for any number of threads. Making one touches nothing. One that takes another's place goes on with
-    what that could not write down."""
+    """Decides about requests, for any number of threads. Creating this object touches nothing.
 
-    def __init__(self, config: Config, of: AccessGate | None = None, missed: Missed | None = None) -> None:
+    `shared` is a gate of the same home for another tenant. `missed` is taken over from a gate that this one replaces."""
+
+    def __init__(
+        self, config: Config, shared: AccessGate | None = None, missed: MissedDecisions | None = None
+    ) -> None:
         self.config = config
-        self._ledgers: Ledgers = of._ledgers if of else Ledgers(config, min(config.lock_seconds, _WAIT_SECONDS))
-        self.missed: Missed = of.missed if of else missed or Missed()
-        self._roles: Roles = of._roles if of else Roles(config.home)
+        self._ledgers: Ledgers = shared._ledgers if shared else Ledgers(config, min(config.lock_seconds, _WAIT_SECONDS))
+        self.missed: MissedDecisions = shared.missed if shared else missed or MissedDecisions()
+        self._roles: Roles = shared._roles if shared else Roles(config.home)
         self._local = LOCAL.replace(tenant=config.tenant) if config.store else LOCAL
 
     def of(self, caller: Caller) -> AccessGate:
-        """The same for the caller's tenant: its agents and its audit. A home has but one."""
+        """Return the gate of the caller's tenant, with its agents and its audit; a home has only one."""
         if not self.config.store or caller.tenant == self.config.tenant:
             return self
         return AccessGate(self.config.replace(tenant=caller.tenant), self)
 
     @property
-    def ledger(self) -> SqliteLedger:
+    def ledger(self) -> Ledger:
+        """The ledger of this tenant."""
         return self._ledgers.of(self._local.tenant)
 
     def close(self) -> None:
+        """Close the ledgers."""
         self._ledgers.close()
 
     @property
@@ -95,72 +101,72 @@ class AccessGate:
         """Decisions of this process that are not in the audit."""
         return self.missed.count
 
-    # --- who it is ------------------------------------------------------------------------------------------------
+    # --- authentication -------------------------------------------------------------------------------------------
 
     def identify(self, token: str) -> Caller:
-        """Whose token it is, as the ledger says now: nothing is remembered, so a revocation counts at once."""
+        """Return the caller that a token belongs to; raises Unauthenticated. Nothing is cached: a revocation counts at once."""
         id = tokens.id_of(token)
-        kept = self.ledger.agents.presented([id]).get(id)
-        if not tokens.matches(token, kept.digest if kept else bytes(32)) or kept is None:
+        stored = self.ledger.agents.find_tokens([id]).get(id)
+        if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
             raise tokens.invalid("this token is not valid")
-        if kept.revoked is not None:
+        if stored.revoked is not None:
             raise tokens.invalid("this token was revoked")
-        if kept.expires is not None and kept.expires <= dates.clock():
+        if stored.expires is not None and stored.expires <= dates.clock():
             raise tokens.invalid("this token has expired")
-        return Caller(kept.agent, kept.role, kept.tenant, id)
+        return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id)
 
-    # --- what it may ----------------------------------------------------------------------------------------------
+    # --- authorization --------------------------------------------------------------------------------------------
 
     def allow(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
-        """Decide by the role, write one row, and raise Denied unless it is allowed. Where the row cannot be written and
-        must be, nothing is allowed. `meta` is names and ids, never a text. Return the role."""
-        role, told = self._allowed(caller, action, scope, meta)
-        self._must_record(caller, action, told)
+        """Decide by the caller's role, write the decision into the audit, and return the role.
+
+        Raises Denied, or Unrecorded if the row must be written and cannot. `meta` is names and ids, never a text."""
+        role, meta = self._decide(caller, action, scope, meta)
+        self._must_record(caller, action, meta)
         return role
 
     def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
-        """The same, but what is allowed is written down with the change that it is for."""
-        role, told = self._allowed(caller, action, scope, meta)
-        return Permit(self, caller, role, action, told)
+        """Decide in the same way, but write the row of an allowed change together with the change."""
+        role, meta = self._decide(caller, action, scope, meta)
+        return Permit(self, caller, role, action, meta)
 
-    def _allowed(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
-        """The role, and what the row of a yes says; a no is written down and raised."""
+    def _decide(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
+        """Return the role and the metadata for the row of an allowed action; write the row of a denied one and raise."""
         role = self._roles.get(caller.role)
-        reason = why_not(role, action, scope)
-        told = {**meta, **({"scope": scope} if scope else {})}
+        reason = denial_reason(role, action, scope)
+        meta = {**meta, **({"scope": scope} if scope else {})}
         if reason or role is None:
-            self._record(caller, action, "denied", {**told, "reason": reason})
+            self._record(caller, action, "denied", {**meta, "reason": reason})
             fix = Template("An operator may change its role: ", command("role list"), " shows them")
             raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
-        return role, told
+        return role, meta
 
     def _must_record(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
-        """The row of a yes, which fails what it is for only where nothing may be done without it."""
+        """Write the row of an allowed action; raise Unrecorded if that fails and the action needs its row."""
         failure = self._record(caller, action, "allowed", meta)
         if failure is not None and self._is_strict(action):
             what = Template("nothing was done, because the audit could not be written: ", failure.whole())
             raise Unrecorded(what, failure.hint) from failure
 
     def role(self, name: str) -> Role:
-        """A role as it is now; one that is unknown or cannot be read has nothing."""
+        """Return a role as it is now; one that is unknown or cannot be read allows nothing."""
         return self._roles.get(name) or Role(name)
 
     def _is_strict(self, action: str) -> bool:
         return action in STRICT or self.config.audit_mode == "strict"
 
     def _record(self, caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> HoldfastError | None:
-        """One row; what kept it from being written, if anything did. That is logged and counted, and the next row says how
-        many are missing."""
+        """Write a row; return the error if that fails. It is logged and counted, and the next row says how many are missing."""
         missed, tenant = self.missed, caller.tenant
         with missed.lock:
-            missing = missed.untold.pop(tenant, 0)
-        told = _decision(caller, action, outcome, {**meta, **({"unrecorded": missing} if missing else {})})
+            missing = missed.unmentioned.pop(tenant, 0)
+        decision = _decision(caller, action, outcome, {**meta, **({"unrecorded": missing} if missing else {})})
         try:
-            self._ledgers.of(tenant).audit.append(told, self._is_strict(action))
+            self._ledgers.of(tenant).audit.append(decision, self._is_strict(action))
         except HoldfastError as error:
             with missed.lock:
                 missed.count += 1
-                missed.untold[tenant] = missed.untold.get(tenant, 0) + missing + 1
+                missed.unmentioned[tenant] = missed.unmentioned.get(tenant, 0) + missing + 1
             failure_log.write(self.config.home, caller.agent, action, error.message, error.fix, LOG)
             return error
         return None
@@ -168,75 +174,83 @@ class AccessGate:
     # --- agents and their tokens ----------------------------------------------------------------------------------
 
     def add(self, name: str, role: str, days: int | None = None, *, permit: Permit | None = None) -> tuple[Agent, str]:
-        """Let an agent in: it, and its token, which is shown this once. Without a `permit` it is the owner of the home who
-        does this."""
+        """Add an agent; return it and its token, which is shown only now.
+
+        Without a permit the owner of the home does this."""
         validate.no_secret(validate.name(name, "agent"), "the name of an agent", fix="Give it another name")
-        self._must_be_a_role(role)
-        made, now = tokens.make(), int(dates.clock())
-        with self._changing(permit, "add", name, made, of_role=role) as told:
-            self.ledger.agents.add(name, role, made.kept, now, _end(now, days), told)
-        return self.agent(name), made.token
+        self._check_role(role)
+        new, now = tokens.make_token(), int(dates.clock())
+        with self._changing(permit, "add", name, new, of_role=role) as decision:
+            expires = _expiry(now, days)
+            self.ledger.agents.add(name, role=role, token=new.stored, now=now, expires=expires, decision=decision)
+        return self.agent(name), new.token
 
     def rotate(
         self, name: str, days: int | None = None, grace_hours: int = 0, *, permit: Permit | None = None
     ) -> tuple[Agent, str]:
-        """A new token for an agent. The old one ends at once, or after a grace."""
+        """Give an agent a new token; the old one ends at once, or after the grace period."""
         if not 0 <= grace_hours <= _MOST_DAYS * 24:
             raise UsageError(f"a grace is 0 hours or more, not {grace_hours}", "Leave it out to end the old token at once")
         self.agent(name)
-        made, now = tokens.make(), int(dates.clock())
-        with self._changing(permit, "rotate", name, made) as told:
-            self.ledger.agents.rotate(name, made.kept, now, _end(now, days), grace_hours * 3600, told)
-        return self.agent(name), made.token
+        new, now = tokens.make_token(), int(dates.clock())
+        with self._changing(permit, "rotate", name, new) as decision:
+            expires, grace = _expiry(now, days), grace_hours * 3600
+            self.ledger.agents.rotate(
+                name, token=new.stored, now=now, expires=expires, grace_seconds=grace, decision=decision
+            )
+        return self.agent(name), new.token
 
     def revoke(self, name: str, *, permit: Permit | None = None) -> Agent:
-        """End every token of an agent, in every process at once. What it has kept stays."""
+        """Revoke every token of an agent, in every process at once. Its notes stay."""
         self.agent(name)
-        with self._changing(permit, "revoke", name) as told:
-            self.ledger.agents.revoke(name, int(dates.clock()), told)
+        with self._changing(permit, "revoke", name) as decision:
+            self.ledger.agents.revoke(name, int(dates.clock()), decision)
         return self.agent(name)
 
     def first_token(self) -> str | None:
-        """The operator's, where there is no agent at all; None where there is one. Of many who ask at once, one is told."""
-        made = tokens.make()
-        with self._changing(None, "add", OPERATOR, made, of_role=OPERATOR) as told:
-            first = self.ledger.agents.add_first(OPERATOR, OPERATOR, made.kept, int(dates.clock()), told)
-        return made.token if first else None
+        """Add the operator and return its token if there is no agent yet; else None. Of many callers, one gets it."""
+        new, now = tokens.make_token(), int(dates.clock())
+        with self._changing(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
+            is_first = self.ledger.agents.add_first(OPERATOR, role=OPERATOR, token=new.stored, now=now, decision=decision)
+        return new.token if is_first else None
 
     @contextmanager
     def _changing(
-        self, permit: Permit | None, verb: str, name: str, made: tokens.NewToken | None = None, **more: str
+        self, permit: Permit | None, verb: str, name: str, new: tokens.NewToken | None = None, **more: str
     ) -> Iterator[Decision]:
-        """The row that goes with a change: the caller's, or the owner's of the home."""
+        """Yield the row that is written with a change: in the name of the caller, or of the home's owner."""
         given = permit or Permit(self, self._local, Role(self._local.role), "agents.manage", {})
-        new = {"new_token": made.kept.id} if made else {}
-        yield given.decision(verb=verb, name=name, **new, **more)
+        token = {"new_token": new.stored.id} if new else {}
+        yield given.decision(verb=verb, name=name, **token, **more)
         given.used = True
 
     def agent(self, name: str) -> Agent:
+        """Return an agent; raises NotFound."""
         return self.ledger.agents.get(name)
 
     def agents(self) -> list[Agent]:
+        """Return all agents by name."""
         return self.ledger.agents.list()
 
     # --- roles ----------------------------------------------------------------------------------------------------
 
     def roles(self) -> tuple[Role, ...]:
-        """Those that are good."""
+        """Return the valid roles."""
         return self._roles.list()
 
-    def faults(self) -> tuple[RoleProblem, ...]:
-        """Files of roles that cannot be read; their roles mean nothing."""
-        return self._roles.faults()
+    def role_problems(self) -> tuple[RoleProblem, ...]:
+        """Return the role files that cannot be read; their roles allow nothing."""
+        return self._roles.problems()
 
-    def is_own(self, role: str) -> bool:
-        """Whether a role is the operator's own, not one that comes with Holdfast."""
-        return self._roles.own(role)
+    def is_custom(self, role: str) -> bool:
+        """Return whether a role is the operator's own, not one that comes with Holdfast."""
+        return self._roles.is_custom(role)
 
-    def _must_be_a_role(self, name: str) -> None:
+    def _check_role(self, name: str) -> None:
+        """Raise UsageError if there is no such role, or ConfigError if its file cannot be read."""
         if self._roles.get(name) is not None:
             return
-        broken = [fault for fault in self.faults() if fault.role == name]
+        broken = [problem for problem in self.role_problems() if problem.role == name]
         if broken:
             raise ConfigError(f"the role {name!r} means nothing: {broken[0].message}", broken[0].fix)
         known = ", ".join([role.name for role in self.roles()])
@@ -245,10 +259,12 @@ class AccessGate:
 
 def _decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:
     token = {"token": caller.token} if caller.token else {}
-    return Decision(caller.agent, action, outcome, {**meta, **token, "role": caller.role}, caller.tenant)
+    metadata = {**meta, **token, "role": caller.role}
+    return Decision(agent=caller.agent, action=action, outcome=outcome, metadata=metadata, tenant=caller.tenant)
 
 
-def _end(now: int, days: int | None) -> int | None:
+def _expiry(now: int, days: int | None) -> int | None:
+    """Return when a token ends that lasts so many days, in seconds since 1970."""
     if days is None:
         return None
     if not 1 <= days <= _MOST_DAYS:

@@ -1,5 +1,5 @@
-"""What `doctor` and `/v1/check` tell of the gateway: roles that mean nothing, agents without one, decisions that are not in
-the audit, and an audit that is not what was written."""
+"""Problems of the gateway for `doctor` and `/v1/check`: roles that cannot be read, agents without a role, decisions that are
+not in the audit, and an audit that was changed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from holdfast.access.gate import LOG, AccessGate
 from holdfast.access.role_file import SUFFIX
 from holdfast.base import dates, failure_log
 from holdfast.errors import HoldfastError
-from holdfast.ledger import audit_mark
-from holdfast.ledger.audit_verify import glance, newest
-from holdfast.models import Problem
-from holdfast.verbs.doctor.fixes import Fix, quoted
+from holdfast.ledger.audit_chain import MARK_FILE
+from holdfast.ledger.audit_verify import compare_ends, verify_newest
+from holdfast.models import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,86 +19,95 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
 
-_SECONDS = 7 * 86400
+_WEEK = 7 * 86400
 
 
-def problems(config: Config) -> list[Problem]:
-    """Everything about it that is not as it should be; where there is no gateway, nothing."""
+def find_problems(config: Config) -> list[Finding]:
+    """Return all problems; none where there is no gateway."""
     gate = AccessGate(config)
     try:
-        return found(gate)
+        return find_gate_problems(gate)
     finally:
         gate.close()
 
 
-def found(gate: AccessGate, whole: bool = True, may: Callable[[str], bool] = lambda action: True) -> list[Problem]:
-    """The same of a porter that is there already; one that is not the `whole` gateway's knows of its own tenant alone. Whoever
-    asks is told no more than their other actions let them see."""
+def find_gate_problems(
+    gate: AccessGate, all_tenants: bool = True, is_allowed: Callable[[str], bool] = lambda action: True
+) -> list[Finding]:
+    """Return the problems of a gate; without `all_tenants`, only those of its tenant.
+
+    `is_allowed` says for an action whether the caller may do it: nobody is shown more than that."""
     config = gate.config
     try:
-        roles = _roles(gate) if may("roles.read") else []
-        agents = _agents(gate) if may("agents.manage") else []
-        audit = [*(_unrecorded(config) if whole else []), *_chain(gate)] if may("audit.read") else []
+        roles = _role_problems(gate) if is_allowed("roles.read") else []
+        agents = _agent_problems(gate) if is_allowed("agents.manage") else []
+        audit = [*(_unrecorded(config) if all_tenants else []), *_chain_problems(gate)] if is_allowed("audit.read") else []
         return roles + agents + audit
     except HoldfastError as error:
-        return [Problem("gateway", error.message, error.fix, "" if config.store else "ledger.db")]
+        return [Finding(code="gateway", message=error.message, hint=error.fix, path="" if config.store else "ledger.db")]
 
 
-def _roles(gate: AccessGate) -> list[Problem]:
-    """A file with a mistake is a person's to correct; what is no file of a role goes out of the way."""
-    mending = Fix(gate.config.home)
+def _role_problems(gate: AccessGate) -> list[Finding]:
+    """A role file with a mistake has to be edited; anything else in the folder is moved aside."""
     return [
-        Problem(
-            "role", f"{f'the role {fault.role} means' if fault.role else 'every role means'} nothing: {fault.message}",
-            (mending.edited if _is_ours(fault.path) else mending.out_of_the_way)(fault.path), fault.path,
+        Finding(
+            code="role",
+            message=f"{f'the role {problem.role} means' if problem.role else 'every role means'} nothing: {problem.message}",
+            path=problem.path,
+            action="edit" if _is_role_file(problem.path) else "move_aside",
+            target=problem.path,
         )
-        for fault in gate.faults()
-    ]  # fmt: skip
+        for problem in gate.role_problems()
+    ]
 
 
-def _is_ours(path: str) -> bool:
+def _is_role_file(path: str) -> bool:
     return path.endswith(SUFFIX) and os.path.isfile(path) and not os.path.islink(path)
 
 
-def _agents(gate: AccessGate) -> list[Problem]:
-    """Those whose role is not there: they can do nothing."""
-    known, broken = [role.name for role in gate.roles()], [fault.role for fault in gate.faults()]
+def _agent_problems(gate: AccessGate) -> list[Finding]:
+    """Agents whose role does not exist can do nothing."""
+    known = [role.name for role in gate.roles()] + [problem.role for problem in gate.role_problems()]
     now = dates.clock()
     return [
-        Problem(
-            "agent", f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
-            _command(gate, f"agent revoke {agent.name}"),
+        Finding(
+            code="agent",
+            message=f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
+            action="run",
+            target=f"agent revoke {agent.name}",
+            tenant=_tenant(gate),
         )
         for agent in gate.agents()
-        if agent.role not in known and agent.role not in broken and agent.state(now) == "active"
-    ]  # fmt: skip
+        if agent.role not in known and agent.state(now) == "active"
+    ]
 
 
-def _unrecorded(config: Config) -> list[Problem]:
-    """Decisions of this week that could not be written down: how many, the last one, and why."""
-    since = dates.timestamp(dates.clock() - _SECONDS)
-    missed = [one for one in failure_log.read(config.home, LOG) if one.time >= since]
+def _unrecorded(config: Config) -> list[Finding]:
+    """Report how many decisions of this week are not in the audit, and why the last one is not."""
+    since = dates.timestamp(dates.clock() - _WEEK)
+    missed = [entry for entry in failure_log.read(config.home, LOG) if entry.time >= since]
     if not missed:
         return []
     last, log = missed[-1], failure_log.path(config.home, LOG)
     count = "1 decision is" if len(missed) == 1 else f"{len(missed):,} decisions are"
-    what = f"{count} not in the audit, last {last.time} ({last.client}, {last.event}): {last.message}"
-    return [Problem("audit", what, f"{last.fix}; afterwards rm -f {quoted(log)}", log)]
+    message = f"{count} not in the audit, last {last.time} ({last.client}, {last.event}): {last.message}"
+    return [Finding(code="audit", message=message, path=log, action="remove", target=log, hint=last.fix)]
 
 
-def _chain(gate: AccessGate) -> list[Problem]:
-    """Both ends of the audit against each other, and its last rows; `audit verify` reads all of it."""
-    wrong = glance(gate.ledger.audit) or newest(gate.ledger.audit)
+def _chain_problems(gate: AccessGate) -> list[Finding]:
+    """Compare both ends of the audit and check its newest rows; `audit verify` checks all of it."""
+    wrong = compare_ends(gate.ledger.audit) or verify_newest(gate.ledger.audit)
     if not wrong:
         return []
-    aside = "delete the tenant's row of holdfast.audit_mark" if gate.config.store else f"move {audit_mark.NAME} aside"
-    what = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
-    place = "" if gate.config.store else audit_mark.NAME
-    return [Problem("audit_chain", what, _command(gate, "audit verify"), place)]
+    aside = "delete the tenant's row of holdfast.audit_mark" if gate.config.store else f"move {MARK_FILE} aside"
+    message = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
+    path = "" if gate.config.store else MARK_FILE
+    return [
+        Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant(gate))
+    ]
 
 
-def _command(gate: AccessGate, words: str) -> str:
-    """A command of ours, for the tenant that it is about."""
+def _tenant(gate: AccessGate) -> str:
+    """Return the tenant that a command has to name; "" where it is the default."""
     config = gate.config
-    of = f"--tenant {quoted(config.tenant)} " if config.store and config.tenant != "default" else ""
-    return Fix(config.home).holdfast(of + words)
+    return config.tenant if config.store and config.tenant != "default" else ""

@@ -1,4 +1,4 @@
-"""The policy: a role names actions and the scopes they may touch; what it does not name is denied. Pure."""
+"""The policy: a role names actions and scopes; everything else is denied. Pure functions on plain data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ACTIONS = (
     "done.read",
     "done.write",
 )
-EVERYTHING = "*"  # what the operator may, and no other role
+EVERYTHING = "*"  # every action; only for the operator
 OPERATOR = "operator"
-OF_SCOPES = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")
-STRICT = ("memory.purge", "memory.export", "agents.manage")  # never without a row in the audit, whatever the mode
+SCOPED_ACTIONS = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")
+STRICT = ("memory.purge", "memory.export", "agents.manage")  # never done without a row in the audit, in any mode
 
 
 class Caller(Record):
-    """Who asks, as the token says. `token` is its public part, never the secret."""
+    """An authenticated caller. `token` is the public part of its token, never the secret."""
 
     agent: str
     role: str
@@ -36,12 +36,12 @@ class Caller(Record):
 
     @property
     def is_person(self) -> bool:
-        """Whether a person speaks: who runs the gateway, and nobody else who has a token."""
+        """Whether a person calls: the operator of the gateway is the only one."""
         return self.role == OPERATOR
 
 
 class Role(Record):
-    """What a role may do, and in whose memory. An empty list means nothing."""
+    """The actions that a role allows, and the scopes in which. An empty list allows nothing."""
 
     name: str
     skills: tuple[str, ...] = ()
@@ -49,9 +49,10 @@ class Role(Record):
     scopes: tuple[str, ...] = ()
 
 
-def why_not(role: Role | None, action: str, scope: str | None) -> str:
-    """Why this is denied; nothing where it is allowed. With no scope named, one that the role has must be enough: the
-    answer is then limited to those."""
+def denial_reason(role: Role | None, action: str, scope: str | None) -> str:
+    """Return why an action is denied, or "" if it is allowed.
+
+    If the request names no scope, any scope of the role is enough: the answer is limited to those of the role."""
     if role is None:
         return "its role is unknown or cannot be read"
     if action not in ACTIONS:
@@ -60,6 +61,6 @@ def why_not(role: Role | None, action: str, scope: str | None) -> str:
         return "its role does not name this action"
     if scope is not None and (scope not in SCOPES or scope not in role.scopes):
         return f"its role does not reach the scope {scope}"
-    if action in OF_SCOPES and not role.scopes:
+    if action in SCOPED_ACTIONS and not role.scopes:
         return "its role reaches no scope"
     return ""

@@ -1,7 +1,7 @@
-"""Tokens: `hf_`, eight characters that anybody may see, `_`, and 43 that are secret.
+"""Tokens: `hf_`, eight public characters, `_`, and 43 secret ones.
 
-The secret is 256 bits of chance: nobody guesses it from a digest, however fast the digest is, so SHA-256 is enough and
-every request can afford it.
+The secret is 256 random bits, which cannot be guessed from a digest however fast that is. So a plain SHA-256 is enough, and
+cheap enough for every request.
 """
 
 from __future__ import annotations
@@ -12,46 +12,50 @@ from hashlib import sha256
 
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Template, Unauthenticated, command
-from holdfast.ledger.agents import Minted
+from holdfast.ledger.agents import TokenDigest
 from holdfast.models import Record
 
-_FORM = pattern(r"hf_([0-9a-z]{8})_[A-Za-z0-9_-]{43}\Z")
+_TOKEN = pattern(r"hf_([0-9a-z]{8})_[A-Za-z0-9_-]{43}\Z")
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class NewToken(Record):
-    """A new token: what is shown once, and what is kept of it."""
+    """A new token, which is shown once, and what is stored of it."""
 
     token: str
-    kept: Minted
+    stored: TokenDigest
 
     def __repr__(self) -> str:
-        return f"Made({self.kept.id})"
+        """Return the public part only."""
+        return f"NewToken({self.stored.id})"
 
 
-def make() -> NewToken:
+def make_token() -> NewToken:
+    """Return a new random token."""
     id = "".join([secrets.choice(_LETTERS) for _ in range(8)])
     token = f"hf_{id}_{secrets.token_urlsafe(32)}"
-    return NewToken(token, Minted(id, digest(token)))
+    return NewToken(token, TokenDigest(id, digest(token)))
 
 
 def digest(token: str) -> bytes:
+    """Return what is stored instead of a token."""
     return sha256(token.encode("ascii")).digest()
 
 
 def id_of(token: object) -> str:
-    """The public part of something that looks like a token."""
-    form = _FORM.match(token) if isinstance(token, str) else None
+    """Return the public part of a token; raises Unauthenticated if it does not look like one."""
+    form = _TOKEN.match(token) if isinstance(token, str) else None
     if form is None:
         raise invalid("no token, or nothing that looks like one")
     return str(form[1])
 
 
-def matches(token: str, kept: bytes) -> bool:
-    """Compared in the same time wherever they differ."""
-    return hmac.compare_digest(digest(token), kept)
+def matches(token: str, stored: bytes) -> bool:
+    """Return whether a token has this digest, in constant time."""
+    return hmac.compare_digest(digest(token), stored)
 
 
 def invalid(what: str) -> Unauthenticated:
+    """Return the error for a token that is not accepted."""
     fix = Template("Send `Authorization: Bearer TOKEN`; an operator makes one with ", command("agent add"))
     return Unauthenticated(what, fix)

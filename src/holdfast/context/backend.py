@@ -12,6 +12,7 @@ from holdfast.store.listing import Listing
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.config import Config
+    from holdfast.ledger.interface import Ledger
     from holdfast.store.changes import ChangeDetector
 
 
@@ -20,7 +21,7 @@ class Backend(Record):
 
     store: FileStore
     index: SqliteIndex
-    ledger: SqliteLedger
+    ledger: Ledger
     changes: ChangeDetector
     listing: Listing | None  # writes index.md; None where the scopes are not folders
 

@@ -65,7 +65,7 @@ class Context:
 
             seen = resolve.look(self.working_folder, self.project_override, self.config.isolate_worktrees)
             remember = self.config.enabled and self.store.exists()
-            project = resolve.settle(seen, self.ledger, self.has_project, remember=remember)
+            project = resolve.settle(seen, self.ledger.projects, self.has_project, remember=remember)
             self._project = (project.id, *project.aliases)
             self._project_recorded = self._project_recorded or (remember and self.has_project(project.id))
         return self._project
@@ -78,7 +78,7 @@ class Context:
 
         self._project_recorded = True
         seen = resolve.look(self.working_folder, None, self.config.isolate_worktrees)
-        resolve.settle(seen, self.ledger, self.has_project)
+        resolve.settle(seen, self.ledger.projects, self.has_project)
 
     def forget_project(self) -> None:
         """Resolve the project again with the next call, because the ledger's records of it changed."""

@@ -9,7 +9,7 @@ from holdfast.errors import Busy, HoldfastError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.ledger.sqlite import SqliteLedger
+    from holdfast.ledger.interface import Ledger
 
 
 class PurgeFilter:
@@ -19,7 +19,7 @@ class PurgeFilter:
     pay one look at a file name. Without a `home`, the ledger is asked.
     """
 
-    def __init__(self, ledger: SqliteLedger, home: str | None) -> None:
+    def __init__(self, ledger: Ledger, home: str | None) -> None:
         self._ledger = ledger
         self._purged_marker = os.path.join(home, "ledger.purged") if home else ""
         self._rejected_marker = os.path.join(home, "ledger.rejected") if home else ""
@@ -63,7 +63,7 @@ class PurgeFilter:
 
     def find_purged_turns(self, turns: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
         """Return the positions of those turns (session, id, text) that were purged; see `Purges.turns` for `standing`."""
-        return self._ledger.purges.turns(turns, standing) if self.any_purged() else set()
+        return set(self._ledger.purges.purged_turns(turns, standing)) if self.any_purged() else set()
 
     def allow_again(self, path: str, text: str) -> None:
         """Let a purged text be stored again, because a person wants it."""

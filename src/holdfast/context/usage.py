@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.index.results import FoundPassage
-    from holdfast.ledger.sqlite import SqliteLedger
+    from holdfast.ledger.interface import Ledger
     from holdfast.models import Scope
 
 
@@ -31,25 +31,25 @@ def path_usage_id(scope: str, part: str, name: str) -> str:
     return digest(f"{scope}/{part}/{name}".encode("utf-8", "surrogateescape"))[:16]
 
 
-def count_uses(ledger: SqliteLedger, ids: list[str]) -> None:
+def count_uses(ledger: Ledger, ids: list[str]) -> None:
     """Count one use of each of these notes."""
     try:
-        ledger.count(ids, int(dates.clock()))
+        ledger.usage.count(ids, int(dates.clock()))
     except HoldfastError:
         pass
 
 
-def record_shown(ledger: SqliteLedger, ids: list[str]) -> None:
+def record_shown(ledger: Ledger, ids: list[str]) -> None:
     """Record that notes were shown to a caller without a session; what a session was shown, the ledger records itself."""
     try:
-        ledger.show(ids, int(dates.clock()))
+        ledger.usage.record_shown(ids, int(dates.clock()))
     except HoldfastError:
         pass
 
 
-def get_usage(ledger: SqliteLedger, found: list[FoundPassage]) -> Mapping[str, int]:
+def get_usage(ledger: Ledger, found: list[FoundPassage]) -> Mapping[str, int]:
     """Return the number of uses of each of these passages' files, by usage id."""
     try:
-        return ledger.usage([passage_usage_id(passage) for passage in found])
+        return ledger.usage.counts([passage_usage_id(passage) for passage in found])
     except HoldfastError:
         return {}

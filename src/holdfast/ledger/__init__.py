@@ -1,4 +1,7 @@
-"""What happened: ids and digests, never content. Durable, because nothing else could tell it again."""
+"""Durable records that are not prose: projects, use counts, purges, agents, the audit, and what agents have done.
+
+They hold ids and digests, never the text of a note. Unlike the index they cannot be made again.
+"""
 
 from __future__ import annotations
 

@@ -1,32 +1,28 @@
-"""Agents and their tokens. Every change and its row in the audit are one transaction: neither is there without the other."""
+"""Agents and their tokens. Each change and its row in the audit are one transaction: both are kept, or neither."""
 
 from __future__ import annotations
 
 from json import dumps
 
-from holdfast import sqlite
-from holdfast.errors import Conflict, HoldfastError, NotFound, Template, command
-from holdfast.ledger.records import Records
+from holdfast.errors import Conflict, HoldfastError, NotFound, Template, Unsure, command
 from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from builtins import list as List  # `list` is a verb here
+    from builtins import list as List  # `list` is a method here
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
-    import apsw
-
-    from holdfast.home import Database
     from holdfast.ledger.audit import Audit, Decision
+    from holdfast.ledger.interface import LedgerDatabase, Transaction
 
     T = TypeVar("T")
 
-SQL = sqlite.statements(__file__)
+_LOCK = "agents agents"  # of those who change agents or tokens
 
 
 class Token(Record):
-    """What may be known of one."""
+    """What may be shown of a token. Times are in seconds since 1970."""
 
     id: str
     created: int
@@ -38,7 +34,7 @@ class Token(Record):
 
 
 class Agent(Record):
-    """Who may come in, in which role, with which tokens; the newest last."""
+    """An agent that may use the gateway, its role and its tokens, newest last."""
 
     name: str
     role: str
@@ -52,15 +48,15 @@ class Agent(Record):
         return "revoked" if all(token.revoked is not None for token in self.tokens) else "expired"
 
 
-class Minted(Record):
-    """A new token as it is kept."""
+class TokenDigest(Record):
+    """A new token as it is stored: its public part, and the digest of all of it."""
 
     id: str
     digest: bytes
 
 
-class Presented(Record):
-    """What is kept of the token that somebody shows, and whose it is."""
+class StoredToken(Record):
+    """What is stored of a token, and of the agent it belongs to."""
 
     digest: bytes
     expires: int | None
@@ -70,123 +66,144 @@ class Presented(Record):
     tenant: str
 
 
-class Agents(Records):
-    """The register of one home."""
+class Agents:
+    """The agents of one home or tenant."""
 
-    _sql = SQL
-    _begins_anew = True
-
-    def __init__(self, file: Database, path: str, audit: Audit) -> None:
-        super().__init__(file, path)
-        self._audit = audit
+    def __init__(self, database: LedgerDatabase, audit: Audit) -> None:
+        self._database, self._audit = database, audit
 
     def list(self) -> List[Agent]:
-        tokens: dict[str, List[Token]] = {}
-        for agent, *fields in self._rows("tokens", agent=None):
-            tokens.setdefault(agent, []).append(Token(*fields))
-        return [_agent(row, tokens.get(row[0], [])) for row in self._rows("agents", name=None)]
+        """Return all agents by name."""
+        return self._find(None)
 
     def get(self, name: str) -> Agent:
-        rows = self._rows("agents", name=name)
-        if not rows:
-            raise unknown(name)
-        return _agent(rows[0], [Token(*fields) for _, *fields in self._rows("tokens", agent=name)])
+        """Return one agent; raises NotFound."""
+        found = self._find(name)
+        if not found:
+            raise _unknown(name)
+        return found[0]
 
-    def presented(self, ids: List[str]) -> dict[str, Presented]:
-        """The tokens of these public parts; asked anew every time, so that a revocation counts at once."""
-        return {id: Presented(*kept) for id, *kept in self._rows("token", ids=dumps(ids))}
+    def _find(self, name: str | None) -> List[Agent]:
+        tokens: dict[str, List[Token]] = {}
+        for agent, *fields in self._database.read_current("agents.tokens", agent=name):
+            tokens.setdefault(agent, []).append(Token(*fields))
+        return [
+            Agent(name=name, role=role, tenant=tenant, created=created, tokens=tuple(tokens.get(name, [])))
+            for name, role, tenant, created in self._database.read_current("agents.list", name=name)
+        ]
 
-    def add(self, name: str, role: str, token: Minted, now: int, expires: int | None, told: Decision) -> None:
-        """A new agent, or one that had been revoked."""
+    def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
+        """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation counts at once."""
+        rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
+        return {id: StoredToken(*fields) for id, *fields in rows}
 
-        def work(db: apsw.Connection) -> None:
-            if self._run(db, "valid", agent=name) != [(0,)]:
+    def add(self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, decision: Decision) -> None:
+        """Add an agent, or let one in again that was revoked; raises Conflict if there is one of that name."""
+
+        def work(transaction: Transaction) -> None:
+            if _has_tokens(transaction, name):
                 rotate, revoke = command("agent rotate {}", name), command("agent revoke {}", name)
                 fix = Template(rotate, " gives it a new token, ", revoke, " ends it")
                 raise Conflict(f"there is an agent {name!r} already", fix)
-            for other in self._run(db, "spelled_otherwise", name=name):  # their folders are one where case does not count
-                raise Conflict(f"there is an agent {other[0]!r}, and case alone tells none apart", "Choose another name")
-            self._let_in(db, name, role, token, now, expires)
+            # Folders of agents are the same where the file system ignores case.
+            for (other,) in transaction.run("agents.same_but_for_case", name=name):
+                raise Conflict(f"there is an agent {other!r}, and case alone tells none apart", "Choose another name")
+            _put_agent(transaction, name, role, now)
+            _put_token(transaction, name, token, now, expires)
 
-        self._changed(work, told)
+        self._change(work, decision)
 
-    def add_first(self, name: str, role: str, token: Minted, now: int, told: Decision) -> bool:
-        """The first of all; False where there is any agent, whoever was quicker."""
-        if self._rows("any_agent"):
+    def add_first(self, name: str, *, role: str, token: TokenDigest, now: int, decision: Decision) -> bool:
+        """Add the first agent; return False if there is any, also if another process was faster."""
+        if self._database.read_current("agents.any"):
             return False
 
-        def work(db: apsw.Connection) -> None:
-            if self._run(db, "any_agent"):
-                raise _Late("somebody was quicker")
-            self._let_in(db, name, role, token, now, None)
+        def work(transaction: Transaction) -> None:
+            if transaction.run("agents.any"):
+                raise _NotFirst("another process was faster")
+            _put_agent(transaction, name, role, now)
+            _put_token(transaction, name, token, now, None)
 
         try:
-            self._changed(work, told)
-        except _Late:
+            self._change(work, decision)
+        except _NotFirst:
             return False
+        except Unsure:  # the answer to COMMIT was lost: the token is there, or it is not
+            return self._has_token(token.id)
         return True
 
-    def _let_in(
-        self, db: apsw.Connection, name: str, role: str, token: Minted, now: int, expires: int | None
+    def _has_token(self, id: str) -> bool:
+        """Return whether a token is kept; durable, so that also the standbys have it if the answer is yes."""
+
+        def work(transaction: Transaction) -> bool:
+            transaction.lock(_LOCK)
+            return bool(transaction.run("agents.touch_token", id=id))
+
+        return self._database.write(work)
+
+    def rotate(
+        self, name: str, *, token: TokenDigest, now: int, expires: int | None, grace_seconds: int, decision: Decision
     ) -> None:
-        self._run(db, "put_agent", name=name, role=role, tenant="default", now=now)
-        self._put(db, name, token, now, expires)
+        """Give an agent a new token; the old ones end now or after the grace period.
 
-    def _put(self, db: apsw.Connection, name: str, token: Minted, now: int, expires: int | None) -> None:
-        row: dict[str, Any] = {"id": token.id, "agent": name, "digest": token.digest, "now": now, "expires": expires}
-        self._run(db, "put_token", **row)
+        If no end is given, the new token lasts as long as the old one did."""
 
-    def rotate(self, name: str, token: Minted, now: int, expires: int | None, grace: int, told: Decision) -> None:
-        """A new token in the place of the old, which ends now or after a grace. Without an end of its own the new one
-        lasts as long as the old one did."""
-
-        def work(db: apsw.Connection) -> None:
-            if not self._run(db, "agents", name=name):
-                raise unknown(name)
-            if self._run(db, "valid", agent=name) == [(0,)]:
+        def work(transaction: Transaction) -> None:
+            if not transaction.run("agents.list", name=name):
+                raise _unknown(name)
+            if not _has_tokens(transaction, name):
                 fix = Template(command("agent add {}", name), " lets it in again")
                 raise Conflict(f"the agent {name!r} is revoked", fix)
-            span = self._run(db, "span", agent=name)[0][0]
-            self._put(db, name, token, now, expires if expires is not None else now + span if span else None)
-            if grace:
-                self._run(db, "end_tokens", agent=name, id=token.id, end=now + grace)
+            (lifetime,) = transaction.run("agents.token_lifetime", agent=name)[0]
+            end = expires if expires is not None else now + lifetime if lifetime else None
+            _put_token(transaction, name, token, now, end)
+            if grace_seconds:
+                transaction.run("agents.end_tokens", agent=name, id=token.id, end=now + grace_seconds)
             else:
-                self._run(db, "revoke_tokens", agent=name, id=token.id, now=now)
+                transaction.run("agents.revoke_tokens", agent=name, id=token.id, now=now)
 
-        self._changed(work, told)
+        self._change(work, decision)
 
-    def revoke(self, name: str, now: int, told: Decision) -> int:
-        """Every token of the agent; how many were still good."""
+    def revoke(self, name: str, now: int, decision: Decision) -> int:
+        """Revoke every token of an agent; return how many were still valid."""
 
-        def work(db: apsw.Connection) -> int:
-            if not self._run(db, "agents", name=name):
-                raise unknown(name)
-            return len(self._run(db, "revoke_tokens", agent=name, id="", now=now))
+        def work(transaction: Transaction) -> int:
+            if not transaction.run("agents.list", name=name):
+                raise _unknown(name)
+            return len(transaction.run("agents.revoke_tokens", agent=name, id="", now=now))
 
-        return self._changed(work, told)
+        return self._change(work, decision)
 
-    def _changed(self, work: Callable[[apsw.Connection], T], told: Decision) -> T:
-        """The change with its row in the audit, both or neither, on the disk."""
+    def _change(self, work: Callable[[Transaction], T], decision: Decision) -> T:
+        """Do the change and add its row to the audit in one durable transaction."""
 
-        def both(db: apsw.Connection) -> T:
-            self._alone(db, "agents")
-            answer = work(db)
-            self._audit.add(db, [told])
-            return answer
+        def both(transaction: Transaction) -> T:
+            transaction.lock(_LOCK)
+            result = work(transaction)
+            self._audit.append_in(transaction, [decision])
+            return result
 
-        answer = self._write(both)
-        self._audit.added(1)
-        return answer
-
-
-class _Late(HoldfastError):
-    """Somebody else made the first agent."""
+        result = self._database.write(both)
+        self._audit.rows_added(1)
+        return result
 
 
-def _agent(row: tuple[str, str, str, int], tokens: list[Token]) -> Agent:
-    name, role, tenant, created = row
-    return Agent(name, role, tenant, created, tuple(tokens))
+class _NotFirst(HoldfastError):
+    """There is an agent already."""
 
 
-def unknown(name: str) -> NotFound:
+def _has_tokens(transaction: Transaction, name: str) -> bool:
+    """Return whether an agent has tokens that are not revoked."""
+    return transaction.run("agents.count_valid", agent=name) != [(0,)]
+
+
+def _put_agent(transaction: Transaction, name: str, role: str, now: int) -> None:
+    transaction.run("agents.put", name=name, role=role, now=now)
+
+
+def _put_token(transaction: Transaction, name: str, token: TokenDigest, now: int, expires: int | None) -> None:
+    transaction.run("agents.put_token", id=token.id, agent=name, digest=token.digest, now=now, expires=expires)
+
+
+def _unknown(name: str) -> NotFound:
     return NotFound(f"there is no agent {name!r}", Template(command("agent list"), " shows them"))

@@ -1,7 +1,8 @@
-"""The audit: every decision is one row, and each row's hash is made from the row and from the hash before it.
+"""The audit: every decision is a row, and the hash of each row covers the row and the hash of the previous one.
 
-Any number of processes append: the row and the head of the chain change in one transaction, so the chain never forks.
-Threads that come at once are written together. The head also goes to a file beside the ledger now and then (see mark).
+Any number of processes append: the row and the head of the chain change in one transaction, so the chain never forks. Rows of
+threads that append at the same time are written in one batch. Now and then the head is also written to a second place, the
+mark (see `AuditChain`): rows cut off at the end of the audit are then noticed.
 """
 
 from __future__ import annotations
@@ -10,36 +11,37 @@ import json
 import time
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast import sqlite
-from holdfast.base import dates
 from holdfast.base.batch_queue import BatchQueue
-from holdfast.errors import Damaged, HoldfastError, Template, command
-from holdfast.home import Lock
-from holdfast.ledger import audit_mark as marks
-from holdfast.ledger.records import Records
+from holdfast.errors import HoldfastError
 from holdfast.models import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from builtins import list as List  # `list` is a verb here
+    from builtins import list as List  # `list` is a method here
     from collections.abc import Iterable, Iterator
-    from typing import Any
 
-    import apsw
+    from holdfast.ledger.interface import AuditChain, LedgerDatabase, Transaction
 
-    from holdfast.home import Database
-
-SQL = sqlite.statements(__file__)
-FIRST, LAST = -(2**63), 2**63 - 1  # numbers that a row can have, be it by somebody else's hand
-_CHUNK = 1000
-_written = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
-_MARK_SECONDS, _MARK_ROWS = 5, 256
+FIRST, LAST = -(2**63), 2**63 - 1  # the numbers that a row can have, also one that somebody put in
+_ROWS_PER_QUERY = 1000
+_MARK_SECONDS, _MARK_ROWS = 5, 256  # after which the mark is due
 _MOST_CHARACTERS, _MOST_FIELDS = 200, 24  # of metadata: names and ids, never a text
+_dump = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+
+
+class Decision(Record):
+    """A decision that is to be written down."""
+
+    agent: str
+    action: str
+    outcome: str
+    metadata: dict[str, Any]
+    tenant: str = "default"
 
 
 class Entry(Record):
-    """One decision."""
+    """A row of the audit as it is shown."""
 
     number: int
     time: str
@@ -51,82 +53,91 @@ class Entry(Record):
     hash: str
 
 
-class Decision(Record):
-    """What is to be written down of one."""
+class AuditRow(NamedTuple):
+    """A row of the audit as it is stored."""
 
+    number: int
+    time: str
+    tenant: str
     agent: str
     action: str
     outcome: str
-    metadata: dict[str, Any]
-    tenant: str = "default"
+    metadata: str
+    hash: str
+
+    @property
+    def entry(self) -> Entry:
+        """The row as it is shown; metadata that somebody damaged is shown as it is."""
+        try:
+            parsed = json.loads(self.metadata)
+        except ValueError:
+            parsed = None
+        shown = parsed if isinstance(parsed, dict) else {"unreadable": str(self.metadata)[:_MOST_CHARACTERS]}
+        return Entry(**{**self._asdict(), "metadata": shown})
 
 
-class Audit(Records):
-    """The rows of one home."""
+class AuditMark(Record):
+    """The number of the last row and its hash."""
 
-    _sql = SQL
-    marked_in = f"the file {marks.NAME}"
-    _begins_anew = True
+    count: int
+    hash: str
 
-    def __init__(self, file: Database, path: str) -> None:
-        super().__init__(file, path)
-        self._home = path.rpartition("/")[0]
+    def __str__(self) -> str:
+        return f"{self.count}:{self.hash}"
+
+
+def parse_mark(text: str) -> AuditMark | None:
+    """Parse `12:ab34...`, or the whole line as `audit verify` prints it; None if it is neither."""
+    count, _, hash = text.strip().removeprefix("head ").partition(":")
+    is_mark = count.isascii() and count.isdecimal() and len(hash) == 64 and hash.isascii() and hash.isalnum()
+    return AuditMark(int(count), hash) if is_mark else None
+
+
+class Audit:
+    """The audit of one home or tenant, shared by all threads."""
+
+    def __init__(self, database: LedgerDatabase, chain: AuditChain) -> None:
+        self._database, self._chain = database, chain
         self._queue = BatchQueue(self._write_batch)
         self._marked_at, self._unmarked = 0.0, 0
+
+    @property
+    def mark_name(self) -> str:
+        """What messages call the second place in which the head is kept."""
+        return self._chain.mark_name
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     def append(self, decision: Decision, durable: bool = False) -> None:
-        """Write one row, in one transaction with the rows of other threads that wait; durable means that it is on the disk
-        when this returns."""
+        """Add a row, in one transaction with the rows of other threads that wait; a durable one is on disk after that."""
         self._queue.submit((decision, durable))
 
     def _write_batch(self, batch: List[tuple[Decision, bool]]) -> List[None]:
         durable = any(durable for _, durable in batch)
-        self._write(lambda db: self.add(db, [decision for decision, _ in batch]), durable)
-        self.added(len(batch), due=False)
+        decisions = [decision for decision, _ in batch]
+        self._database.write(lambda transaction: self.append_in(transaction, decisions), durable=durable)
+        self.rows_added(len(batch), mark_now=False)
         return [None] * len(batch)
 
-    def add(self, db: apsw.Connection, decisions: Iterable[Decision]) -> None:
-        """The rows, within a transaction that may change other things as well."""
-        head = [legible(row) for row in self._run(db, "head")]
-        if not head:
-            fix = Template("Keep ledger.db as it is and run ", command("audit verify"))
-            raise Damaged("the audit has lost its head", fix)
-        (count, hash), now, rows = head[0], dates.now(), []
-        for one in decisions:
-            count += 1
-            told = (one.tenant, one.agent, one.action, one.outcome, canonical(one.metadata))
-            hash = chained(hash, count, now, *told)
-            rows.append((count, now, *told, hash))
-        db.executemany(SQL["append"], rows).fetchall()
-        self._run(db, "move_head", count=count, hash=hash)
+    def append_in(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
+        """Add rows inside a transaction that may change other things as well; then call `rows_added`."""
+        self._chain.append(transaction, decisions)
 
-    # --- the mark beside the ledger -------------------------------------------------------------------------------
-
-    def added(self, written: int, due: bool = True) -> None:
-        """So many rows went in; where it is due, the mark moves on."""
-        self._unmarked += written
-        if not due and self._unmarked < _MARK_ROWS and time.monotonic() - self._marked_at < _MARK_SECONDS:
+    def rows_added(self, count: int, mark_now: bool = True) -> None:
+        """Save the mark after so many rows were added: now, or only if it is due."""
+        self._unmarked += count
+        if not mark_now and self._unmarked < _MARK_ROWS and time.monotonic() - self._marked_at < _MARK_SECONDS:
             return
         try:
-            self.mark()
+            self.save_mark()
         except HoldfastError:
-            pass  # the rows are in the chain, and a mark that lags is still true; `verify` says how far it reaches
+            pass  # the rows are in the chain, and an older mark is still true; `verify` says how far it reaches
 
-    def mark(self) -> None:
-        """Write the head down beside the ledger, once it is on the disk. A mark that the chain contradicts is evidence: it
-        stays as it is."""
-        if self._unmarked == 0:
-            return
-        self._marked_at, self._unmarked = time.monotonic(), 0
-        moved = [legible(row) for row in self._write(lambda db: self._run(db, "marked"))]
-        if not moved:
-            return
-        with Lock(self._home, marks.NAME, _MARK_SECONDS):
-            new, old = marks.AuditMark(*moved[0]), marks.read(self._home)
-            if old is None or (old.count < new.count and self._rows("hash_of", number=old.count) == [(old.hash,)]):
-                marks.write(self._home, new)
+    def save_mark(self) -> None:
+        """Write the head of the chain to its second place, if rows were added since."""
+        if self._unmarked:
+            self._marked_at, self._unmarked = time.monotonic(), 0
+            self._chain.save_mark()
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -134,70 +145,61 @@ class Audit(Records):
         self, *, limit: int = 50, before: int | None = None, agent: str | None = None, action: str | None = None,
         outcome: str | None = None, since: str | None = None, until: str | None = None,
     ) -> tuple[List[Entry], int | None]:  # fmt: skip
-        """The newest first, and the number to give as `before` for the next page; None after the last."""
-        rows = self._rows(
-            "list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until
+        """Return the newest entries first, and the number to give as `before` for the next page; None after the last."""
+        rows = self._read_rows(
+            "audit.list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until
         )
-        return [entry_of(row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None
-
-    def _rows(self, statement: str, **values: Any) -> List[Any]:
-        return [legible(row) for row in super()._rows(statement, **values)]
+        return [row.entry for row in rows[:limit]], rows[limit - 1].number if len(rows) > limit else None
 
     def walk(self) -> Iterator[Entry]:
-        """All of them, oldest first, a few at a time."""
-        return (entry_of(row) for row in self.rows())
+        """Yield all entries, oldest first."""
+        return (row.entry for row in self.rows())
 
-    def rows(self, first: int = FIRST) -> Iterator[tuple[Any, ...]]:
-        """The bare rows from a number on."""
+    def rows(self, first: int = FIRST) -> Iterator[AuditRow]:
+        """Yield the stored rows from this number on, read in portions."""
         while True:
-            chunk = self._rows("walk", first=first, most=_CHUNK)
-            yield from chunk
-            if len(chunk) < _CHUNK or chunk[-1][0] == LAST:
+            portion = self._read_rows("audit.walk", first=first, most=_ROWS_PER_QUERY)
+            yield from portion
+            if len(portion) < _ROWS_PER_QUERY or portion[-1].number == LAST:
                 return
-            first = chunk[-1][0] + 1
+            first = portion[-1].number + 1
 
-    def head(self) -> marks.AuditMark | None:
-        """Where the chain ends, as the ledger itself says."""
-        rows = self._rows("head")
-        return marks.AuditMark(*rows[0]) if rows else None
+    def _read_rows(self, statement: str, **values: Any) -> List[AuditRow]:
+        return [AuditRow(*decode_row(row)) for row in self._database.read_current(statement, **values)]
 
-    def last(self) -> marks.AuditMark | None:
-        """The last row there is."""
-        rows = self._rows("last")
-        return marks.AuditMark(*rows[0]) if rows else None
+    def head(self) -> AuditMark | None:
+        """Return the end of the chain as the ledger itself says."""
+        return self._read_end("audit.head")
 
-    def noted(self) -> marks.AuditMark | None:
-        """Where it ended when that was last written down beside the ledger."""
-        return marks.read(self._home)
+    def last(self) -> AuditMark | None:
+        """Return the last row there is."""
+        return self._read_end("audit.last")
+
+    def _read_end(self, statement: str) -> AuditMark | None:
+        rows = self._database.read_current(statement)
+        return AuditMark(*decode_row(rows[0])) if rows else None
+
+    def read_mark(self) -> AuditMark | None:
+        """Return the head as it was last written to its second place."""
+        return self._chain.read_mark()
 
 
-def chained(previous: str, *fields: object) -> str:
-    """The hash of a row: over the hash before it, its number, and all that it says, as the JSON list that they make."""
-    told = [str(one) if isinstance(one, int) else quoted(str(one)) for one in (previous, *fields)]
-    return sha256(f"[{','.join(told)}]".encode()).hexdigest()
+def chain_hash(previous: str, *fields: object) -> str:
+    """Return the hash of a row: of the previous hash, the row's number and its fields, written as one JSON list."""
+    written = [str(field) if isinstance(field, int) else quoted(str(field)) for field in (previous, *fields)]
+    return sha256(f"[{','.join(written)}]".encode()).hexdigest()
 
 
-def canonical(metadata: dict[str, Any]) -> str:
-    """The one way to write it: sorted, plain values, and nothing long enough to be a text."""
+def canonical_metadata(metadata: dict[str, Any]) -> str:
+    """Return the one form in which metadata is stored: sorted, plain values, nothing long enough to be a text."""
     plain = {str(name)[:_MOST_CHARACTERS]: _plain(value) for name, value in list(metadata.items())[:_MOST_FIELDS]}
-    return _written(plain)
+    return _dump(plain)
 
 
 def _plain(value: object) -> object:
     return value if isinstance(value, bool | int | None) else str(value)[:_MOST_CHARACTERS]
 
 
-def legible(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row with its bytes as text; where they are none, so that it can be seen."""
-    return tuple([one.decode("utf-8", "backslashreplace") if isinstance(one, bytes) else one for one in row])
-
-
-def entry_of(row: tuple[Any, ...]) -> Entry:
-    """A row as it is told; metadata that somebody broke is shown as it stands."""
-    number, time, tenant, agent, action, outcome, text, hash = row
-    try:
-        metadata = json.loads(text)
-    except ValueError:
-        metadata = text
-    told = metadata if isinstance(metadata, dict) else {"unreadable": str(text)[:_MOST_CHARACTERS]}
-    return Entry(number, time, tenant, agent, action, outcome, told, hash)
+def decode_row(row: Iterable[Any]) -> List[Any]:
+    """Return the fields with bytes as text; bytes that are not UTF-8 are shown with backslashes."""
+    return [field.decode("utf-8", "backslashreplace") if isinstance(field, bytes) else field for field in row]

@@ -1,23 +1,22 @@
-"""Whether the audit is what was written: every row again through the chain, and both ends compared.
+"""Check whether the audit is what was written: compute the hash of every row again, and compare both ends of the chain.
 
-It finds a row that was changed, taken out, put in or moved, and rows cut off at the end, as far as the head in the
-ledger, the mark beside it or one that somebody kept elsewhere reach.
+This finds a row that was changed, removed, added or moved, and rows cut off at the end, as far as the head in the ledger, the
+mark beside it or a head that was kept elsewhere reach.
 """
 
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.ledger.audit import FIRST, LAST, chained
-from holdfast.ledger.audit_mark import AuditMark
+from holdfast.ledger.audit import FIRST, LAST, AuditMark, chain_hash
 from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
 
-    from holdfast.ledger.audit import Audit
+    from holdfast.ledger.audit import Audit, AuditRow
 
-_SHOWN = 20
+_SHOWN = 20  # problems
 
 
 class Verdict(Record):
@@ -32,120 +31,121 @@ class Verdict(Record):
 
 
 def verify(audit: Audit, known: AuditMark | None = None) -> Verdict:
-    """All of it. `known` is a head that was printed before and kept elsewhere."""
-    walk = _Walk()
-    noted = _noted(audit, walk)
-    for place, mark in ((audit.marked_in, noted), ("the head you gave", known)):
-        if mark is not None and mark.count:
-            walk.anchors.setdefault(mark.count, []).append((place, mark.hash))
-    walk.through(audit.rows())
-    _end(audit, walk)
-    if noted is None and walk.seen and not walk.illegible:
-        walk.wrong(f"{audit.marked_in} is missing: rows cut off at the end would not be noticed")
+    """Check the whole audit. `known` is a head that was printed before and kept elsewhere."""
+    check = _ChainCheck()
+    mark = _read_mark(audit, check)
+    for name, anchor in ((audit.mark_name, mark), ("the head you gave", known)):
+        if anchor is not None and anchor.count:
+            check.anchors.setdefault(anchor.count, []).append((name, anchor.hash))
+    check.follow(audit.rows())
+    _check_end(audit, check)
+    if mark is None and check.seen and not check.mark_unreadable:
+        check.report(f"{audit.mark_name} is missing: rows cut off at the end would not be noticed")
     return Verdict(
-        walk.broken == 0, walk.seen, str(AuditMark(walk.last, walk.hash)) if walk.seen else "", noted.count if noted else 0,
-        walk.broken, tuple(walk.problems),
-    )  # fmt: skip
+        ok=check.broken == 0,
+        rows=check.seen,
+        head=str(AuditMark(check.last, check.hash)) if check.seen else "",
+        marked=mark.count if mark else 0,
+        broken=check.broken,
+        problems=tuple(check.problems),
+    )
 
 
-def glance(audit: Audit) -> str:
-    """What both ends of the chain say about each other, without reading it; nothing where they agree."""
+def compare_ends(audit: Audit) -> str:
+    """Return how the ends of the chain contradict each other, without reading it; "" if they agree."""
     try:
-        noted = audit.noted()
+        mark = audit.read_mark()
     except HoldfastError as error:
         return error.message
     head, last = audit.head(), audit.last() or AuditMark(0, "")
     if head is None:
-        return "" if last.count == 0 and noted is None else "the audit has lost its head"
-    if noted is not None and noted.count > head.count:
-        return f"the audit has {head.count} rows, and {audit.marked_in} knows of {noted.count}"
-    again = audit.head()  # somebody may append between two questions
+        return "" if last.count == 0 and mark is None else "the audit has lost its head"
+    if mark is not None and mark.count > head.count:
+        return f"the audit has {head.count} rows, and {audit.mark_name} knows of {mark.count}"
+    again = audit.head()  # another process may append between two queries
     if head == again and head != last:
         return f"the audit ends with row {last.count}, and its head says {head.count}"
     return ""
 
 
-def newest(audit: Audit, many: int = 10_000) -> str:
-    """What is wrong with the last rows, read again through the chain; nothing where they are as they were written."""
-    head, walk = audit.head(), _Walk()
-    rows = audit.rows(head.count - many if head and head.count > many else FIRST)
-    if head and head.count > many:
-        walk.begin(next(rows, None))
-    walk.through(rows)
-    return walk.problems[0] if walk.problems else ""
+def verify_newest(audit: Audit, most: int = 10_000) -> str:
+    """Return the first problem with the newest rows, at most so many; "" if they are as they were written."""
+    head, check = audit.head(), _ChainCheck()
+    is_long = head is not None and head.count > most
+    rows = audit.rows(head.count - most if head is not None and is_long else FIRST)
+    if is_long:
+        check.begin_after(next(rows, None))
+    check.follow(rows)
+    return check.problems[0] if check.problems else ""
 
 
-def _noted(audit: Audit, walk: _Walk) -> AuditMark | None:
-    """Read before the rows: what is appended meanwhile only makes them more."""
+def _read_mark(audit: Audit, check: _ChainCheck) -> AuditMark | None:
+    """Return the mark. It is read before the rows: those appended meanwhile do no harm."""
     try:
-        noted = audit.noted()
+        return audit.read_mark()
     except HoldfastError as error:
-        walk.wrong(error.message)
-        walk.illegible = True
+        check.report(error.message)
+        check.mark_unreadable = True
         return None
-    return noted
 
 
-def _end(audit: Audit, walk: _Walk) -> None:
-    """The last row against the head; what was appended while we read is read as well."""
+def _check_end(audit: Audit, check: _ChainCheck) -> None:
+    """Compare the last row with the head; first read the rows that were appended meanwhile."""
     head = audit.head()
-    while head is not None and head.count > walk.last and walk.last < LAST:
-        before = walk.seen
-        walk.through(audit.rows(walk.last + 1))
-        if walk.seen == before:
+    while head is not None and head.count > check.last and check.last < LAST:
+        before = check.seen
+        check.follow(audit.rows(check.last + 1))
+        if check.seen == before:
             break
         head = audit.head()
     if head is None:
-        if walk.seen:
-            walk.wrong("the head of the audit is missing")
-    elif head.count > walk.last:
-        walk.wrong(f"{_span(walk.last + 1, head.count)} missing at the end")
-    elif head.count < walk.last:
-        walk.wrong(f"{_span(head.count + 1, walk.last)} beyond the head: put in by somebody else")
-    elif head.hash != walk.hash:
-        walk.wrong(f"row {walk.last} is not the one that the head names")
-    for count, named in walk.anchors.items():
-        for place, _ in named:
-            walk.wrong(f"row {count} is missing, and {place} knows of it")
+        if check.seen:
+            check.report("the head of the audit is missing")
+    elif head.count > check.last:
+        check.report(f"{_rows(check.last + 1, head.count)} missing at the end")
+    elif head.count < check.last:
+        check.report(f"{_rows(head.count + 1, check.last)} beyond the head: put in by somebody else")
+    elif head.hash != check.hash:
+        check.report(f"row {check.last} is not the one that the head names")
+    for count, anchors in check.anchors.items():
+        for name, _ in anchors:
+            check.report(f"row {count} is missing, and {name} knows of it")
 
 
-class _Walk:
-    """Where a walk through the chain is, and what was wrong on the way."""
+class _ChainCheck:
+    """How far the chain was followed, and which problems were found."""
 
     def __init__(self) -> None:
         self.seen, self.last, self.hash = 0, 0, ""
-        self.anchors: dict[int, list[tuple[str, str]]] = {}
+        self.anchors: dict[int, list[tuple[str, str]]] = {}  # by the number of a row: hashes that it must have, and who says so
         self.broken = 0
         self.problems: list[str] = []
-        self.illegible = False  # whether the mark is there and says nothing
+        self.mark_unreadable = False
 
-    def wrong(self, what: str) -> None:
+    def report(self, problem: str) -> None:
         self.broken += 1
         if len(self.problems) < _SHOWN:
-            self.problems.append(what)
+            self.problems.append(problem)
 
-    def begin(self, row: tuple[Any, ...] | None) -> None:
-        """From behind this row on."""
+    def begin_after(self, row: AuditRow | None) -> None:
         if row is not None:
-            self.last, self.hash = row[0], row[7]
+            self.last, self.hash = row.number, row.hash
 
-    def through(self, rows: Any) -> None:
+    def follow(self, rows: Iterator[AuditRow]) -> None:
         for row in rows:
-            self._step(row)
+            self._check(row)
 
-    def _step(self, row: tuple[Any, ...]) -> None:
-        number, hash = row[0], row[7]
-        if number != self.last + 1:
-            missing = number > self.last
-            self.wrong(f"{_span(self.last + 1, number - 1)} missing" if missing else f"row {number} was put in")
-        elif chained(self.hash, *row[:7]) != hash:
-            self.wrong(f"row {number} is not what was written, or the one before it is not")
-        for place, kept in self.anchors.pop(number, ()):
-            if kept != hash:
-                self.wrong(f"row {number} is not the one that {place} names")
-        self.seen, self.last, self.hash = self.seen + 1, number, hash
+    def _check(self, row: AuditRow) -> None:
+        if row.number != self.last + 1:
+            is_gap = row.number > self.last
+            self.report(f"{_rows(self.last + 1, row.number - 1)} missing" if is_gap else f"row {row.number} was put in")
+        elif chain_hash(self.hash, *row[:-1]) != row.hash:
+            self.report(f"row {row.number} is not what was written, or the one before it is not")
+        for name, hash in self.anchors.pop(row.number, ()):
+            if hash != row.hash:
+                self.report(f"row {row.number} is not the one that {name} names")
+        self.seen, self.last, self.hash = self.seen + 1, row.number, row.hash
 
 
-def _span(first: int, last: int) -> str:
+def _rows(first: int, last: int) -> str:
     return f"row {first} is" if first >= last else f"rows {first} to {last} are"
-

@@ -1,36 +1,31 @@
 """What agents have done and need not do again: anything by its kind and subject, and reviews of pull requests.
 
-A review is claimed before it is posted, so that of many who ask at once one posts. A claim that nobody let go of is
-doubtful: its holder may have died before or after posting, and whoever takes it over must look before posting again.
+A review is claimed before it is posted, so that of many processes one posts. A claim that was never released is doubtful: its
+holder may have died before or after posting, and the next holder must look before posting again.
 
-Where a damaged ledger stands beside this one, nobody knows what was done before: then there is no "no".
+While a damaged ledger lies beside the current one, it is unknown what was done before: then nothing answers "not done".
 """
 
 from __future__ import annotations
 
-import os
-
-from holdfast import sqlite
 from holdfast.errors import UsageError
-from holdfast.ledger import review_key
-from holdfast.ledger.records import Records, lost
 from holdfast.models import Record, keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from builtins import list as List  # `list` is a verb here
+    from builtins import list as List  # `list` is a method here
     from collections.abc import Callable
     from typing import Any
 
-    import apsw
+    from holdfast.ledger.interface import LedgerDatabase, SecretKey, Transaction
 
-SQL = sqlite.statements(__file__)
 REVIEW = "github.review"  # the kind under which reviews are listed; their subject is owner/repo#number
 NEW, DOUBTFUL, TAKEN, REVIEWED = "new", "doubtful", "taken", "reviewed"
+_MASKED = "purged:"  # before the digest of a subject that was purged
 
 
 class DoneItem(Record):
-    """Something that was done."""
+    """Something that was done. The time is in seconds since 1970."""
 
     number: int
     agent: str
@@ -50,178 +45,186 @@ class Review(Record):
     reviewed_at: int
 
 
-class _Deeds(Records):
-    """What was done is known by a secret of the home where it must not be known by name."""
-
-    def secret(self) -> bytes:
-        """The same as long as the home lives, whatever becomes of the ledger."""
-        return review_key.of(os.path.dirname(self._path))
-
-
-class Done(_Deeds):
-    """Deeds, unique by agent, kind and subject."""
-
-    _sql = SQL
-
-    def exists(self, agent: str | None, kind: str, subject: str) -> bool:
-        """Whether the agent did it, or any agent if None."""
-        known = self._of(agent, "exists", "exists_any", kind=kind, subject=subject)
-        if known or self._reviewed(agent, kind, subject):
-            return True
-        return self._is_masked(self._of(agent, "masked", "masked_any", kind=kind), subject) or self._never()
-
-    def _of(self, agent: str | None, one: str, every: str, **given: Any) -> List[Any]:
-        """The rows of one agent; of every agent if None."""
-        return self._rows(every, **given) if agent is None else self._rows(one, agent=agent, **given)
-
-    def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
-        """Whether it is new; however many ask at once, one is told so."""
-        row: dict[str, Any] = {"agent": agent, "kind": kind, "subject": subject, "now": now}
-
-        def work(db: apsw.Connection) -> bool:
-            if self._is_masked(self._run(db, "masked", agent=agent, kind=kind), subject):
-                return False
-            return bool(self._run(db, "record", **row)) and not self._never()
-
-        return self._write(work)
-
-    def unsay(self, says: Callable[[str], object]) -> int:
-        """Keep no subject that says this, but that it was done: a digest stands for it, which only this home can make. How
-        many there were."""
-        rows = [row for row in self._rows("every") if says(row[1]) or says(row[2])]
-
-        def work(db: apsw.Connection) -> None:
-            for number, kind, subject in rows:
-                if says(kind):
-                    self._run(db, "remove", number=number)
-                else:
-                    self._run(db, "mask", number=number, subject=self._mask(subject))
-
-        if rows:
-            self._write(work)
-        return len(rows)
-
-    def _reviewed(self, agent: str | None, kind: str, subject: str) -> List[Any]:
-        """The row of a review that is asked for by its kind and subject."""
-        repository, _, number = subject.lower().rpartition("#")
-        owner, _, repo = repository.partition("/")
-        if kind != REVIEW or not number.isdecimal() or not number.isascii() or len(number) > 9:
-            return []
-        return self._of(agent, "reviewed", "reviewed_any", owner=owner, repo=repo, pr=int(number))
-
-    def page(
-        self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,
-        cursor: str | None = None,
-    ) -> tuple[List[DoneItem], str | None]:  # fmt: skip
-        """Return deeds and reviews together, newest first, and the cursor of the next page."""
-        place = dict(zip(("time", "source", "number"), _place(cursor), strict=True))
-        wanted = {"agent": agent, "kind": kind, "subject": subject, "review": REVIEW}
-        rows = self._rows("page", **wanted, **place, most=limit + 1)
-        last = rows[limit - 1] if len(rows) > limit else None
-        return [DoneItem(*row[1:]) for row in rows[:limit]], f"{last[5]}-{last[0]}-{last[1]}" if last else None
-
-    def _is_masked(self, masked: List[Any], subject: str) -> bool:
-        return bool(masked) and (self._mask(subject),) in masked
-
-    def _mask(self, subject: str) -> str:
-        return "purged:" + keyed_digest(subject.encode("utf-8", "surrogatepass"), self.secret())
-
-    def _never(self) -> bool:
-        """False; an error where a damaged ledger may know better, until a person has taken that away."""
-        if self._lost_at():
-            raise lost()
-        return False
-
-    def list(
-        self, agent: str | None = None, kind: str | None = None, *, limit: int = 50, before: int | None = None
-    ) -> tuple[List[DoneItem], int | None]:
-        """The newest first, and what to give as `before` for the next page."""
-        rows = self._rows("list", agent=agent, kind=kind, before=before, most=limit + 1)
-        return [DoneItem(*row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None
-
-
-def _place(cursor: str | None) -> tuple[int | None, ...]:
-    """Time, source and number of the row that a page ended with."""
-    if cursor is None:
-        return None, None, None
-    parts = cursor.split("-")
-    if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
-        raise UsageError(f"{cursor[:60]!r} is not a cursor", "Give the `next` of the page before")
-    return tuple([int(part) for part in parts])
-
-
 class Claim(Record):
-    """Who is at a review or left it, and since when it may be posted."""
+    """The process that is at a review, or left it, and since when."""
 
     holder: str
     time: int
 
 
-class Reviews(_Deeds):
+class Done:
+    """What was done, unique by agent, kind and subject."""
+
+    def __init__(self, database: LedgerDatabase, secret: SecretKey) -> None:
+        self._database, self._secret = database, secret
+
+    def exists(self, agent: str | None, kind: str, subject: str) -> bool:
+        """Return whether the agent did it, or any agent if None. Raises Damaged where a damaged ledger may know better."""
+        if self._read("done.find", agent, kind=kind, subject=subject) or self._find_review(agent, kind, subject):
+            return True
+        if self._is_masked(self._read("done.masked", agent, kind=kind), subject):
+            return True
+        self._database.check_complete()
+        return False
+
+    def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
+        """Record it and return whether it is new: however many record the same at once, one is told so."""
+        values: dict[str, Any] = {"agent": agent, "kind": kind, "subject": subject, "now": now}
+
+        def work(transaction: Transaction) -> bool:
+            if self._is_masked(transaction.run("done.masked", agent=agent, kind=kind), subject):
+                return False
+            if not transaction.run("done.record", **values):
+                return False
+            self._database.check_complete()
+            return True
+
+        return self._database.write(work, retry_after_reset=False)
+
+    def mask(self, matches: Callable[[str], object]) -> int:
+        """Replace each subject that matches by a keyed digest, so that only the fact that it was done is kept; return how
+        many there were. Where the kind matches, the row is deleted."""
+        rows = [row for row in self._database.read_current("done.subjects") if matches(row[1]) or matches(row[2])]
+
+        def work(transaction: Transaction) -> None:
+            for number, kind, subject in rows:
+                if matches(kind):
+                    transaction.run("done.remove", number=number)
+                else:
+                    transaction.run("done.mask", number=number, subject=self._digest(subject))
+
+        if rows:
+            self._database.write(work, retry_after_reset=False)
+        return len(rows)
+
+    def page(
+        self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[List[DoneItem], str | None]:  # fmt: skip
+        """Return what was done and reviewed, newest first, and the cursor of the next page."""
+        time, source, number = _parse_cursor(cursor)
+        rows = self._database.read_current(
+            "done.page", agent=agent, kind=kind, subject=subject, review=REVIEW, time=time, source=source, number=number,
+            most=limit + 1,
+        )  # fmt: skip
+        found = [(source, DoneItem(*fields)) for source, *fields in rows]
+        items = [item for _, item in found[:limit]]
+        if len(found) <= limit:
+            return items, None
+        source, last = found[limit - 1]
+        return items, f"{last.time}-{source}-{last.number}"
+
+    def list(
+        self, agent: str | None = None, kind: str | None = None, *, limit: int = 50, before: int | None = None
+    ) -> tuple[List[DoneItem], int | None]:
+        """Return what was done, newest first, and the number to give as `before` for the next page."""
+        rows = self._database.read_current("done.list", agent=agent, kind=kind, before=before, most=limit + 1)
+        items = [DoneItem(*row) for row in rows]
+        return items[:limit], items[limit - 1].number if len(items) > limit else None
+
+    def _find_review(self, agent: str | None, kind: str, subject: str) -> List[Any]:
+        """Return the review that this kind and subject mean, if they mean one."""
+        repository, _, number = subject.lower().rpartition("#")
+        owner, _, repo = repository.partition("/")
+        if kind != REVIEW or not number.isdecimal() or not number.isascii() or len(number) > 9:
+            return []
+        return self._read("reviews.find", agent, owner=owner, repo=repo, pr=int(number))
+
+    def _read(self, statement: str, agent: str | None, **values: Any) -> List[Any]:
+        """Return the rows of one agent, or of any if None: another statement, so that both can use an index."""
+        if agent is None:
+            return self._database.read_current(f"{statement}_any", **values)
+        return self._database.read_current(statement, agent=agent, **values)
+
+    def _is_masked(self, masked: List[Any], subject: str) -> bool:
+        return bool(masked) and (self._digest(subject),) in masked
+
+    def _digest(self, subject: str) -> str:
+        return _MASKED + keyed_digest(subject.encode("utf-8", "surrogatepass"), self._secret.load())
+
+
+class Reviews:
     """Reviews, unique by agent, repository and number."""
 
-    _sql = SQL
+    def __init__(self, database: LedgerDatabase, secret: SecretKey) -> None:
+        self._database, self._secret = database, secret
+
+    def secret(self) -> bytes:
+        """Return the key with which the marks of reviews on GitHub are made."""
+        return self._secret.load()
 
     def get(self, agent: str, owner: str, repo: str, pr: int) -> Review | None:
-        rows = self._rows("reviewed", agent=agent, owner=owner, repo=repo, pr=pr)
+        """Return the review of a pull request, or None."""
+        rows = self._database.read_current("reviews.find", agent=agent, owner=owner, repo=repo, pr=pr)
         return Review(*rows[0]) if rows else None
 
     def exists(self, agent: str, owner: str, repo: str, pr: int) -> bool:
+        """Return whether the agent reviewed it."""
         return self.get(agent, owner, repo, pr) is not None
 
-    def left(self, agent: str, owner: str, repo: str, pr: int) -> Claim | None:
-        """The claim that nobody let go of, if there is one."""
-        rows = self._rows("claimed", subject=_subject(agent, owner, repo, pr))
+    def claimed(self, agent: str, owner: str, repo: str, pr: int) -> Claim | None:
+        """Return the claim that was not released, if there is one."""
+        rows = self._database.read_current("reviews.find_claim", subject=_subject(agent, owner, repo, pr))
         return Claim(*rows[0]) if rows else None
 
     def claim(
-        self, agent: str, owner: str, repo: str, pr: int, holder: str, now: int, lease: int = 120, again: bool = False
+        self, agent: str, owner: str, repo: str, pr: int, *, holder: str, now: int, lease: int = 120, again: bool = False
     ) -> str:
-        """NEW: yours, and nobody was there before. DOUBTFUL: yours, but whoever had it went away without a word: look
-        whether it is posted. TAKEN: somebody is at it, or was when the ledger was lost. REVIEWED: done, and `again` was
-        not asked for."""
-        named: dict[str, Any] = {"agent": agent, "owner": owner, "repo": repo, "pr": pr}
+        """Claim a review for this holder. Return NEW: claimed, and for the first time. DOUBTFUL: claimed, but the previous
+        holder disappeared: check whether it is posted. TAKEN: another holder is at it, or was when the ledger was lost.
+        REVIEWED: it is done, and `again` was not given."""
         subject = _subject(agent, owner, repo, pr)
 
-        def work(db: apsw.Connection) -> str:
-            self._alone(db, subject)
-            if not again and self._run(db, "reviewed", **named):
+        def work(transaction: Transaction) -> str:
+            transaction.lock(f"done {subject}")
+            if not again and transaction.run("reviews.find", agent=agent, owner=owner, repo=repo, pr=pr):
                 return REVIEWED
-            held = self._run(db, "claimed", subject=subject)
-            if held and held[0][0] != holder and abs(now - held[0][1]) < lease:
+            claims = [Claim(*row) for row in transaction.run("reviews.find_claim", subject=subject)]
+            if any(claim.holder != holder and abs(now - claim.time) < lease for claim in claims):
                 return TAKEN
-            if not held and abs(now - self._lost_at()) < lease:
+            if not claims and abs(now - self._database.last_reset()) < lease:
                 return TAKEN
-            self._run(db, "claim", subject=subject, holder=holder, now=now)
-            return DOUBTFUL if held else NEW
+            transaction.run("reviews.claim", subject=subject, holder=holder, now=now)
+            return DOUBTFUL if claims else NEW
 
-        return self._write(work)
+        return self._database.write(work, retry_after_reset=False)
 
-    def record(self, agent: str, owner: str, repo: str, pr: int, holder: str, now: int) -> bool:
-        """It is posted: kept once, and the claim ends. Whether it is new."""
-        row: dict[str, Any] = {"agent": agent, "owner": owner, "repo": repo, "pr": pr, "now": now}
+    def record(self, agent: str, owner: str, repo: str, pr: int, *, holder: str, now: int) -> bool:
+        """Record a review that is posted, and end the claim; return whether it is new."""
+        values: dict[str, Any] = {"agent": agent, "owner": owner, "repo": repo, "pr": pr, "now": now}
 
-        def work(db: apsw.Connection) -> bool:
-            new = self._run(db, "record_review", **row)
-            self._let_go(db, _subject(agent, owner, repo, pr), holder)
+        def work(transaction: Transaction) -> bool:
+            new = transaction.run("reviews.record", **values)
+            transaction.run("reviews.release", subject=_subject(agent, owner, repo, pr), holder=holder)
             return bool(new)
 
-        return self._write(work)
+        return self._database.write(work, retry_after_reset=False)
 
-    def release(self, agent: str, owner: str, repo: str, pr: int, holder: str) -> None:
-        """It is surely not posted: the next may try."""
-        self._write(lambda db: self._let_go(db, _subject(agent, owner, repo, pr), holder))
-
-    def _let_go(self, db: apsw.Connection, subject: str, holder: str) -> None:
-        self._run(db, "release", subject=subject, holder=holder)
+    def release(self, agent: str, owner: str, repo: str, pr: int, *, holder: str) -> None:
+        """End a claim whose review is certainly not posted: the next may try."""
+        subject = _subject(agent, owner, repo, pr)
+        work = lambda transaction: transaction.run("reviews.release", subject=subject, holder=holder)  # noqa: E731
+        self._database.write(work, retry_after_reset=False)
 
     def list(
         self, agent: str | None = None, *, limit: int = 50, before: int | None = None
     ) -> tuple[List[Review], int | None]:
-        """The newest first, and what to give as `before` for the next page."""
-        rows = self._rows("list_reviews", agent=agent, before=before, most=limit + 1)
-        return [Review(*row) for row in rows[:limit]], rows[limit - 1][0] if len(rows) > limit else None
+        """Return reviews, newest first, and the number to give as `before` for the next page."""
+        rows = self._database.read_current("reviews.list", agent=agent, before=before, most=limit + 1)
+        reviews = [Review(*row) for row in rows]
+        return reviews[:limit], reviews[limit - 1].number if len(reviews) > limit else None
 
 
 def _subject(agent: str, owner: str, repo: str, pr: int) -> str:
     return "\0".join(["review", agent, owner, repo, str(pr)])
+
+
+def _parse_cursor(cursor: str | None) -> tuple[int | None, int | None, int | None]:
+    """Return time, source and number of the row that a page ended with."""
+    if cursor is None:
+        return None, None, None
+    parts = cursor.split("-")
+    if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
+        raise UsageError(f"{cursor[:60]!r} is not a cursor", "Give the `next` of the page before")
+    time, source, number = [int(part) for part in parts]
+    return time, source, number

@@ -1,5 +1,4 @@
-"""Whether a process still lives, for who finds what it began and did not end: it holds a lock on a file of its own, which the
-kernel lets go of with it."""
+"""Whether another process is still running: each holds a lock on a file of its own, which the kernel releases with it."""
 
 from __future__ import annotations
 
@@ -11,62 +10,62 @@ from holdfast.base.fork import on_fork
 from holdfast.base.lazy_re import pattern
 from holdfast.home import Lock
 
-_SIGN = pattern(r"alive\+[0-9]+-[0-9a-f]{12}\Z")
-_HOUR = 3600  # after which nobody asks for the dead any more
+_NAME = pattern(r"alive\+[0-9]+-[0-9a-f]{12}\Z")
+_HOUR = 3600  # after which the file of an ended process is removed
 _guard = allocate_lock()
-_mine: dict[str, tuple[str, Lock]] = {}  # by home: the sign, and what holds it
+_own: dict[str, tuple[str, Lock]] = {}  # by home: the name of this process, and the lock on its file
 
 
-def sign(home: str) -> str:
-    """What tells others that this process lives, made when first asked for. Without a home there is none."""
+def process_name(home: str) -> str:
+    """Return the name by which other processes can tell that this one is running; "" without a home."""
     if not home:
         return ""
     with _guard:
-        if home in _mine and os.path.lexists(_path(home, _mine[home][0])):
-            return _mine[home][0]
-        _sweep(home)
+        if home in _own and os.path.lexists(_path(home, _own[home][0])):
+            return _own[home][0]
+        _remove_old(home)
         name = f"alive+{os.getpid()}-{os.urandom(6).hex()}"
-        held = Lock(home, name, 0)
-        if not held.acquire(0):
+        lock = Lock(home, name, 0)
+        if not lock.acquire(0):
             return ""
-        _mine[home] = name, held
+        _own[home] = name, lock
         return name
 
 
-def is_gone(home: str, name: str) -> bool:
-    """Whether the process of that sign has ended. A sign that is not there says nothing."""
-    if not _SIGN.match(name) or not os.path.lexists(_path(home, name)):
+def has_ended(home: str, name: str) -> bool:
+    """Return whether the process of that name has surely ended; False if its file is missing."""
+    if not _NAME.match(name) or not os.path.lexists(_path(home, name)):
         return False
-    found = Lock(home, name, 0)
-    if not found.acquire(0):
+    lock = Lock(home, name, 0)
+    if not lock.acquire(0):
         return False
-    found.release()
+    lock.release()
     return True
 
 
-def _sweep(home: str) -> None:
-    """Take the signs of those away who ended long ago."""
+def _remove_old(home: str) -> None:
+    """Remove the files of processes that ended long ago."""
     try:
-        names = [one.removesuffix(".lock") for one in os.listdir(os.path.dirname(_path(home, "")))]
+        names = [file.removesuffix(".lock") for file in os.listdir(os.path.dirname(_path(home, "")))]
         for name in names:
-            old = _SIGN.match(name) and os.lstat(_path(home, name)).st_mtime < time.time() - _HOUR
-            if old and is_gone(home, name):
+            is_old = _NAME.match(name) and os.lstat(_path(home, name)).st_mtime < time.time() - _HOUR
+            if is_old and has_ended(home, name):
                 os.unlink(_path(home, name))
     except OSError:
-        pass  # there are none yet, or another is at it too
+        pass  # there are none yet, or another process removes them too
 
 
 def _path(home: str, name: str) -> str:
     return os.path.join(home, "run", "locks", f"{name}.lock")
 
 
-def _in_the_child() -> None:
-    """A child has a life of its own, and its parent's ends with the parent."""
+def _in_child() -> None:
+    """Let a child process have a name of its own: its parent's ends with the parent."""
     global _guard
     _guard = allocate_lock()
-    for _, held in _mine.values():
-        held.leave()
-    _mine.clear()
+    for _, lock in _own.values():
+        lock.leave()
+    _own.clear()
 
 
-on_fork(child=_in_the_child)
+on_fork(child=_in_child)

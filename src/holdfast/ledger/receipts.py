@@ -1,4 +1,7 @@
-"""A receipt as the ledger keeps it: JSON that somebody or a disk may have damaged. Then it is one that says so."""
+"""Receipts of purges as the ledger keeps them: reading one that may be damaged, and noticing what was lost.
+
+If a ledger loses digests of purged texts, those texts could be stored again and nothing would say so; `doctor` reports it.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,44 @@ from holdfast.base import dates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sized
     from typing import Any
 
-DAMAGED = "damaged"  # the state of such a one
-_ALWAYS: dict[str, type] = {  # what whoever reads one asks for
+    from holdfast.ledger.purges import Purges
+
+    Receipt = dict[str, Any]
+
+DAMAGED = "damaged"  # the state of a receipt that cannot be read
+MAY_RETURN = "what was purged may be stored again"
+UNKNOWN = f"the file ledger.purged says that something was purged here, and the ledger knows of no purge: {MAY_RETURN}"
+_REQUIRED: dict[str, type] = {
     "id": str, "key": str, "time": str, "what": str, "state": str, "deleted": bool, "index_rows": int, "usage_rows": int,
     "removed": list, "checks": list, "beyond_reach": list, "pending": list,
 }  # fmt: skip
-_KINDS: dict[str, type] = {
-    **_ALWAYS, "turns": int, "also_said_by": list, "told": list, "taken_back": str, "kind": str, "again": str, "digests": int,
+_TYPES: dict[str, type] = {
+    **_REQUIRED, "turns": int, "also_said_by": list, "told": list, "taken_back": str, "kind": str, "again": str, "digests": int,
     "made_with": str,
 }  # fmt: skip
 
 
-def read(id: str, data: str | bytes, time: int) -> dict[str, Any]:
-    """What stands in its row, or, of what is no receipt any more, that there was one."""
+def parse_receipt(id: str, data: str | bytes, time: int) -> Receipt:
+    """Return a stored receipt; one in the state `damaged` if the stored text is not a receipt any more."""
     import json
 
     try:
-        told = json.loads(data)
+        receipt = json.loads(data)
     except (ValueError, RecursionError):
-        told = None
-    nothing: dict[str, Any] = {name: kind() for name, kind in _ALWAYS.items()}
-    whole = isinstance(told, dict) and told.get("id") == id and "state" in told and _is_whole(told)
-    return {**nothing, "scope": None, **(told if whole else _damaged(id, time))}
+        receipt = None
+    empty: Receipt = {name: kind() for name, kind in _REQUIRED.items()}
+    is_valid = isinstance(receipt, dict) and receipt.get("id") == id and "state" in receipt and _is_valid(receipt)
+    return {**empty, "scope": None, **(receipt if is_valid else _damaged_receipt(id, time))}
 
 
-def _is_whole(told: dict[str, Any]) -> bool:
-    wrong = [name for name, kind in _KINDS.items() if name in told and type(told[name]) is not kind]
-    lists = [value for name, value in told.items() if isinstance(value, list) and name != "left"]
-    if wrong or not all(_are_texts(lines) for lines in lists):
+def _is_valid(receipt: Receipt) -> bool:
+    if any(name in receipt and type(receipt[name]) is not kind for name, kind in _TYPES.items()):
         return False
-    return _is_scope(told.get("scope")) and _are_pairs(told.get("left", []))
+    lists = [value for name, value in receipt.items() if isinstance(value, list) and name != "left"]
+    return all(_are_texts(lines) for lines in lists) and _is_scope(receipt.get("scope")) and _are_pairs(receipt.get("left", []))
 
 
 def _is_scope(scope: Any) -> bool:
@@ -54,10 +63,58 @@ def _are_texts(values: list[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _damaged(id: str, time: int) -> dict[str, Any]:
+def _damaged_receipt(id: str, time: int) -> Receipt:
     try:
         when = dates.timestamp(time)
     except (OverflowError, ValueError, OSError):
         when = ""
     what = "something that its damaged receipt does not tell any more"
     return {"id": id, "time": when, "what": what, "state": DAMAGED, "deleted": True}
+
+
+# --- what was lost --------------------------------------------------------------------------------------------------
+
+
+def find_losses(purges: Purges) -> list[str]:
+    """Return a sentence for each kind of record that the ledger has lost, with its consequence."""
+    receipts, counts = purges.receipts(), purges.counts()
+    if not receipts and not counts:
+        return [UNKNOWN] if purges.any() else []
+    return [*_lost_key(purges, receipts), *_lost_digests(receipts, counts), *_lost_receipts(receipts, counts)]
+
+
+def damaged_ids(purges: Purges) -> list[str]:
+    """Return the ids of receipts that cannot be read, unless the same was purged again or taken back."""
+    return [
+        str(receipt["id"])
+        for receipt in purges.receipts()
+        if receipt["state"] == DAMAGED and not receipt.get("again") and not receipt.get("taken_back")
+    ]
+
+
+def _lost_key(purges: Purges, receipts: list[Receipt]) -> list[str]:
+    key_id = purges.key_id()
+    if not key_id:
+        return [f"the key of its digests is gone or damaged: {MAY_RETURN}"]
+    other = [receipt for receipt in receipts if receipt.get("digests") and receipt.get("made_with", key_id) != key_id]
+    return [f"the key of {_purges(other)} was lost, and there is another now: {MAY_RETURN}"] if other else []
+
+
+def _lost_digests(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
+    short = [receipt for receipt in receipts if receipt.get("digests", 0) > counts.get(receipt["id"], 0)]
+    if not counts:  # a receipt from before digests were counted is known to have had some
+        short += [
+            receipt
+            for receipt in receipts
+            if "digests" not in receipt and receipt["state"] != DAMAGED and not receipt.get("taken_back") and receipt["deleted"]
+        ]
+    return [f"digests of {_purges(short)} are gone: {MAY_RETURN}"] if short else []
+
+
+def _lost_receipts(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
+    lost = counts.keys() - {receipt["id"] for receipt in receipts}
+    return [f"receipts of {_purges(lost)} are gone; what they are about is still refused"] if lost else []
+
+
+def _purges(some: Sized) -> str:
+    return "1 purge" if len(some) == 1 else f"{len(some)} purges"

@@ -152,7 +152,7 @@ CREATE TEMP TABLE IF NOT EXISTS reviewed_prs (agent, owner, repo, pr_number, rev
 CREATE TEMP TABLE IF NOT EXISTS claims (subject, holder, time);
 CREATE TEMP TABLE IF NOT EXISTS idempotency (agent, key, digest, status, answer, time);
 
--- name: move_to_main_file
+-- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);
 
 -- name: canonical
@@ -192,7 +192,7 @@ WHERE abs(excluded.counted - counted) >= 60
 RETURNING id;
 
 -- name: uses
-SELECT id, uses FROM usage WHERE id = :id;
+SELECT id, uses FROM usage WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: show
 INSERT INTO usage (id, uses, counted) VALUES (:id, 0, :time)
@@ -206,42 +206,42 @@ SELECT id, max(time) FROM (
 ) GROUP BY id;
 
 -- name: forget
-DELETE FROM usage WHERE id = :id;
+DELETE FROM usage WHERE id = :id RETURNING id;
 
--- name: told
+-- name: shown
 SELECT note, version FROM told WHERE session = :session AND note <> '';
 
--- name: tell
+-- name: show_note
 INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time)
 ON CONFLICT (session, note) DO UPDATE SET version = excluded.version, time = excluded.time
 WHERE version <> excluded.version
 RETURNING note;
 
--- name: new_context
+-- name: begin_context
 -- (what its first prompt was told a moment ago stays, where that counts)
-DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :fresh AND :now AND EXISTS (
-  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :fresh AND :now
+DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :since AND :now AND EXISTS (
+  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :since AND :now
 )));
 
--- name: begun
+-- name: has_begun
 SELECT 1 FROM told WHERE session = :session AND note = '';
 
--- name: old_prompts
+-- name: forget_old_prompts
 DELETE FROM prompts WHERE time < :before;
 
--- name: prompted
+-- name: count_prompt
 INSERT INTO prompts (session, count, last, time) VALUES (:session, 1, :last, :time)
 ON CONFLICT (session) DO UPDATE SET count = count + 1, last = excluded.last, time = excluded.time
 WHERE last <> excluded.last
 RETURNING count;
 
--- name: no_prompts
-DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time BETWEEN :fresh AND :now);
+-- name: forget_prompts
+DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time BETWEEN :since AND :now);
 
--- name: untell
+-- name: forget_shown
 DELETE FROM told WHERE note = :id;
 
--- name: told_to
+-- name: mentions
 SELECT (SELECT count(*) FROM told WHERE note = :id) + (SELECT count(*) FROM briefed WHERE note = :id)
   + (SELECT count(*) FROM decisions WHERE subject = :id);
 
@@ -279,24 +279,24 @@ SELECT p.digest, p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest 
 -- name: purged_counts
 SELECT receipt, count(*) FROM purged WHERE NOT (digest >= 'r' AND digest < 's') GROUP BY receipt;
 
--- name: briefed_to
-SELECT count(*), count(DISTINCT session), group_concat(DISTINCT session), max(time) FROM briefed
+-- name: shown_to
+SELECT count(*), group_concat(DISTINCT session) FROM briefed
 WHERE note IN (SELECT value FROM json_each(:ids));
 
--- name: unbrief
+-- name: forget_history
 DELETE FROM briefed WHERE note = :id;
 
--- name: undecide
+-- name: forget_decisions
 DELETE FROM decisions WHERE subject = :id;
 
--- name: add_briefed
+-- name: add_history
 INSERT INTO briefed (note, version, session, client, time) VALUES (:note, :version, :session, :client, :time)
 ON CONFLICT (note, version, session) DO NOTHING;
 
--- name: old_briefed
+-- name: forget_old_history
 DELETE FROM briefed WHERE time < :before;
 
--- name: briefed
+-- name: history
 SELECT version, session, client, time FROM briefed WHERE note = :note ORDER BY time DESC, session;
 
 -- name: decide
@@ -304,3 +304,280 @@ INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :s
 
 -- name: decisions
 SELECT action, detail, time FROM decisions WHERE subject = :subject ORDER BY id DESC;
+
+-- Agents and their tokens. A token is kept as its public part and a digest, never as itself.
+
+-- name: agents.list
+SELECT name, role, tenant, created FROM agents WHERE :name IS NULL OR name = :name ORDER BY name;
+
+-- name: agents.tokens
+SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent IS NULL OR agent = :agent ORDER BY number;
+
+-- name: agents.find_tokens
+SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant
+FROM tokens JOIN agents ON agents.name = tokens.agent WHERE tokens.id IN (SELECT value FROM json_each(:ids));
+
+-- name: agents.same_but_for_case
+SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
+
+-- name: agents.any
+SELECT 1 FROM agents LIMIT 1;
+
+-- name: agents.count_valid
+SELECT count(*) FROM tokens WHERE agent = :agent AND revoked IS NULL;
+
+-- name: agents.put
+INSERT INTO agents (name, role, tenant, created) VALUES (:name, :role, 'default', :now)
+ON CONFLICT (name) DO UPDATE SET role = excluded.role;
+
+-- name: agents.put_token
+INSERT INTO tokens (id, agent, digest, created, expires) VALUES (:id, :agent, :digest, :now, :expires);
+
+-- name: agents.touch_token
+UPDATE tokens SET id = id WHERE id = :id RETURNING 1;
+
+-- name: agents.token_lifetime
+SELECT expires - created FROM tokens WHERE agent = :agent ORDER BY number DESC LIMIT 1;
+
+-- name: agents.end_tokens
+UPDATE tokens SET expires = :end
+WHERE agent = :agent AND revoked IS NULL AND id <> :id AND (expires IS NULL OR expires > :end);
+
+-- name: agents.revoke_tokens
+UPDATE tokens SET revoked = :now WHERE agent = :agent AND revoked IS NULL AND id <> :id RETURNING id;
+
+-- The audit. Read as bytes: what somebody else's program put there may not be text at all.
+
+-- name: audit.head
+SELECT count, CAST(hash AS BLOB) FROM audit_head;
+
+-- name: audit.append
+INSERT INTO audit (number, time, tenant, agent, action, outcome, metadata, hash)
+VALUES (:number, :time, :tenant, :agent, :action, :outcome, :metadata, :hash);
+
+-- name: audit.move_head
+UPDATE audit_head SET count = :count, hash = :hash;
+
+-- name: audit.take_unmarked
+UPDATE audit_head SET marked = count WHERE marked <> count RETURNING count, CAST(hash AS BLOB);
+
+-- name: audit.hash_of
+SELECT CAST(hash AS BLOB) FROM audit WHERE number = :number;
+
+-- name: audit.walk
+SELECT number, CAST(time AS BLOB), CAST(tenant AS BLOB), CAST(agent AS BLOB), CAST(action AS BLOB), CAST(outcome AS BLOB),
+  CAST(metadata AS BLOB), CAST(hash AS BLOB) FROM audit WHERE number >= :first ORDER BY number LIMIT :most;
+
+-- name: audit.list
+SELECT number, CAST(time AS BLOB), CAST(tenant AS BLOB), CAST(agent AS BLOB), CAST(action AS BLOB), CAST(outcome AS BLOB),
+  CAST(metadata AS BLOB), CAST(hash AS BLOB) FROM audit
+WHERE (:before IS NULL OR number < :before)
+  AND (:agent IS NULL OR agent = :agent)
+  AND (:action IS NULL OR action = :action)
+  AND (:outcome IS NULL OR outcome = :outcome)
+  AND (:since IS NULL OR time >= :since)
+  AND (:until IS NULL OR time < :until)
+ORDER BY number DESC LIMIT :most;
+
+-- name: audit.last
+SELECT number, CAST(hash AS BLOB) FROM audit ORDER BY number DESC LIMIT 1;
+
+-- What agents have done, reviews of pull requests, and who claims one.
+
+-- name: done.find
+SELECT 1 FROM done WHERE agent = :agent AND kind = :kind AND subject = :subject;
+
+-- name: done.masked
+SELECT subject FROM done WHERE agent = :agent AND kind = :kind AND subject >= 'purged:' AND subject < 'purged;';
+
+-- name: done.find_any
+SELECT 1 FROM done WHERE kind = :kind AND subject = :subject LIMIT 1;
+
+-- name: done.masked_any
+SELECT subject FROM done WHERE kind = :kind AND subject >= 'purged:' AND subject < 'purged;';
+
+-- name: done.subjects
+SELECT number, kind, subject FROM done;
+
+-- name: done.mask
+UPDATE OR REPLACE done SET subject = :subject WHERE number = :number;
+
+-- name: done.remove
+DELETE FROM done WHERE number = :number;
+
+-- name: done.record
+INSERT INTO done (agent, kind, subject, time) VALUES (:agent, :kind, :subject, :now)
+ON CONFLICT (agent, kind, subject) DO NOTHING RETURNING number;
+
+-- name: done.list
+SELECT number, agent, kind, subject, time FROM done
+WHERE (:before IS NULL OR number < :before)
+  AND (:agent IS NULL OR agent = :agent)
+  AND (:kind IS NULL OR kind = :kind)
+ORDER BY number DESC LIMIT :most;
+
+-- name: done.page
+SELECT source, number, agent, kind, subject, time FROM (
+  SELECT 0 AS source, number, agent, kind, subject, time FROM done
+  UNION ALL
+  SELECT 1, number, agent, :review, owner || '/' || repo || '#' || pr_number, reviewed_at FROM reviewed_prs
+)
+WHERE (:agent IS NULL OR agent = :agent)
+  AND (:kind IS NULL OR kind = :kind)
+  AND (:subject IS NULL OR subject = CASE source WHEN 1 THEN lower(:subject) ELSE :subject END)
+  AND (:time IS NULL OR (time, source, number) < (:time, :source, :number))
+ORDER BY time DESC, source DESC, number DESC LIMIT :most;
+
+-- name: reviews.find
+SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
+WHERE agent = :agent AND owner = :owner AND repo = :repo AND pr_number = :pr;
+
+-- name: reviews.find_any
+SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
+WHERE owner = :owner AND repo = :repo AND pr_number = :pr LIMIT 1;
+
+-- name: reviews.record
+INSERT INTO reviewed_prs (agent, owner, repo, pr_number, reviewed_at) VALUES (:agent, :owner, :repo, :pr, :now)
+ON CONFLICT (agent, owner, repo, pr_number) DO NOTHING RETURNING number;
+
+-- name: reviews.list
+SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
+WHERE (:before IS NULL OR number < :before)
+  AND (:agent IS NULL OR agent = :agent)
+ORDER BY number DESC LIMIT :most;
+
+-- name: reviews.find_claim
+SELECT holder, time FROM claims WHERE subject = :subject;
+
+-- name: reviews.claim
+INSERT INTO claims (subject, holder, time) VALUES (:subject, :holder, :now)
+ON CONFLICT (subject) DO UPDATE SET holder = excluded.holder, time = excluded.time;
+
+-- name: reviews.release
+DELETE FROM claims WHERE subject = :subject AND holder = :holder;
+
+-- Idempotency keys.
+
+-- name: keys.remove_old
+DELETE FROM idempotency WHERE time < :before;
+
+-- name: keys.find
+SELECT digest, status, answer, time FROM idempotency WHERE agent = :agent AND key = :key;
+
+-- name: keys.begin
+-- (until there is an answer, the column names the process that works on it)
+INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, :process, :now)
+ON CONFLICT (agent, key) DO UPDATE SET answer = excluded.answer, time = excluded.time;
+
+-- name: keys.finish
+UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent AND key = :key AND digest = :digest;
+
+-- name: keys.drop
+DELETE FROM idempotency WHERE agent = :agent AND key = :key AND digest = :digest AND status IS NULL;
+
+-- All rows, out of this ledger and into it (see transfer.py).
+
+-- name: transfer.links
+SELECT alias, project FROM links ORDER BY alias;
+
+-- name: transfer.add_links
+INSERT INTO links (alias, project) VALUES (:alias, :project) ON CONFLICT DO NOTHING;
+
+-- name: transfer.places
+SELECT id, nonce, path FROM places ORDER BY id;
+
+-- name: transfer.add_places
+INSERT INTO places (id, nonce, path) VALUES (:id, :nonce, :path) ON CONFLICT DO NOTHING;
+
+-- name: transfer.keys
+SELECT name, value FROM keys ORDER BY name;
+
+-- name: transfer.add_keys
+INSERT INTO keys (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+
+-- name: transfer.receipts
+SELECT id, time, receipt FROM receipts ORDER BY id;
+
+-- name: transfer.add_receipts
+INSERT INTO receipts (id, time, receipt) VALUES (:id, :time, :receipt) ON CONFLICT DO NOTHING;
+
+-- name: transfer.purged
+SELECT digest, receipt FROM purged ORDER BY digest;
+
+-- name: transfer.add_purged
+INSERT INTO purged (digest, receipt) VALUES (:digest, :receipt) ON CONFLICT DO NOTHING;
+
+-- name: transfer.usage
+SELECT id, uses, counted FROM usage ORDER BY id;
+
+-- name: transfer.add_usage
+INSERT INTO usage (id, uses, counted) VALUES (:id, :uses, :counted) ON CONFLICT DO NOTHING;
+
+-- name: transfer.told
+SELECT session, note, version, time FROM told ORDER BY session, note;
+
+-- name: transfer.add_told
+INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.prompts
+SELECT session, count, last, time FROM prompts ORDER BY session;
+
+-- name: transfer.add_prompts
+INSERT INTO prompts (session, count, last, time) VALUES (:session, :count, :last, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.briefed
+SELECT note, version, session, client, time FROM briefed ORDER BY note, version, session;
+
+-- name: transfer.add_briefed
+INSERT INTO briefed (note, version, session, client, time) VALUES (:note, :version, :session, :client, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.decisions
+SELECT time, action, subject, detail FROM decisions ORDER BY id;
+
+-- name: transfer.add_decisions
+INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :subject, :detail);
+
+-- name: transfer.agents
+SELECT name, role, created FROM agents ORDER BY name;
+
+-- name: transfer.add_agents
+INSERT INTO agents (name, role, tenant, created) VALUES (:name, :role, 'default', :created) ON CONFLICT DO NOTHING;
+
+-- name: transfer.tokens
+SELECT id, agent, digest, created, expires, revoked FROM tokens ORDER BY number;
+
+-- name: transfer.add_tokens
+INSERT INTO tokens (id, agent, digest, created, expires, revoked) VALUES (:id, :agent, :digest, :created, :expires, :revoked) ON CONFLICT DO NOTHING;
+
+-- name: transfer.done
+SELECT agent, kind, subject, time FROM done ORDER BY number;
+
+-- name: transfer.add_done
+INSERT INTO done (agent, kind, subject, time) VALUES (:agent, :kind, :subject, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.reviewed_prs
+SELECT agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs ORDER BY number;
+
+-- name: transfer.add_reviewed_prs
+INSERT INTO reviewed_prs (agent, owner, repo, pr_number, reviewed_at) VALUES (:agent, :owner, :repo, :pr_number, :reviewed_at) ON CONFLICT DO NOTHING;
+
+-- name: transfer.claims
+SELECT subject, holder, time FROM claims ORDER BY subject;
+
+-- name: transfer.add_claims
+INSERT INTO claims (subject, holder, time) VALUES (:subject, :holder, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.idempotency
+SELECT agent, key, digest, status, answer, time FROM idempotency ORDER BY agent, key;
+
+-- name: transfer.add_idempotency
+INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, :status, :answer, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.begin_audit
+SELECT 1;
+
+-- name: transfer.add_audit
+INSERT INTO audit (number, time, tenant, agent, action, outcome, metadata, hash) VALUES (:number, :time, :tenant, :agent, :action, :outcome, :metadata, :hash);
+
+-- name: transfer.move_audit
+UPDATE audit_head SET count = :count, hash = :hash WHERE count = :old_count AND hash = :old_hash RETURNING count;

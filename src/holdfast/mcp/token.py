@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast import home as home_folder
 from holdfast.errors import Damaged, from_os
-from holdfast.ledger import review_key
+from holdfast.ledger.secret_file import create_secret, read_secret
 
 NAME = "mcp.token"
 _BYTES = 32  # 256 bits
@@ -30,7 +30,7 @@ def of(home: str) -> str:
     try:
         os.makedirs(os.path.dirname(path(home)), 0o700, exist_ok=True)
         if not os.path.lexists(path(home)):
-            review_key.make(path(home), secrets.token_urlsafe(_BYTES).encode())
+            create_secret(path(home), secrets.token_urlsafe(_BYTES).encode())
         return _read(path(home))
     except OSError as error:
         raise from_os(error, f"cannot keep a token in {path(home)}") from error
@@ -38,7 +38,7 @@ def of(home: str) -> str:
 
 def _read(place: str) -> str:
     fix = f"Remove {place}: a new one is made at the next start"
-    token = review_key.read(place, _MOST + 1, fix)
+    token = read_secret(place, _MOST + 1, fix)
     if not _LEAST <= len(token) <= _MOST or not token.isascii() or not token.decode().isprintable() or b" " in token:
         raise Damaged(f"{place} holds no token", fix)
     return token.decode()

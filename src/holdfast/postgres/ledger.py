@@ -1,246 +1,235 @@
-"""The ledger in PostgreSQL: one tenant's part of the same records, behind the same verbs.
+"""The ledger of one tenant in PostgreSQL.
 
-What SQLite gets from one writer at a time comes from locks that end with their transaction here. The chain of the audit is
-each tenant's own, and its head moves in the same question that appends the row.
+SQLite has one writer at a time; here, locks that end with their transaction do the same. Each tenant has an audit of its own,
+whose head moves in the same statement that appends a row.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from json.encoder import encode_basestring_ascii as quoted
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.base import dates
-from holdfast.errors import Damaged, Template, Unsure, command
-from holdfast.ledger import agents, audit, done, idempotency, sqlite
-from holdfast.ledger import audit_mark as marks
-from holdfast.ledger.agents import Presented
-from holdfast.ledger.audit import canonical
+from holdfast.errors import Busy, Damaged, DiskTrouble, Template, command
+from holdfast.ledger.agents import Agents
+from holdfast.ledger.audit import Audit, AuditMark, canonical_metadata
+from holdfast.ledger.done import Done, Reviews
+from holdfast.ledger.idempotency import IdempotencyKeys
+from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.purges import Purges
-from holdfast.ledger.records import Records
-from holdfast.postgres import Database, statements
-from holdfast.postgres import Lock as Alone
+from holdfast.ledger.transfer import SECRET, Transfer
+from holdfast.ledger.usage import Decisions, Sessions, Usage
+from holdfast.postgres import Database, Lock, statements
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
+    from contextlib import AbstractContextManager
 
-    from holdfast.ledger.agents import Minted
     from holdfast.ledger.audit import Decision
-    from holdfast.postgres import PostgresSettings
+    from holdfast.ledger.interface import LedgerDatabase, Transaction
+    from holdfast.postgres import PostgresSettings, Session
 
-    T = TypeVar("T")
+T = TypeVar("T")
 
 SQL = statements(__file__)
-_SECRET = "review"
-_HEAD = Template("Keep the tables as they are and run ", command("audit verify"))
 
 
-class _OnPostgres(Records):
-    """A part by its name; there is no file that could be missing, damaged or set aside."""
-
-    _name = ""
-    _file: Any
-
-    def _rows(self, statement: str, **values: Any) -> list[Any]:
-        return list(self._file.rows(f"{self._name}.{statement}", **plain(values)))
-
-    def _run(self, db: Any, statement: str, **values: Any) -> list[Any]:
-        return list(db.execute(SQL[f"{self._name}.{statement}"], plain(values)).fetchall())
-
-    def _alone(self, db: Any, name: str) -> None:
-        db.execute(SQL["turn"], plain({"name": f"{self._name} {name}"}))
-
-    def _write(self, work: Callable[[Any], T], durable: bool = True) -> T:
-        answer: T = self._file.write(work, durable)
-        return answer
-
-
-class Audit(_OnPostgres, audit.Audit):
-    """The rows of one tenant."""
-
-    _name = "audit"
-    marked_in = "the row in audit_mark"
-
-    def add(self, db: Any, decisions: Iterable[Decision]) -> None:
-        now = dates.now()
-        told = "\n".join([_told(one, now) for one in decisions])
-        if self._run(db, "append", told=told) == [(0,)]:
-            self._run(db, "begin")
-            if self._run(db, "append", told=told) == [(0,)]:
-                raise Damaged("the audit has lost its head", _HEAD)
-
-    def mark(self) -> None:
-        if self._unmarked == 0:
-            return
-        self._marked_at, self._unmarked = time.monotonic(), 0
-
-        def work(db: Any) -> None:
-            for count, hash in self._run(db, "marked"):
-                self._run(db, "put_mark", count=count, hash=hash)
-
-        self._write(work)
-
-    def noted(self) -> marks.AuditMark | None:
-        rows = self._rows("noted")
-        return marks.AuditMark(*rows[0]) if rows else None
-
-
-class Agents(_OnPostgres, agents.Agents):
-    """The register of one tenant; `presented` alone knows the tokens of all, each by its exact id, and is nobody's."""
-
-    _name = "agents"
-    _register: Any = None
-
-    def presented(self, ids: list[str]) -> dict[str, Presented]:
-        self._register = self._register or self._file.for_nobody()
-        return {id: Presented(*kept) for id, *kept in self._register.rows(f"{self._name}.token", ids=ids)}
-
-    def add_first(self, name: str, role: str, token: Minted, now: int, told: Decision) -> bool:
-        try:
-            return super().add_first(name, role, token, now, told)
-        except Unsure:  # nobody heard whether it was kept: it is there, or it is not
-            return self._stands(token.id)
-
-    def _stands(self, id: str) -> bool:
-        """Whether a token is kept, when nobody changes any; durable, so that the standbys have it where the answer is yes."""
-
-        def work(db: Any) -> bool:
-            self._alone(db, "agents")
-            return bool(self._run(db, "stands", id=id))
-
-        return self._write(work)
-
-
-class _Secret(_OnPostgres):
-    """The tenant's secret is a row, made by whoever needs it first."""
-
-    _name = "done"
-
-    def secret(self) -> bytes:
-        rows = self._file.rows("key", name=_SECRET)
-        if not rows:
-            made = {"name": _SECRET, "value": os.urandom(32)}
-            self._write(lambda db: db.execute(SQL["add_key"], made))
-            rows = self._file.rows("key", name=_SECRET)
-        return bytes(rows[0][0])
-
-
-class Done(_Secret, done.Done):
-    """Deeds."""
-
-
-class Reviews(_Secret, done.Reviews):
-    """Reviews."""
-
-
-class Repeats(_OnPostgres, idempotency.IdempotencyKeys):
-    """Keys of requests."""
-
-    _name = "repeats"
-
-
-class _Purges(Purges):
-    """What was purged: a row says that there is anything to ask for."""
-
-    _ever = _ever_rejected = False
-
-    def any(self) -> bool:
-        if not self._ever:  # receipts stay for good
-            self._ever, rejected = self._rows("any_purged", {})[0]
-            self._ever_rejected = self._ever_rejected or rejected
-        return self._ever
-
-    def any_rejected(self) -> bool:
-        """As the last question about purges was answered; once that is not asked any more, there may be some."""
-        return self._ever or self._ever_rejected
-
-    def show_sign(self, rejected: bool = False) -> None:
-        """The row itself is the sign."""
-
-    def _inode(self) -> int:
-        """A tenant's key never changes."""
-        return 1
-
-
-class PostgresLedger(sqlite.SqliteLedger):
-    """One tenant's records; of what agents have done, those that the store's agent may see."""
-
-    _sql = SQL
-    _file: Any
+class PostgresLedger:
+    """One tenant's records; of what agents have done, those that the agent of the settings may see."""
 
     def __init__(self, settings: PostgresSettings, lock_seconds: float = 30) -> None:
         self._settings = settings
-        self._file = Database(settings, SQL, lock_seconds)
-        self._counted: dict[str, int] = {}
-        self._unreadable: str | None = None
-        self._audit: Audit | None = None
-        self._purges: Purges | None = None
-
-    def named_lock(self, name: str, seconds: float) -> Alone:
-        return Alone(self._settings, name, seconds)
-
-    def _one_more(self, db: Any, ids: list[str], now: int) -> list[Any]:
-        """In one question, and in one order, so that two who count the same never wait for each other."""
-        return list(db.execute(SQL["count"], {"ids": sorted(ids), "now": now}).fetchall())
-
-    def usage(self, ids: Iterable[str]) -> dict[str, int]:
-        wanted = list(dict.fromkeys(ids))
-        return dict(self._rows("uses", {"ids": wanted})) if wanted else {}
-
-    def scrub(self, seconds: float | None = None) -> None:
-        self._file.scrub(seconds)
+        self.tenant = settings.tenant
+        self.database = PostgresLedgerDatabase(settings, lock_seconds)
+        self.projects = ProjectLinks(self.database)
+        self.usage = Usage(self.database)
+        self.sessions = Sessions(self.database)
+        self.decisions = Decisions(self.database)
+        self.purges = Purges(self.database, PurgeFlagRows(self.database))
+        self.audit = Audit(self.database, PostgresAuditChain(self.database))
+        self.agents = Agents(self.database, self.audit)
+        secret = SecretRow(self.database)
+        self.done = Done(self.database, secret)
+        self.reviews = Reviews(self.database, secret)
+        self.idempotency_keys = IdempotencyKeys(self.database)
+        self.transfer = Transfer(self.database, self.purges, secret)
 
     @property
     def problem(self) -> str | None:
-        return self._unreadable
+        """Why the ledger could not be read."""
+        return self.database.unreadable
+
+    def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
+        """Return a lock between processes; entering it raises Busy after so many seconds."""
+        return Lock(self._settings, name, seconds)
+
+    def scrub(self, seconds: float | None = None) -> None:
+        """Do nothing: VACUUM removes deleted rows (see `Database.vacuum`)."""
+
+    def close(self) -> None:
+        """Save the audit's mark. Connections belong to the process and stay open."""
+        self.audit.rows_added(0)
+
+
+class PostgresLedgerDatabase:
+    """Named statements on one tenant's tables."""
+
+    home = ""
+
+    def __init__(self, settings: PostgresSettings, lock_seconds: float) -> None:
+        self.connection = Database(settings, SQL, lock_seconds)
+        self._no_tenant: Database | None = None
+        self.unreadable: str | None = None  # why the last `read_or_empty` found nothing
 
     @property
-    def purges(self) -> Purges:
-        if self._purges is None:
-            self._purges = _Purges("", SQL, self._strict_rows, self._write)
-        return self._purges
+    def lock(self) -> AbstractContextManager[object]:
+        return self.connection.lock
 
-    @property
-    def agents(self) -> Agents:
-        return Agents(self._file, "", self.audit)
+    def read(self, statement: str, /, **values: Any) -> list[Any]:
+        """Return all rows; raises where the database does not answer."""
+        return self.connection.rows(statement, **plain(values))
 
-    @property
-    def audit(self) -> Audit:
-        if self._audit is None:
-            with self._file.lock:
-                self._audit = self._audit or Audit(self._file, "")
-        return self._audit
+    read_current = read  # there is no older copy, and no damaged file that is replaced
 
-    @property
-    def done(self) -> Done:
-        return Done(self._file, "")
+    def read_or_empty(self, statement: str, /, **values: Any) -> list[Any]:
+        """Return all rows; none where the database does not answer."""
+        try:
+            rows = self.read(statement, **values)
+        except (Busy, Damaged, DiskTrouble) as error:
+            self.unreadable = error.message
+            return []
+        self.unreadable = None
+        return rows
 
-    @property
-    def reviews(self) -> Reviews:
-        return Reviews(self._file, "")
+    def read_any_tenant(self, statement: str, /, **values: Any) -> list[Any]:
+        """Return all rows, asked without a tenant."""
+        self._no_tenant = self._no_tenant or self.connection.for_nobody()
+        return self._no_tenant.rows(statement, **plain(values))
 
-    @property
-    def idempotency_keys(self) -> Repeats:
-        return Repeats(self._file, "")
+    def write(
+        self, work: Callable[[Transaction], T], *, durable: bool = True, checkpoint: bool = False,
+        retry_after_reset: bool = True,
+    ) -> T:  # fmt: skip
+        """Run `work` in one transaction. `checkpoint` and `retry_after_reset` are for databases that are a file."""
+        return self.connection.write(lambda session: work(PostgresTransaction(session)), durable)
 
-    def _strict_rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
-        return list(self._file.rows(statement, **plain(values)))
+    def identity(self) -> int:
+        """Return 1: a tenant's records are never replaced by others."""
+        return 1
 
-    def _write(self, work: Callable[[Any], T], durable: bool) -> T:
-        answer: T = self._file.write(work, durable)
-        return answer
+    def last_reset(self) -> float:
+        return 0.0
+
+    def check_complete(self) -> None:
+        """Do nothing: no damaged file is ever set aside."""
 
 
-def _told(one: Decision, now: str) -> str:
-    """What a row says, as it is hashed: plain ASCII on one line, whatever it says."""
-    fields = (now, one.tenant, one.agent, one.action, one.outcome, canonical(one.metadata))
+class PostgresTransaction:
+    """Named statements inside a transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, statement: str, /, **values: Any) -> list[Any]:
+        return self._session.execute(SQL[statement], plain(values)).fetchall()
+
+    def run_many(self, statement: str, rows: Iterable[dict[str, Any]], /) -> list[Any]:
+        return self._session.executemany(SQL[statement], [plain(row) for row in rows]).fetchall()
+
+    def lock(self, name: str) -> None:
+        self._session.execute(SQL["lock"], plain({"name": name}))
+
+
+class PostgresAuditChain:
+    """The chain in the tenant's tables; a function of the database computes the hashes. The mark is a row of its own."""
+
+    mark_name = "the row in audit_mark"
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def append(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
+        """Add rows and move the head of the chain; raises Damaged where the head is missing."""
+        now = dates.now()
+        lines = "\n".join([_hashed_form(decision, now) for decision in decisions])
+        if transaction.run("audit.append", told=lines) != [(0,)]:
+            return
+        transaction.run("audit.begin")  # of a new tenant
+        if transaction.run("audit.append", told=lines) == [(0,)]:
+            fix = Template("Keep the tables as they are and run ", command("audit verify"))
+            raise Damaged("the audit has lost its head", fix)
+
+    def save_mark(self) -> None:
+        """Write the head to the mark, unless the mark contradicts the chain."""
+
+        def work(transaction: Transaction) -> None:
+            for count, hash in transaction.run("audit.take_unmarked"):
+                transaction.run("audit.put_mark", count=count, hash=hash)
+
+        self._database.write(work)
+
+    def read_mark(self) -> AuditMark | None:
+        rows = self._database.read_current("audit.mark")
+        return AuditMark(*rows[0]) if rows else None
+
+
+class PurgeFlagRows:
+    """Whether there are receipts or rejections: the rows themselves say so."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+        self._purged = self._rejected = False
+
+    def any_purged(self) -> bool:
+        if not self._purged:  # receipts are never deleted
+            self._purged, rejected = self._database.read("any_purged")[0]
+            self._rejected = self._rejected or rejected
+        return self._purged
+
+    def any_rejected(self) -> bool:
+        """Return what the last query of `any_purged` found; once that is not asked any more, there may be some."""
+        return self._purged or self._rejected
+
+    def set_purged(self) -> None:
+        """Do nothing: the receipt is the flag."""
+
+    def set_rejected(self) -> None:
+        """Do nothing: the row is the flag."""
+
+
+class SecretRow:
+    """The tenant's secret key as a row, made by the first process that needs it."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def load(self) -> bytes:
+        """Return the secret; make one if there is none."""
+        found = self.find()
+        if found is None:
+            self.save(os.urandom(32))
+            found = self.find()
+        assert found is not None
+        return found
+
+    def find(self) -> bytes | None:
+        rows = self._database.read_current("key", name=SECRET)
+        return bytes(rows[0][0]) if rows else None
+
+    def save(self, value: bytes) -> None:
+        """Keep a secret, unless there is one."""
+        self._database.write(lambda transaction: transaction.run("add_key", name=SECRET, value=value))
+
+
+def _hashed_form(decision: Decision, now: str) -> str:
+    """Return the fields of a row as they are hashed: plain ASCII on one line."""
+    fields = (now, decision.tenant, decision.agent, decision.action, decision.outcome, canonical_metadata(decision.metadata))
     return ",".join([quoted(_text(field)) for field in fields])
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Values that a column of text takes: what is no character there is shown as unknown."""
+    """Return the values with U+FFFD for characters that a column of text does not take."""
     return {name: _text(value) if isinstance(value, str) else value for name, value in values.items()}
 
 

@@ -1,5 +1,5 @@
--- The ledger in PostgreSQL: the same statements as in the .sql files of SQLite beside this one, those of a part under its name.
--- Nothing here names a tenant: each transaction is one tenant's, and row-level security shows and takes no other's rows.
+-- The ledger in PostgreSQL: the same statements as in ledger/sqlite.sql.
+-- No statement names a tenant: each transaction is one tenant's, and row-level security shows and takes no other's rows.
 
 -- name: canonical
 SELECT project FROM links WHERE alias = :alias;
@@ -32,13 +32,13 @@ INSERT INTO places (id, nonce, path) VALUES (:id, :nonce, :path)
 ON CONFLICT (tenant, id) DO UPDATE SET nonce = excluded.nonce, path = excluded.path;
 
 -- name: count
-INSERT INTO usage (id, uses, counted) SELECT unnest(:ids::text[]), 1, :now::bigint
+INSERT INTO usage (id, uses, counted) VALUES (:id, 1, :now)
 ON CONFLICT (tenant, id) DO UPDATE SET uses = usage.uses + 1, counted = excluded.counted
 WHERE abs(excluded.counted - usage.counted) >= 60
 RETURNING id;
 
 -- name: uses
-SELECT id, uses FROM usage WHERE id = ANY(:ids::text[]);
+SELECT id, uses FROM usage WHERE id = ANY(ARRAY(SELECT json_array_elements_text(:ids::json)));
 
 -- name: show
 INSERT INTO usage (id, uses, counted) VALUES (:id, 0, :time)
@@ -54,42 +54,42 @@ SELECT id, max(time) FROM (
 ) AS uses GROUP BY id;
 
 -- name: forget
-DELETE FROM usage WHERE id = :id;
+DELETE FROM usage WHERE id = :id RETURNING id;
 
--- name: told
+-- name: shown
 SELECT note, version FROM told WHERE session = :session AND note <> '';
 
--- name: tell
+-- name: show_note
 INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time)
 ON CONFLICT (tenant, session, note) DO UPDATE SET version = excluded.version, time = excluded.time
 WHERE told.version <> excluded.version
 RETURNING note;
 
--- name: new_context
+-- name: begin_context
 -- (what its first prompt was told a moment ago stays, where that counts)
-DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :fresh AND :now AND EXISTS (
-  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :fresh AND :now
+DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :since AND :now AND EXISTS (
+  SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :since AND :now
 )));
 
--- name: begun
+-- name: has_begun
 SELECT 1 FROM told WHERE session = :session AND note = '';
 
--- name: old_prompts
+-- name: forget_old_prompts
 DELETE FROM prompts WHERE time < :before;
 
--- name: prompted
+-- name: count_prompt
 INSERT INTO prompts (session, count, last, time) VALUES (:session, 1, :last, :time)
 ON CONFLICT (tenant, session) DO UPDATE SET count = prompts.count + 1, last = excluded.last, time = excluded.time
 WHERE prompts.last <> excluded.last
 RETURNING count;
 
--- name: no_prompts
-DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time BETWEEN :fresh AND :now);
+-- name: forget_prompts
+DELETE FROM prompts WHERE session = :session AND NOT (count = 1 AND time BETWEEN :since AND :now);
 
--- name: untell
+-- name: forget_shown
 DELETE FROM told WHERE note = :id;
 
--- name: told_to
+-- name: mentions
 SELECT (SELECT count(*) FROM told WHERE note = :id) + (SELECT count(*) FROM briefed WHERE note = :id)
   + (SELECT count(*) FROM decisions WHERE subject = :id);
 
@@ -131,24 +131,24 @@ SELECT digest, receipt FROM purged WHERE digest = ANY(ARRAY(SELECT json_array_el
 -- name: purged_counts
 SELECT receipt, count(*) FROM purged WHERE NOT (digest >= 'r' AND digest < 's') GROUP BY receipt;
 
--- name: briefed_to
-SELECT count(*), count(DISTINCT session), string_agg(DISTINCT session, ','), max(time) FROM briefed
+-- name: shown_to
+SELECT count(*), string_agg(DISTINCT session, ',') FROM briefed
 WHERE note = ANY(ARRAY(SELECT json_array_elements_text(:ids::json)));
 
--- name: unbrief
+-- name: forget_history
 DELETE FROM briefed WHERE note = :id;
 
--- name: undecide
+-- name: forget_decisions
 DELETE FROM decisions WHERE subject = :id;
 
--- name: add_briefed
+-- name: add_history
 INSERT INTO briefed (note, version, session, client, time) VALUES (:note, :version, :session, :client, :time)
 ON CONFLICT (tenant, note, version, session) DO NOTHING;
 
--- name: old_briefed
+-- name: forget_old_history
 DELETE FROM briefed WHERE time < :before;
 
--- name: briefed
+-- name: history
 SELECT version, session, client, time FROM briefed WHERE note = :note ORDER BY time DESC, session;
 
 -- name: decide
@@ -157,39 +157,40 @@ INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :s
 -- name: decisions
 SELECT action, detail, time FROM decisions WHERE subject = :subject ORDER BY id DESC;
 
--- name: turn
+-- name: lock
 SELECT pg_advisory_xact_lock(hashtextextended(:name, hashtext(holdfast.tenant())));
 
--- name: agents.agents
+-- name: agents.list
 SELECT name, role, tenant, created FROM agents WHERE :name::text IS NULL OR name = :name ORDER BY name;
 
 -- name: agents.tokens
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent::text IS NULL OR agent = :agent ORDER BY number;
 
--- name: agents.token
-SELECT shown.id, digest, expires, revoked, agent, role, tenant FROM unnest(:ids::text[]) AS shown (id), presented(shown.id);
+-- name: agents.find_tokens
+SELECT shown.id, digest, expires, revoked, agent, role, tenant FROM json_array_elements_text(:ids::json) AS shown (id),
+  presented(shown.id);
 
--- A row that is written again: what it says is then as durable as this transaction.
--- name: agents.stands
+-- name: agents.touch_token
+-- (a row that is written again is as durable as this transaction)
 UPDATE tokens SET id = id WHERE id = :id RETURNING 1;
 
--- name: agents.spelled_otherwise
+-- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
 
--- name: agents.any_agent
+-- name: agents.any
 SELECT 1 FROM agents LIMIT 1;
 
--- name: agents.valid
+-- name: agents.count_valid
 SELECT count(*) FROM tokens WHERE agent = :agent AND revoked IS NULL;
 
--- name: agents.put_agent
+-- name: agents.put
 INSERT INTO agents (name, role, created) VALUES (:name, :role, :now)
 ON CONFLICT (tenant, name) DO UPDATE SET role = excluded.role;
 
 -- name: agents.put_token
 INSERT INTO tokens (id, agent, digest, created, expires) VALUES (:id, :agent, :digest, :now, :expires);
 
--- name: agents.span
+-- name: agents.token_lifetime
 SELECT expires - created FROM tokens WHERE agent = :agent ORDER BY number DESC LIMIT 1;
 
 -- name: agents.end_tokens
@@ -210,7 +211,7 @@ ON CONFLICT DO NOTHING;
 -- name: audit.append
 SELECT append(:told);
 
--- name: audit.marked
+-- name: audit.take_unmarked
 UPDATE audit_head SET marked = count WHERE marked <> count RETURNING count, hash;
 
 -- name: audit.put_mark
@@ -219,7 +220,7 @@ ON CONFLICT (tenant) DO UPDATE SET count = excluded.count, hash = excluded.hash
 WHERE audit_mark.count < excluded.count
   AND EXISTS (SELECT 1 FROM agent_action_log l WHERE l.number = audit_mark.count AND l.hash = audit_mark.hash);
 
--- name: audit.noted
+-- name: audit.mark
 SELECT count, hash FROM audit_mark;
 
 -- name: audit.walk
@@ -239,19 +240,19 @@ ORDER BY number DESC LIMIT :most;
 -- name: audit.last
 SELECT number, hash FROM agent_action_log ORDER BY number DESC LIMIT 1;
 
--- name: done.exists
+-- name: done.find
 SELECT 1 FROM done WHERE agent = :agent AND kind = :kind AND subject = :subject;
 
 -- name: done.masked
 SELECT subject FROM done WHERE agent = :agent AND kind = :kind AND subject LIKE 'purged:%';
 
--- name: done.exists_any
+-- name: done.find_any
 SELECT 1 FROM done WHERE kind = :kind AND subject = :subject LIMIT 1;
 
 -- name: done.masked_any
 SELECT subject FROM done WHERE kind = :kind AND subject LIKE 'purged:%';
 
--- name: done.every
+-- name: done.subjects
 SELECT number, kind, subject FROM done;
 
 -- name: done.mask
@@ -283,48 +284,156 @@ WHERE (:agent::text IS NULL OR agent = :agent)
   AND (:time::bigint IS NULL OR (time, source, number) < (:time::bigint, :source::bigint, :number::bigint))
 ORDER BY time DESC, source DESC, number DESC LIMIT :most;
 
--- name: done.reviewed
+-- name: reviews.find
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE agent = :agent AND owner = :owner AND repo = :repo AND pr_number = :pr;
 
--- name: done.reviewed_any
+-- name: reviews.find_any
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE owner = :owner AND repo = :repo AND pr_number = :pr LIMIT 1;
 
--- name: done.record_review
+-- name: reviews.record
 INSERT INTO reviewed_prs (agent, owner, repo, pr_number, reviewed_at) VALUES (:agent, :owner, :repo, :pr, :now)
 ON CONFLICT (tenant, agent, owner, repo, pr_number) DO NOTHING RETURNING number;
 
--- name: done.list_reviews
+-- name: reviews.list
 SELECT number, agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs
 WHERE (:before::bigint IS NULL OR number < :before)
   AND (:agent::text IS NULL OR agent = :agent)
 ORDER BY number DESC LIMIT :most;
 
--- name: done.claimed
+-- name: reviews.find_claim
 SELECT holder, time FROM claims WHERE subject = :subject;
 
--- name: done.claim
+-- name: reviews.claim
 INSERT INTO claims (subject, holder, time) VALUES (:subject, :holder, :now)
 ON CONFLICT (tenant, subject) DO UPDATE SET holder = excluded.holder, time = excluded.time;
 
--- name: done.release
+-- name: reviews.release
 DELETE FROM claims WHERE subject = :subject AND holder = :holder;
 
--- name: repeats.sweep
+-- name: keys.remove_old
 DELETE FROM idempotency WHERE (agent, key) IN (
   SELECT agent, key FROM idempotency WHERE time < :before LIMIT 100 FOR UPDATE SKIP LOCKED
 );
 
--- name: repeats.kept
+-- name: keys.find
 SELECT digest, status, answer, time FROM idempotency WHERE agent = :agent AND key = :key;
 
--- name: repeats.begin
-INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, :doer, :now)
+-- name: keys.begin
+INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, NULL, :process, :now)
 ON CONFLICT (tenant, agent, key) DO UPDATE SET answer = excluded.answer, time = excluded.time;
 
--- name: repeats.finish
+-- name: keys.finish
 UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent AND key = :key AND digest = :digest;
 
--- name: repeats.drop
+-- name: keys.drop
 DELETE FROM idempotency WHERE agent = :agent AND key = :key AND digest = :digest AND status IS NULL;
+
+-- All rows, out of this ledger and into it (see ledger/transfer.py).
+
+-- name: transfer.links
+SELECT alias, project FROM links ORDER BY alias;
+
+-- name: transfer.add_links
+INSERT INTO links (alias, project) VALUES (:alias, :project) ON CONFLICT DO NOTHING;
+
+-- name: transfer.places
+SELECT id, nonce, path FROM places ORDER BY id;
+
+-- name: transfer.add_places
+INSERT INTO places (id, nonce, path) VALUES (:id, :nonce, :path) ON CONFLICT DO NOTHING;
+
+-- name: transfer.keys
+SELECT name, value FROM keys ORDER BY name;
+
+-- name: transfer.add_keys
+INSERT INTO keys (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+
+-- name: transfer.receipts
+SELECT id, time, receipt FROM receipts ORDER BY id;
+
+-- name: transfer.add_receipts
+INSERT INTO receipts (id, time, receipt) VALUES (:id, :time, :receipt) ON CONFLICT DO NOTHING;
+
+-- name: transfer.purged
+SELECT digest, receipt FROM purged ORDER BY digest;
+
+-- name: transfer.add_purged
+INSERT INTO purged (digest, receipt) VALUES (:digest, :receipt) ON CONFLICT DO NOTHING;
+
+-- name: transfer.usage
+SELECT id, uses, counted FROM usage ORDER BY id;
+
+-- name: transfer.add_usage
+INSERT INTO usage (id, uses, counted) VALUES (:id, :uses, :counted) ON CONFLICT DO NOTHING;
+
+-- name: transfer.told
+SELECT session, note, version, time FROM told ORDER BY session, note;
+
+-- name: transfer.add_told
+INSERT INTO told (session, note, version, time) VALUES (:session, :note, :version, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.prompts
+SELECT session, count, last, time FROM prompts ORDER BY session;
+
+-- name: transfer.add_prompts
+INSERT INTO prompts (session, count, last, time) VALUES (:session, :count, :last, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.briefed
+SELECT note, version, session, client, time FROM briefed ORDER BY note, version, session;
+
+-- name: transfer.add_briefed
+INSERT INTO briefed (note, version, session, client, time) VALUES (:note, :version, :session, :client, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.decisions
+SELECT time, action, subject, detail FROM decisions ORDER BY id;
+
+-- name: transfer.add_decisions
+INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :subject, :detail);
+
+-- name: transfer.agents
+SELECT name, role, created FROM agents ORDER BY name;
+
+-- name: transfer.add_agents
+INSERT INTO agents (name, role, created) VALUES (:name, :role, :created) ON CONFLICT DO NOTHING;
+
+-- name: transfer.tokens
+SELECT id, agent, digest, created, expires, revoked FROM tokens ORDER BY number;
+
+-- name: transfer.add_tokens
+INSERT INTO tokens (id, agent, digest, created, expires, revoked) VALUES (:id, :agent, :digest, :created, :expires, :revoked) ON CONFLICT DO NOTHING;
+
+-- name: transfer.done
+SELECT agent, kind, subject, time FROM done ORDER BY number;
+
+-- name: transfer.add_done
+INSERT INTO done (agent, kind, subject, time) VALUES (:agent, :kind, :subject, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.reviewed_prs
+SELECT agent, owner, repo, pr_number, reviewed_at FROM reviewed_prs ORDER BY number;
+
+-- name: transfer.add_reviewed_prs
+INSERT INTO reviewed_prs (agent, owner, repo, pr_number, reviewed_at) VALUES (:agent, :owner, :repo, :pr_number, :reviewed_at) ON CONFLICT DO NOTHING;
+
+-- name: transfer.claims
+SELECT subject, holder, time FROM claims ORDER BY subject;
+
+-- name: transfer.add_claims
+INSERT INTO claims (subject, holder, time) VALUES (:subject, :holder, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.idempotency
+SELECT agent, key, digest, status, answer, time FROM idempotency ORDER BY agent, key;
+
+-- name: transfer.add_idempotency
+INSERT INTO idempotency (agent, key, digest, status, answer, time) VALUES (:agent, :key, :digest, :status, :answer, :time) ON CONFLICT DO NOTHING;
+
+-- name: transfer.begin_audit
+INSERT INTO audit_head (count, hash, marked) VALUES (0, '', 0) ON CONFLICT DO NOTHING;
+
+-- name: transfer.add_audit
+INSERT INTO agent_action_log (number, time, tenant, agent, action, outcome, metadata, hash)
+VALUES (:number, :time, :tenant, :agent, :action, :outcome, :metadata, :hash);
+
+-- name: transfer.move_audit
+UPDATE audit_head SET count = :count, hash = :hash WHERE count = :old_count AND hash = :old_hash RETURNING count;

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.access import AccessGate, Caller
-from holdfast.access.policy import why_not
+from holdfast.access.policy import denial_reason
 from holdfast.api.memory import Memory
 from holdfast.errors import Template, TooLarge, Unauthenticated, command
 from holdfast.models import KEY, SCOPES, is_name
@@ -128,7 +128,7 @@ class App:
         """The same, and whether its role may do this at all, whatever the body would say."""
         gate, route = self.gateway.gate, found.route
         caller = self._let_in(gate, request, held)
-        return caller, route is None or not why_not(gate.role(caller.role), route.action, None)
+        return caller, route is None or not denial_reason(gate.role(caller.role), route.action, None)
 
     def _refuse(self, found: Found, request: Request, caller: Caller) -> None:
         """Write the refusal down; not in a thread that checks tokens, because the audit may take long."""
@@ -201,7 +201,7 @@ class App:
             role = gate.allow(caller, route.action, scope, **about)
         whose = self._whose(route, request, caller, given)
         whose.must_name(scope)
-        sees, read_only = role.scopes, bool(why_not(role, WRITE, None))
+        sees, read_only = role.scopes, bool(denial_reason(role, WRITE, None))
         lent = list[Memory]()
 
         def memory() -> Memory:

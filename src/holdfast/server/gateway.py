@@ -12,13 +12,13 @@ from typing import Any
 from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller
-from holdfast.access.gate import Missed
+from holdfast.access.gate import MissedDecisions
 from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
 from holdfast.config import Config
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
-from holdfast.ledger.sqlite import SqliteLedger
+from holdfast.ledger.interface import Ledger
 from holdfast.models import Record
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import Tending
@@ -86,7 +86,7 @@ class Gateway:
         now = self.config()
         return now.replace(tenant=caller.tenant) if now.store else now
 
-    def ledger_of(self, caller: Caller) -> SqliteLedger:
+    def ledger_of(self, caller: Caller) -> Ledger:
         """The caller's tenant's ledger, and of what agents have done there what is the caller's."""
         return self._ledgers.of(caller.tenant, None if caller.is_person else caller.agent)
 
@@ -117,7 +117,7 @@ class Gateway:
     def check(self) -> None:
         """Raise if nobody could be let in now; looked at once a second at most, since everybody may ask."""
         if time.monotonic() - self._checked > 1:
-            self._glance.of(self.config().tenant).agents.presented([""])
+            self._glance.of(self.config().tenant).agents.find_tokens([""])
             self._checked = time.monotonic()
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class Gateway:
         for room in self._rooms():
             room.close()
 
-    def _begin(self, missed: Missed | None = None) -> None:
+    def _begin(self, missed: MissedDecisions | None = None) -> None:
         """By the settings as they are now."""
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, batch_writes=True, **self.given

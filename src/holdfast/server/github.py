@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.base.http_client import Response
     from holdfast.config import Config
     from holdfast.ledger.done import Claim
-    from holdfast.ledger.sqlite import SqliteLedger
+    from holdfast.ledger.interface import Ledger
 
 EVENTS = ("COMMENT", "APPROVE", "REQUEST_CHANGES")
 SECONDS = 10.0  # for one request
@@ -63,7 +63,7 @@ class _Unheard(Exception):
     """Nobody can say whether it was posted."""
 
 
-def review(config: Config, ledger: SqliteLedger, agent: str, wanted: Wanted) -> Reviewed:
+def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Reviewed:
     """Post it, unless it was posted before. One at a time for each pull request: the lock goes away with its holder."""
     if not config.github_token:
         raise UsageError("no token for GitHub is set here", f"{_WHO} sets github.token, or HOLDFAST_GITHUB_TOKEN")
@@ -105,7 +105,7 @@ def _own(left: Claim | None) -> str:
 
 
 class _Review:
-    def __init__(self, config: Config, ledger: SqliteLedger, agent: str, wanted: Wanted, subject: str) -> None:
+    def __init__(self, config: Config, ledger: Ledger, agent: str, wanted: Wanted, subject: str) -> None:
         from holdfast.base.http_client import JsonClient  # urllib3 takes a while to import, and binds a socket on ::1 then
 
         self._github = JsonClient(config.github_api, "GitHub", config.github_token, SECONDS)
@@ -118,7 +118,7 @@ class _Review:
         before = None if self._wanted.again else self._reviews.get(*self._names)
         if before is not None:
             return self._told(False, timestamp(before.reviewed_at))
-        left = self._reviews.left(*self._names)
+        left = self._reviews.claimed(*self._names)
         self._mark = _Mark(self._reviews.secret(), self._subject, self._wanted, left)
         found = self._found() if self._mark.may_be_there else None
         if found is not None:
@@ -131,14 +131,14 @@ class _Review:
             fix = f"Ask again in {SETTLE} seconds: it is looked up before anything is posted"
             raise Unreached(str(error), fix, retry_after=SETTLE) from None
         except HoldfastError:
-            self._reviews.release(*self._names, holder)
+            self._reviews.release(*self._names, holder=holder)
             raise
         return self._recorded(posted, True, holder)  # whatever fails here leaves the claim, because it is posted
 
     def _claim(self, left: Claim | None, holder: str) -> None:
         """From now on it may be posted. Not while one that was sent before may still come to light."""
         now = int(dates.clock())
-        claimed = self._reviews.claim(*self._names, holder, now, SETTLE, self._wanted.again)
+        claimed = self._reviews.claim(*self._names, holder=holder, now=now, lease=SETTLE, again=self._wanted.again)
         if claimed == done.TAKEN:
             wait = max(1, left.time + SETTLE - now) if left is not None else SETTLE
             what = "a review was sent a moment ago, and GitHub neither answered nor shows it yet"
@@ -148,7 +148,7 @@ class _Review:
 
     def _recorded(self, row: dict[str, Any], posted: bool, holder: str) -> Reviewed:
         now = int(dates.clock())
-        self._reviews.record(*self._names, holder, now)
+        self._reviews.record(*self._names, holder=holder, now=now)
         id = row.get("id")
         return self._told(posted, timestamp(now), id if isinstance(id, int) else None)
 

@@ -69,7 +69,7 @@ def run(asked: Asked, again: Replay | None, request: bytes) -> Reply:
             _best_effort(lambda: repeats.drop(agent, key, digest))  # it was not done, and may be tried again
         raise
     kept = json.dumps(again.keep(reply.body))
-    _best_effort(lambda: repeats.finish(agent, key, digest, reply.status or asked.route.status, kept))
+    _best_effort(lambda: repeats.finish(agent, key, digest, status=reply.status or asked.route.status, answer=kept))
     return reply
 
 
@@ -107,7 +107,7 @@ class Streamed:
         if self._key:
             kept = json.dumps({"digest": self._sum.hexdigest(), "answer": answer})
             agent, repeats = self._asked.caller.agent, self._asked.ledger.idempotency_keys
-            _best_effort(lambda: repeats.finish(agent, self._key, self._request, 200, kept))
+            _best_effort(lambda: repeats.finish(agent, self._key, self._request, status=200, answer=kept))
 
     def drop(self, error: BaseException) -> None:
         """It was not done to its end, and may be tried again."""
@@ -152,7 +152,7 @@ def _digest(asked: Asked, request: bytes) -> str:
 
 def _begun(asked: Asked, key: str, digest: str, lease: int = 120) -> KeptAnswer | None:
     try:
-        return asked.ledger.idempotency_keys.begin(asked.caller.agent, key, digest, int(dates.clock()), lease)
+        return asked.ledger.idempotency_keys.begin(asked.caller.agent, key, digest, int(dates.clock()), lease=lease)
     except Conflict as error:
         raise Problem("reused_key", error.text, error.hint) from None
     except Busy as error:

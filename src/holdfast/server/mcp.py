@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from holdfast.access.policy import why_not
+from holdfast.access.policy import denial_reason
 from holdfast.errors import UsageError
 from holdfast.mcp import http
 from holdfast.mcp.calls import Gate
@@ -79,5 +79,5 @@ class Mounted:
         session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
         return Whose(
             AFAR, project or None, None, session or None, caller.agent, "mcp",
-            role.scopes, caller.tenant if self._gateway.config().store else None, bool(why_not(role, WRITE, None)),
+            role.scopes, caller.tenant if self._gateway.config().store else None, bool(denial_reason(role, WRITE, None)),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.access import Role
-from holdfast.access.policy import OF_SCOPES, why_not
+from holdfast.access.policy import SCOPED_ACTIONS, denial_reason
 from holdfast.mcp.handlers import sound
 from holdfast.mcp.markdown import escaped
 from holdfast.safety.validate import around, is_plain, withheld
@@ -25,7 +25,7 @@ def shown(route: Route, reply: Reply, role: Role) -> Reply:
     if route.for_model and reply.body is not None:
         told = escaped(json.dumps(sound(reply.body), ensure_ascii=False))  # no stored text in it can read as a tag or a fence
         return reply.replace(body=told.encode("utf-8", "replace"))
-    if route.action not in OF_SCOPES or not isinstance(reply.body, dict) or not why_not(role, "memory.export", None):
+    if route.action not in SCOPED_ACTIONS or not isinstance(reply.body, dict) or not denial_reason(role, "memory.export", None):
         return reply
     every = "\n".join(_texts(reply.body))
     if every.isascii() and "\x1b" not in every and "\b" not in every and is_plain(every):  # often: one look is enough

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from holdfast.access.policy import why_not
+from holdfast.access.policy import denial_reason
 from holdfast.models import SCOPES, Record
 from holdfast.server.schema import Schema, fields, number, text
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.access import AccessGate, Caller, Role
     from holdfast.access.gate import Permit
     from holdfast.api.memory import Memory
-    from holdfast.ledger import SqliteLedger
+    from holdfast.ledger.interface import Ledger
     from holdfast.server.gateway import Gateway, Target
     from holdfast.server.idempotency import Replay
 
@@ -141,7 +141,7 @@ class Asked:
         return self.gateway.gate.of(self.caller)
 
     @property
-    def ledger(self) -> SqliteLedger:
+    def ledger(self) -> Ledger:
         return self.gateway.ledger_of(self.caller)
 
     def must_reach(self, scope: str) -> None:
@@ -155,7 +155,7 @@ class Asked:
         """Of a request that takes long: whether its token is good, and its role may do this, even now."""
         gate = self.gate
         caller = gate.identify(self.header("authorization").partition(" ")[2].strip())
-        if why_not(gate.role(caller.role), self.route.action, None):
+        if denial_reason(gate.role(caller.role), self.route.action, None):
             gate.allow(caller, self.route.action, route=self.route.name, request=self.id)
 
     def __getitem__(self, name: str) -> Any:

@@ -6,7 +6,7 @@ import os
 
 from holdfast.base import dates
 from holdfast.errors import DiskTrouble, NotFound, UsageError
-from holdfast.ledger.sqlite import ADOPTED
+from holdfast.ledger.projects import ADOPTED
 from holdfast.models import Record
 from holdfast.project import resolve
 from holdfast.safety import validate
@@ -45,7 +45,7 @@ def list_projects(context: Context) -> list[KnownProject]:
     """Return the projects of the home by id."""
     if not context.config.enabled or not context.store.exists():
         return []
-    links = context.ledger.links()
+    links = context.ledger.projects.links()
     seen, clones = _find_folders(context, links)
     current = context.project_ids()
     found = []
@@ -91,16 +91,16 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     source = _find_existing(context, validate.name(old, "project id"))
     own = context.project_ids()[0]
     named = validate.name(new, "project id") if new is not None else own
-    target = context.ledger.canonical(named) or named
+    target = context.ledger.projects.canonical(named) or named
     if old == named:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
     if named != own:
         _find_existing(context, named)
     notes = len([one for one in context.store.entries(f"projects/{source}", "notes") if one.name.endswith(".md")])
-    if source == target or source in context.ledger.adopted(target):
+    if source == target or source in context.ledger.projects.adopted(target):
         return Adopted("unchanged", source, target, notes)
-    context.ledger.adopt(source, target)
+    context.ledger.projects.adopt(source, target)
     context.forget_project()
     return Adopted("adopted", source, target, notes)
 
@@ -111,9 +111,9 @@ def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
     A clone that changed its remote reads the notes of the old remote and does not write to them.
     """
     older = context.scope_with_key(scope, key)
-    if older == scope or older.id in context.ledger.adopted(scope.id):
+    if older == scope or older.id in context.ledger.projects.adopted(scope.id):
         return older
-    cloned = [nonce for id, nonce, _ in context.ledger.places() if id.startswith(resolve.CLONE)]
+    cloned = [known.nonce for known in context.ledger.projects.places() if known.id.startswith(resolve.CLONE)]
     return scope if older.id in cloned else older
 
 
@@ -122,7 +122,7 @@ def write_marker(context: Context) -> str:
     from holdfast.project import marker
 
     context.forget_project()
-    return marker.write_marker(context.working_folder, context.ledger, dates.now())
+    return marker.write_marker(context.working_folder, context.ledger.projects, dates.now())
 
 
 def find_ignored_marker(context: Context) -> str:
@@ -130,7 +130,7 @@ def find_ignored_marker(context: Context) -> str:
     if context.project_override:
         return ""
     found = resolve.look(context.working_folder, None, context.config.isolate_worktrees)
-    return resolve.ignored_marker(found, context.ledger)
+    return resolve.ignored_marker(found, context.ledger.projects)
 
 
 def explain_unknown_project(context: Context) -> str:
@@ -141,7 +141,7 @@ def explain_unknown_project(context: Context) -> str:
     named = context.project_override
     if named is None or not context.config.enabled or context.has_project(named) or context.project_ids()[1:]:
         return ""
-    leads = context.ledger.canonical(named)
+    leads = context.ledger.projects.canonical(named)
     if leads is not None and context.origin == "user":
         return f"No project named {named!r} in this home. It is an older id of {leads!r}: use --project {leads}."
     if not _list_ids(context):
@@ -153,7 +153,7 @@ def _find_existing(context: Context, id: str) -> str:
     """Return the project with memory that an id means; raise `NotFound` if there is none."""
     if context.has_project(id):
         return id
-    leads = context.ledger.canonical(id)
+    leads = context.ledger.projects.canonical(id)
     if leads is not None and context.has_project(leads):
         return leads
     fix = f"{_list_known(context).strip()} `holdfast project list` shows them"
@@ -179,7 +179,8 @@ def _find_folders(context: Context, links: dict[str, str]) -> tuple[dict[str, di
     """
     seen: dict[str, dict[str, bool]] = {}
     clones: set[str] = set()
-    for id, nonce, path in context.ledger.places():
+    for place in context.ledger.projects.places():
+        id, nonce, path = place.id, place.nonce, place.path
         recorded = id.startswith((resolve.FOLDER, resolve.CLONE))
         project = nonce if recorded else id
         if id.startswith(resolve.CLONE):
@@ -203,5 +204,5 @@ def _resolves_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
     found = resolve.look(folder, None, context.config.isolate_worktrees)
-    project = resolve.settle(found, context.ledger, context.has_project, remember=False)
+    project = resolve.settle(found, context.ledger.projects, context.has_project, remember=False)
     return id in (project.id, *project.aliases)

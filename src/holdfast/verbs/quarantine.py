@@ -204,8 +204,8 @@ def refuse_rejected(context: Context, known: Mapping[str, str], drafts: Sequence
 
 def refuse_restore(context: Context, usage_id: str, key: str) -> None:
     """Raise `Refused` if an agent restores a note that a person took away because of its text or its source."""
-    last = next(iter(context.ledger.decisions(usage_id)), None) if context.origin != PERSON else None
-    if last and last[0] in TAKEN_AWAY:
+    last = next(iter(context.ledger.decisions.list(usage_id)), None) if context.origin != PERSON else None
+    if last and last.action in TAKEN_AWAY:
         what = f"a person took {key!r} away, and it is not an agent's to bring back"
         raise Refused(what, Template("A person does: ", command("restore {}", key)))
 

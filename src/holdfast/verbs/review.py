@@ -93,7 +93,7 @@ def _find_rejecting_folders(context: Context, scope: Scope, note: versions.Parse
 def record_decision(context: Context, action: str, scope: Scope, key: str, id: str, **details: str) -> str:
     """Record in the ledger what a person decided about a note; return the note's usage id."""
     subject = note_usage_id(scope, key, id)
-    context.ledger.decide(action, subject, {"scope": str(scope), "key": key, **details}, int(dates.clock()))
+    context.ledger.decisions.record(action, subject, {"scope": str(scope), "key": key, **details}, int(dates.clock()))
     return subject
 
 

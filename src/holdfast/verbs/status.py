@@ -128,10 +128,10 @@ def _lost(context: Context) -> str:
     """What the ledger lost of what was purged."""
     if not context.purge_filter.any_purged():
         return ""
-    from holdfast.ledger.integrity import losses
+    from holdfast.ledger.receipts import find_losses
 
     try:
-        return "; ".join(losses(context.ledger.purges))
+        return "; ".join(find_losses(context.ledger.purges))
     except HoldfastError as error:
         return f"what was purged cannot be seen: {error.message}"
 
@@ -468,7 +468,7 @@ def _embedder(context: Context, mending: Fix) -> list[Problem]:
 
 def _ledger(context: Context, mending: Fix) -> list[Problem]:
     try:
-        context.ledger.canonical("")  # asked anything, a damaged one sets itself aside
+        context.ledger.projects.canonical("")  # asked anything, a damaged one sets itself aside
     except HoldfastError as error:
         return [Problem("ledger", error.message, mending.room() or error.fix, _LEDGER)]
     if context.ledger.problem:

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import ParsedNote
+    from holdfast.ledger.usage import PersonDecision
     from holdfast.models import Scope, Version
 
 _DEEPEST = 20  # steps up or down
@@ -89,20 +90,20 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
     return Trace(
         note_versions.note_of(place, key, there, context.config.quarantine), tuple(sayings),
         tuple(
-            [Told(version, session, client, timestamp(time)) for version, session, client, time in context.ledger.briefed(id)]
+            [Told(one.version, one.session, one.client, timestamp(one.time)) for one in context.ledger.sessions.history(id)]
         ),
         _down(context, folders, place, key, there.head.id, {(place.folder, name)}),
-        tuple([Decision(action, timestamp(time), detail) for action, detail, time in _decisions(context, id, there)]),
+        tuple([Decision(one.action, timestamp(one.time), one.detail) for one in _decisions(context, id, there)]),
     )  # fmt: skip
 
 
-def _decisions(context: Context, id: str, there: ParsedNote) -> list[tuple[str, dict[str, str], int]]:
+def _decisions(context: Context, id: str, there: ParsedNote) -> list[PersonDecision]:
     """Those about the note; then how a person took away what it was made from, whose words it may say again. What was decided
     in a scope that is not this caller's is not told."""
     above = [what[5:] for what in there.head.source.made_from if what.startswith("note:")]
-    away = [one for other in above for one in context.ledger.decisions(other) if one[0] in TAKEN_AWAY]
+    away = [one for other in above for one in context.ledger.decisions.list(other) if one.action in TAKEN_AWAY]
     seen = {str(place) for place in context.visible_scopes(None)}
-    return [one for one in (*context.ledger.decisions(id), *away) if one[1].get("scope") in seen]
+    return [one for one in (*context.ledger.decisions.list(id), *away) if one.detail.get("scope") in seen]
 
 
 def read(context: Context, folder: str, name: str) -> ParsedNote | None:

@@ -277,7 +277,7 @@ def _store_files(
 def _record_allowed_secret(context: Context, scope: Scope, draft: Draft, note: ParsedNote) -> None:
     rules, reason = draft.allowed.split(": ", 1)
     details = {"scope": str(scope), "key": draft.key, "rules": rules, "why": reason}
-    context.ledger.decide("secret-allowed", note.head.id, details, int(dates.clock()))
+    context.ledger.decisions.record("secret-allowed", note.head.id, details, int(dates.clock()))
 
 
 def _allow_again(

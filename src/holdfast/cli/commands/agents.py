@@ -67,8 +67,8 @@ def list_(call: Invocation) -> int:
 def roles(call: Invocation) -> int:
     gate = _gate(call)
     try:
-        told = [{**role.as_dict(), "own": gate.is_own(role.name)} for role in gate.roles()]
-        faults = gate.faults()
+        told = [{**role.as_dict(), "own": gate.is_custom(role.name)} for role in gate.roles()]
+        faults = gate.role_problems()
     finally:
         gate.close()
     for fault in faults:
@@ -84,7 +84,7 @@ def check(call: Invocation) -> int:
         gate = _gate(call)
         try:
             good = [role.name for role in gate.roles()]
-            problems = [fault.as_dict() for fault in gate.faults()]
+            problems = [fault.as_dict() for fault in gate.role_problems()]
         finally:
             gate.close()
     report = {"ok": not problems, "roles": good, "problems": problems}

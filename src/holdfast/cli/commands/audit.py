@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
     from holdfast.config import Config
-    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.audit_verify import Verdict
+    from holdfast.ledger.interface import Ledger
 
 _MOST = 1000
 
@@ -37,10 +37,10 @@ def list_(call: Invocation) -> int:
 
 
 def verify(call: Invocation) -> int:
-    from holdfast.ledger import audit_mark
+    from holdfast.ledger.audit import parse_mark
     from holdfast.ledger.audit_verify import verify as verified
 
-    known = audit_mark.parsed(call["known"]) if call["known"] else None
+    known = parse_mark(call["known"]) if call["known"] else None
     if call["known"] and known is None:
         raise UsageError("--known is not a head of an audit", "Give one as `holdfast audit verify` prints it: 12:ab34...")
     ledger = ledger_of(call)
@@ -67,7 +67,7 @@ def export(call: Invocation) -> int:
     return 0
 
 
-def ledger_of(call: Invocation) -> SqliteLedger:
+def ledger_of(call: Invocation) -> Ledger:
     """Open the ledger of the home or store that is meant; the caller closes it."""
     from holdfast.cli.remote import say_where
 
@@ -79,7 +79,7 @@ def ledger_of(call: Invocation) -> SqliteLedger:
     return ledger
 
 
-def _must_be_there(settings: Config, ledger: SqliteLedger) -> None:
+def _must_be_there(settings: Config, ledger: Ledger) -> None:
     """A tenant that has nothing at all is one that was never there: nobody is to hear that its audit is sound."""
     from holdfast.postgres import settings_of
     from holdfast.postgres.store import PostgresStore

@@ -76,8 +76,9 @@ def _of_gateway(call: Invocation) -> list[Problem]:
     if not settings.enabled or call.memory.home != settings.home or not (settings.store or os.path.isdir(settings.home)):
         return []
     from holdfast.access import health
+    from holdfast.verbs.doctor.fixes import with_fixes
 
-    return health.problems(settings)
+    return with_fixes(settings.home, health.find_problems(settings))
 
 
 def reindex(call: Invocation) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.access import health
-from holdfast.access.policy import why_not
+from holdfast.access.policy import denial_reason
 from holdfast.models import Note
 from holdfast.server.idempotency import ALL, Replay
 from holdfast.server.route import NOWHERE, Asked, Route
 from holdfast.server.schema import answer, fields, flag, ref, rows, text
+from holdfast.verbs.doctor.fixes import with_fixes
 from holdfast.verbs.status import Reindexed, beside
 
 _CARE = "home.care"
@@ -27,8 +28,8 @@ def check(asked: Asked) -> dict[str, Any]:
     home, settings = asked.gateway.home, asked.gateway.config_of(asked.caller)
     whole = settings == asked.gateway.config()
     role = asked.gate.role(asked.caller.role)
-    gateway = health.found(asked.gate, whole, lambda action: not why_not(role, action, None))
-    found = [one.as_dict() for one in beside(asked.memory.check(), gateway)]
+    gateway = health.find_gate_problems(asked.gate, whole, lambda action: not denial_reason(role, action, None))
+    found = [one.as_dict() for one in beside(asked.memory.check(), with_fixes(settings.home, gateway))]
     return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
 
 

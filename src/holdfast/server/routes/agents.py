@@ -61,7 +61,7 @@ def revoke(asked: Asked) -> dict[str, Any]:
 
 def roles(asked: Asked) -> dict[str, Any]:
     gate, home = asked.gate, asked.gateway.home
-    faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in gate.faults()]
+    faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in gate.role_problems()]
     broken = [without_home(one, home) for one in faults]
     return {"roles": [role.as_dict() for role in gate.roles()], "broken": broken}
 

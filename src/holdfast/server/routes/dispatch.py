@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.access import Caller
-from holdfast.access.policy import Role, why_not
+from holdfast.access.policy import Role, denial_reason
 from holdfast.errors import Denied, HoldfastError, Template, Unreached, UsageError, command
 from holdfast.server.gateway import Target
 from holdfast.server.idempotency import HEADER, Replay
@@ -65,7 +65,7 @@ def _memory(asked: Asked, whom: Caller, role: Role) -> dict[str, Any]:
     """All of the agent's own within the budget, and of no other scope. Reading it is a decision of its own, with its row."""
     named = {} if whom is asked.caller else {"name": whom.agent}
     asked.gateway.gate.allow(asked.caller, READ, "agent", route=asked.route.name, request=asked.id, **named)
-    reason = why_not(role, READ, "agent")  # what the agent itself may not read it is not told either
+    reason = denial_reason(role, READ, "agent")  # what the agent itself may not read it is not told either
     if reason:
         fix = Template("Give it a role that may; ", command("role list"), " shows them")
         raise Denied(f"{whom.agent} may not {READ}: {reason}", fix)

@@ -141,7 +141,7 @@ def _by_use(context: Context, notes: list[Note], branch: set[str]) -> list[Note]
     if len(notes) < 2:
         return notes
     try:
-        uses = context.ledger.usage([_id(note) for note in notes])
+        uses = context.ledger.usage.counts([_id(note) for note in notes])
     except HoldfastError:
         uses = {}
 
@@ -466,7 +466,7 @@ def _why_at_prompt(context: Context, found: list[Told | None], fresh: list[Told]
 
 
 def _told_before(context: Context) -> dict[str, str]:
-    return context.ledger.shown(context.session) if context.session else {}
+    return context.ledger.sessions.shown(context.session) if context.session else {}
 
 
 def _remember(context: Context, told: list[Told], anew: bool = False, first: bool = False) -> set[str]:
@@ -481,7 +481,10 @@ def _remember(context: Context, told: list[Told], anew: bool = False, first: boo
         return every
     try:
         shown = [(one.id, one.version) for one in told]
-        return set(context.ledger.record_shown(context.session, shown, int(dates.clock()), anew, context.client or "", first))
+        new = context.ledger.sessions.record_shown(
+            context.session, shown, int(dates.clock()), new_context=anew, client=context.client or "", first=first
+        )
+        return set(new)
     except HoldfastError:
         return every
 
@@ -493,7 +496,8 @@ def heard_prompt(context: Context, prompt: str) -> int:
     if not context.session or not context.config.enabled or not context.store.exists():
         return 0
     try:
-        return context.ledger.prompted(context.session, digest(prompt.encode("utf-8", "replace")), int(dates.clock()))
+        prompt_digest = digest(prompt.encode("utf-8", "replace"))
+        return context.ledger.sessions.count_prompt(context.session, prompt_digest, int(dates.clock()))
     except HoldfastError:
         return 0
 
@@ -501,4 +505,4 @@ def heard_prompt(context: Context, prompt: str) -> int:
 def begin_anew(context: Context, first: bool = False) -> None:
     """A context that nothing was told to yet, of a client that can only be told with a prompt."""
     if context.session and context.config.enabled and context.store.exists():
-        context.ledger.begin(context.session, int(dates.clock()), first)
+        context.ledger.sessions.begin(context.session, int(dates.clock()), first)

@@ -9,7 +9,6 @@ from holdfast import home as home_folder
 from holdfast.config import is_store, without_password
 from holdfast.errors import NotFound, UsageError
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.postgres.ledger_copy import carrier
 from holdfast.store.files import FileStore
 
 TYPE_CHECKING = False
@@ -18,20 +17,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.config import Config
+    from holdfast.ledger.interface import Ledger
 
 
 class End:
     """A shelf and a ledger, and what to call them."""
 
-    def __init__(self, name: str, what: object, store: FileStore, ledger: SqliteLedger) -> None:
+    def __init__(self, name: str, what: object, store: FileStore, ledger: Ledger) -> None:
         self.name, self._what = name, what
         self.store, self.ledger = store, ledger
-        self.records = carrier(ledger)
-        self.tenant = str(getattr(getattr(ledger, "_store", None), "tenant", ""))  # whose rows it takes; a home takes all
 
     def settle(self) -> None:
         """After much was brought: a server that may count it now plans the first questions well; else it does by itself."""
-        if self.tenant:
+        if self.ledger.tenant:
             from holdfast.postgres import rows
 
             store: Any = self.store

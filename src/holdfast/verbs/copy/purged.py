@@ -54,7 +54,7 @@ class Purged:
         asked = [(session, said.id or "", said.text) for said in places.values()]
         gone: dict[int, str] = {}
         for purges in self._every:
-            found = purges.turn_receipts(asked, standing=True)
+            found = purges.purged_turns(asked, stored=True)
             gone |= {place: found[number] for number, place in enumerate(places) if number in found}
         return [
             (transcript.purged_line(gone[place]), gone[place]) if place in gone else (line, "")

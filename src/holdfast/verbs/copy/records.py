@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.errors import Conflict
-from holdfast.ledger.audit_mark import AuditMark
-from holdfast.postgres.ledger_copy import TABLES
+from holdfast.ledger.audit import AuditMark
+from holdfast.ledger.transfer import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from holdfast.ledger.audit import AuditRow
+    from holdfast.ledger.transfer import Row, Table
     from holdfast.models import Progress
-    from holdfast.postgres.ledger_copy import Row, Table
     from holdfast.verbs.copy.endpoints import End
 
 _MOST = 1000  # rows that are added with one flush
@@ -32,7 +33,7 @@ class Records:
     def compare(self) -> Iterator[str]:
         """Rows that are missing are noted; those that contradict ours are told."""
         for table in TABLES:
-            mine, theirs = self._old.records.rows(table), self._new.records.rows(table)
+            mine, theirs = self._old.ledger.transfer.rows(table), self._new.ledger.transfer.rows(table)
             self.total += len(mine)
             missing, others = _compared(table, mine, theirs)
             self._missing.append((table, missing))
@@ -43,18 +44,18 @@ class Records:
         """The audit there must be the beginning of ours: two chains cannot become one."""
         head = self._new.ledger.audit.last() or AuditMark(0, "")
         theirs = iter(self._new.ledger.audit.rows())
-        whose = self._new.tenant
+        tenant = self._new.ledger.tenant
         for row in self._old.ledger.audit.rows():
-            if whose and row[2] != whose:
+            if tenant and row.tenant != tenant:
                 raise Conflict(
-                    f"the audit is that of tenant {row[2]!r}, and its chain holds only there",
-                    f"Copy to that tenant: HOLDFAST_TENANT={row[2]}",
+                    f"the audit is that of tenant {row.tenant!r}, and its chain holds only there",
+                    f"Copy to that tenant: HOLDFAST_TENANT={row.tenant}",
                 )
             if self._begun.count < head.count:
                 if next(theirs, None) != row:
-                    yield f"audit row {row[0]}"
+                    yield f"audit row {row.number}"
                     return
-                self._begun = AuditMark(row[0], row[7])
+                self._begun = AuditMark(row.number, row.hash)
         if self._begun.count != head.count:
             yield f"audit row {self._begun.count + 1}"
 
@@ -64,39 +65,36 @@ class Records:
         for table, rows in self._missing:
             for start in range(0, len(rows), _MOST):
                 some = rows[start : start + _MOST]
-                self._new.records.add(table, some)
+                self._new.ledger.transfer.add(table, some)
                 self.copied += len(some)
                 self._progress.step(len(some))
         self._bring_audit()
         self._progress.end()
 
     def _bring_audit(self) -> None:
-        end, batch, added = self._begun, [], 0
+        end, added = self._begun, 0
+        batch: list[AuditRow] = []
         for row in self._old.ledger.audit.rows(self._begun.count + 1):
             batch.append(row)
             if len(batch) == _MOST:
-                end, added, batch = self._add(batch, end), added + len(batch), []
+                end, added, batch = self._new.ledger.transfer.add_audit(batch, end), added + len(batch), []
         if batch:
-            self._add(batch, end)
+            self._new.ledger.transfer.add_audit(batch, end)
         added += len(batch)
         if added:
-            self._new.ledger.audit.added(added)
-
-    def _add(self, rows: list[Row], before: AuditMark) -> AuditMark:
-        self._new.records.add_audit(rows, before)
-        return AuditMark(rows[-1][0], rows[-1][7])
+            self._new.ledger.audit.rows_added(added)
 
     def verify(self) -> Iterator[str]:
         """Every row again, as it stands there now."""
         for table in TABLES:
-            mine, theirs = self._old.records.rows(table), self._new.records.rows(table)
+            mine, theirs = self._old.ledger.transfer.rows(table), self._new.ledger.transfer.rows(table)
             missing, others = _compared(table, mine, theirs)
             yield from [f"{table.name} {row[0]!s}" for row in (*missing, *others)]
             self.verified += len(mine)
         theirs_too = iter(self._new.ledger.audit.rows())
         for row in self._old.ledger.audit.rows():
             if next(theirs_too, None) != row:
-                yield f"audit row {row[0]}"
+                yield f"audit row {row.number}"
                 return
             self.audit += 1
         self.verified += self.audit
@@ -105,7 +103,7 @@ class Records:
 def _compared(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Row], list[Row]]:
     """Which of our rows are missing there, and which are there and say something else. Where a row is known by all that it
     says, the same one may stand there as often as it does with us."""
-    if mine and len(mine[0]) == table.known_by:
+    if mine and len(mine[0]) == table.key_columns:
         there = Counter(theirs)
         missing = []
         for row in mine:
@@ -114,7 +112,7 @@ def _compared(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Ro
             else:
                 missing.append(row)
         return missing, []
-    by_key: dict[Any, Row] = {row[: table.known_by]: row for row in theirs}
-    absent = [row for row in mine if row[: table.known_by] not in by_key]
-    others = [row for row in mine if by_key.get(row[: table.known_by], row) != row]
-    return absent, [] if table.passing else others
+    by_key: dict[Any, Row] = {row[: table.key_columns]: row for row in theirs}
+    absent = [row for row in mine if row[: table.key_columns] not in by_key]
+    others = [row for row in mine if by_key.get(row[: table.key_columns], row) != row]
+    return absent, [] if table.newer_wins else others

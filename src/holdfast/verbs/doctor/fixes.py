@@ -7,14 +7,17 @@ import stat
 
 from holdfast import config
 from holdfast.errors import ConfigError
-from holdfast.models import KEY, Scope, key_of
+from holdfast.models import KEY, Problem, Scope, key_of
 from holdfast.safety.validate import withheld
 from holdfast.store.atomic import FILE_BYTES, NOTE_FILE_BYTES
 from holdfast.store.files import key_of_trashed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from holdfast.config import Config
+    from holdfast.models import Finding
 
 
 _LEAST = 1024 * 1024  # bytes that must be free for anything to be mended
@@ -208,3 +211,22 @@ def quoted(path: str) -> str:
     import shlex
 
     return shlex.quote(path)
+
+
+def with_fixes(home: str, findings: Iterable[Finding]) -> list[Problem]:
+    """Return these problems with the commands that fix them."""
+    fix = Fix(home)
+    return [Problem(found.code, found.message, _fix_of(fix, found), found.path) for found in findings]
+
+
+def _fix_of(fix: Fix, found: Finding) -> str:
+    if found.action == "edit":
+        return fix.edited(found.target)
+    if found.action == "move_aside":
+        return fix.out_of_the_way(found.target)
+    if found.action == "run":
+        tenant = f"--tenant {quoted(found.tenant)} " if found.tenant else ""
+        return fix.holdfast(tenant + found.target)
+    if found.action == "remove":
+        return f"{found.hint}; afterwards rm -f {quoted(found.target)}"
+    return found.hint

@@ -175,8 +175,8 @@ def _allowed(context: Context, scope: str, name: str, rules: set[str]) -> bool:
     if content is None:
         return True
     id = versions.note_of(Scope.of_folder(scope), name[:-3], versions.parse_note(content.data, content.modified)).id
-    wishes = [detail for action, detail, _ in context.ledger.decisions(id) if action == "secret-allowed"] if id else []
-    return rules <= {rule for detail in wishes for rule in detail.get("rules", "").split(", ")}
+    wishes = [one for one in context.ledger.decisions.list(id) if one.action == "secret-allowed"] if id else []
+    return rules <= {rule for one in wishes for rule in one.detail.get("rules", "").split(", ")}
 
 
 def _fix(mending: Fix, context: Context, scope: str, part: str, name: str) -> str:

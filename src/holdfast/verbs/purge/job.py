@@ -100,12 +100,12 @@ class PurgeJob:
     def scrub(self, places: Iterable[Scope], told_of: Callable[[str], str]) -> None:
         """Rows, logs, listings and rendered blocks. The files are gone already."""
         context = self.context
-        count, sessions = context.ledger.briefed_to(self.ids)
+        count, sessions = context.ledger.sessions.shown_to(self.ids)
         if count:
             more = f" and {len(sessions) - _TOLD_SESSIONS} more" if len(sessions) > _TOLD_SESSIONS else ""
             self.told.append(f"told {count} times, to the sessions {', '.join(sessions[:_TOLD_SESSIONS])}{more}")
             self._told_to += sessions[:_TOLD_SESSIONS]
-        self.usage_rows += context.ledger.forget(self.ids)
+        self.usage_rows += context.ledger.usage.forget(self.ids)
         self._unsay_deeds()
         for place in places:
             context.sync.write_listing(place)
@@ -119,7 +119,7 @@ class PurgeJob:
         """What agents have done stays done, but by no name that says this."""
         traces = Traces(self.texts)
         try:
-            self.usage_rows += self.context.ledger.done.unsay(lambda said: traces.within(said.encode("utf-8", "surrogatepass")))
+            self.usage_rows += self.context.ledger.done.mask(lambda said: traces.within(said.encode("utf-8", "surrogatepass")))
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
 

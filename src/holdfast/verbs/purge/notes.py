@@ -32,7 +32,7 @@ def purge(context: Context, places: list[Scope], key: str, transcripts: bool, to
     context.refresh(tuple([place.folder for place in places]), archived=True)
     _read(work, _sheets(context.store, places, key))
     if transcripts:  # cut short, it is ended by a purge of the same note or text
-        work.marks, work.retry = [context.ledger.purges.mark(text) for text in work.texts], "purge --text -"
+        work.marks, work.retry = [context.ledger.purges.digest_target(text) for text in work.texts], "purge --text -"
     work.spare([f"shelf/{path}" for path in _paths(context.store, places, key)])
     for place in places:
         for part, names in _catalogued(context, place, key):
@@ -58,7 +58,7 @@ def _erase(work: PurgeJob, places: list[Scope], key: str) -> None:
             return
         texts = _read(work, contents)
         purges = work.context.ledger.purges
-        named = [purges.of_note(f"{place.folder}/notes/{key}", text) for place in places for text in texts]
+        named = [purges.digest_note(f"{place.folder}/notes/{key}", text) for place in places for text in texts]
         work.refuse(texts, long_lines(texts), named)
         for (place, part, name), content in contents.items():
             try:

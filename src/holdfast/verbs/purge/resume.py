@@ -11,7 +11,7 @@ from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.index import purge_check
-from holdfast.ledger import integrity
+from holdfast.ledger.receipts import UNKNOWN, damaged_ids, find_losses
 from holdfast.models import Problem, Scope
 from holdfast.verbs.doctor.fixes import lacks_room
 from holdfast.verbs.doctor.fixes import mending as mending_of
@@ -82,7 +82,7 @@ def finish(context: Context, told_of: Callable[[str], str]) -> list[dict[str, An
 def _carried_on(context: Context, told: dict[str, Any], told_of: Callable[[str], str]) -> dict[str, Any]:
     """The receipt as it stands when all was done that can be done now. Its text is not known any more: rows are compared by
     digest. What was cut short before every place was looked at can only be purged again."""
-    says = cache(lambda text: context.ledger.purges.is_of(told["id"], text))
+    says = cache(lambda text: context.ledger.purges.would_undo(told["id"], text))
     kind = told.get("kind")
     if told["state"] == "begun" and (kind != "note" or still_there(context, told)):
         return told
@@ -90,7 +90,7 @@ def _carried_on(context: Context, told: dict[str, Any], told_of: Callable[[str],
         return told
     try:
         context.refresh(tuple(context.store.scopes()), archived=True)
-        told = _unsaid(context, told, context.ledger.done.unsay(says))
+        told = _unsaid(context, told, context.ledger.done.mask(says))
         context.query(lambda: context.index.scrub(_SECONDS, rewrite=True))
         context.ledger.scrub(_SECONDS)
     except (Busy, DiskTrouble):
@@ -157,7 +157,7 @@ def _is_gone(context: Context, receipt: str, path: str) -> bool:
     if path.startswith(verify_files.TABLE):
         from holdfast.verbs.purge.verify_postgres import strings
 
-        return not any(context.ledger.purges.is_of(receipt, text) for text in strings(context, path))
+        return not any(context.ledger.purges.would_undo(receipt, text) for text in strings(context, path))
     ours = verify_files.kind_of(path) in ("ours", "temp")
     return ours and not os.path.lexists(os.path.join(context.config.home, path))
 
@@ -177,7 +177,7 @@ def still_there(context: Context, told: dict[str, Any]) -> list[tuple[Scope, str
             content = context.store.read_name(folder, part, name)
             texts = [version.text for version in versions_of(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
-            if any(context.ledger.purges.is_of(told["id"], text, path) for text in texts):
+            if any(context.ledger.purges.would_undo(told["id"], text, path) for text in texts):
                 found.append((place, key))
     return found
 
@@ -199,7 +199,7 @@ def told_of_note(
 
 def named_as(context: Context, place: Scope, key: str) -> str:
     """What stands for a note in the receipt of its purge until that is over: its key may be made of what is purged."""
-    return context.ledger.purges.mark(f"{place.folder}/notes/{key}")
+    return context.ledger.purges.digest_target(f"{place.folder}/notes/{key}")
 
 
 def problems(context: Context, told_of: Callable[[str], str]) -> list[Problem]:
@@ -209,7 +209,7 @@ def problems(context: Context, told_of: Callable[[str], str]) -> list[Problem]:
     mending, found = mending_of(context.config), []
     try:
         if context.ledger.purges.receipts() or context.ledger.purges.counts():
-            context.ledger.purges.show_sign()  # somebody may have taken it for a leftover
+            context.ledger.purges.set_flag()  # somebody may have taken it for a leftover
         found += _lost(context)
         for told in finish(context, told_of):
             found.append(_problem(context, mending, told))
@@ -220,8 +220,8 @@ def problems(context: Context, told_of: Callable[[str], str]) -> list[Problem]:
 
 def _lost(context: Context) -> list[Problem]:
     """What the ledger does not know any more of what was purged: nothing of it can be found out again."""
-    lost, damaged = integrity.losses(context.ledger.purges), integrity.damaged(context.ledger.purges)
-    found = [Problem("purges_lost", "; ".join(lost), f"{_AGAIN}{_UNSIGNED if integrity.UNKNOWN in lost else ''}", "ledger.db")]
+    lost, damaged = find_losses(context.ledger.purges), damaged_ids(context.ledger.purges)
+    found = [Problem("purges_lost", "; ".join(lost), f"{_AGAIN}{_UNSIGNED if UNKNOWN in lost else ''}", "ledger.db")]
     more = f" and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
     what = f"receipts of purges are damaged: {', '.join(damaged[:_SHOWN])}{more}; what they are about is still refused"
     return (found if lost else []) + ([Problem("receipt", what, _AGAIN, "ledger.db")] if damaged else [])

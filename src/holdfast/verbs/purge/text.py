@@ -39,7 +39,7 @@ def purge_text(context: Context, text: str, files: bool, told_of: Callable[[str]
     work = PurgeJob(
         context, "text", f"a text of {len(text)} characters", retry="purge --text -" + (" --files" if files else "")
     )
-    work.texts[text], work.anywhere, work.marks = None, True, [context.ledger.purges.mark(text)]
+    work.texts[text], work.anywhere, work.marks = None, True, [context.ledger.purges.digest_target(text)]
     words = [wanted] if " " not in wanted and len(wanted) >= WORD_LEAST else []
     work.refuse([text], more=context.ledger.purges.digests((), (), words))
     scopes = tuple(context.store.scopes())  # also those that came meanwhile: from now on nobody may write it

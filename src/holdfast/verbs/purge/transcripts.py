@@ -68,7 +68,7 @@ def purge_session(context: Context, session: str, client: str | None, told_of: C
     work = PurgeJob(
         context, "session", f"the transcript of session {session}", scope=place, retry=_again(place, session, client)
     )
-    work.marks = [context.ledger.purges.mark(f"{place.folder} {session}")]
+    work.marks = [context.ledger.purges.digest_target(f"{place.folder} {session}")]
     context.refresh(folders)
     beyond = 0
     for _ in range(_ATTEMPTS):  # until nothing is left, whatever others add, forget or restore meanwhile
@@ -170,7 +170,7 @@ def _refuse(work: PurgeJob, session: str, said: list[TranscriptLine], least: int
     """Each turn by its id, and by its words where it has enough of them not to be said by chance, and no note says them."""
     texts = [one.text for one in said if len(folded(one.text)) >= least]
     work.spare_said(texts)
-    work.refuse(texts, more=[work.context.ledger.purges.of_turn(session, one.id or "", one.text) for one in said])
+    work.refuse(texts, more=[work.context.ledger.purges.digest_turn(session, one.id or "", one.text) for one in said])
 
 
 def _catalogue(context: Context, folder: str) -> None:

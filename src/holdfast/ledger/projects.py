@@ -1,0 +1,79 @@
+"""Which ids mean the same project, and where markers and checkouts of projects were last seen."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.models import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.ledger.interface import LedgerDatabase, Transaction
+
+ADOPTED = "adopted:"  # before the id of a project that a person joined to another; no id has a colon
+
+
+class Place(Record):
+    """The folder in which a marker, a checkout or a project was last seen."""
+
+    id: str
+    nonce: str
+    path: str
+
+
+class ProjectLinks:
+    """The project registry (`project.marker.Registry`) in the ledger."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def canonical(self, alias: str) -> str | None:
+        """Return the project that this other id leads to."""
+        rows = self._database.read_or_empty("canonical", alias=alias)
+        return str(rows[0][0]) if rows else None
+
+    def link(self, alias: str, project: str, instead: str | None = None) -> None:
+        """Let an id lead to a project. The first writer wins, unless the link still leads to `instead`."""
+
+        def work(transaction: Transaction) -> None:
+            beyond = transaction.run("canonical", alias=project)
+            target = beyond[0][0] if beyond else project
+            if target != alias:
+                transaction.run("link", alias=alias, project=target, instead=instead)
+                transaction.run("lead_on", alias=alias)
+
+        self._database.write(work, checkpoint=True)
+
+    def adopted(self, project: str) -> list[str]:
+        """Return the projects that a person joined to this one."""
+        rows = self._database.read_or_empty("adopted", project=project)
+        return [str(alias).removeprefix(ADOPTED) for (alias,) in rows]
+
+    def adopt(self, old: str, new: str) -> None:
+        """Let an id, and all that lead to it, lead to another project, whose notes then include those of `old`."""
+
+        def work(transaction: Transaction) -> None:
+            for alias in (old, f"{ADOPTED}{old}"):
+                transaction.run("relink", alias=alias, project=new)
+            transaction.run("lead_on", alias=old)
+
+        self._database.write(work, checkpoint=True)
+
+    def links(self) -> dict[str, str]:
+        """Return every other id with the project that it leads to."""
+        return {str(alias): str(project) for alias, project in self._database.read_or_empty("links")}
+
+    def places(self) -> list[Place]:
+        """Return where markers, checkouts and folders of projects were last seen."""
+        rows = self._database.read_or_empty("places")
+        return [Place(str(id), str(nonce), os.fsdecode(bytes(path))) for id, nonce, path in rows]
+
+    def place(self, id: str) -> tuple[str, str] | None:
+        """Return the nonce and the path of a marker or a checkout, as last seen."""
+        rows = self._database.read_or_empty("place", id=id)
+        return (str(rows[0][0]), os.fsdecode(rows[0][1])) if rows else None
+
+    def put_place(self, id: str, nonce: str, path: str) -> None:
+        """Remember where a marker or a checkout is."""
+        values = {"id": id, "nonce": nonce, "path": os.fsencode(path)}
+        self._database.write(lambda transaction: transaction.run("put_place", **values), checkpoint=True)

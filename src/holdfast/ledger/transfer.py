@@ -1,0 +1,104 @@
+"""Every record of a ledger as rows, out of one and into another: what `holdfast copy` needs of a ledger.
+
+The columns that identify a row come first. Numbers that only order the rows are left out; they are given again, in the same
+order. A row that is there already stays: the caller has compared before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast.errors import Conflict
+from holdfast.ledger.audit import AuditMark
+from holdfast.ledger.purges import is_rejection
+
+if TYPE_CHECKING:
+    from holdfast.ledger.audit import AuditRow
+    from holdfast.ledger.interface import LedgerDatabase, SecretKey, Transaction
+    from holdfast.ledger.purges import Purges
+
+Row = tuple[Any, ...]
+SECRET = "review"  # the name of the secret key among the keys
+_NUL, _UNKNOWN = "\0", "\ufffd"  # between the names in a claim's subject, and what PostgreSQL keeps instead
+
+
+class Table(NamedTuple):
+    """One kind of records."""
+
+    name: str
+    columns: tuple[str, ...]
+    key_columns: int  # how many of the first columns identify a row
+    newer_wins: bool = False  # counts and what was shown: where the other ledger differs, it is newer
+
+
+TABLES = (
+    Table("links", ("alias", "project"), 1),
+    Table("places", ("id", "nonce", "path"), 1, newer_wins=True),
+    Table("keys", ("name", "value"), 1),
+    Table("receipts", ("id", "time", "receipt"), 1),
+    Table("purged", ("digest", "receipt"), 1),
+    Table("usage", ("id", "uses", "counted"), 1, newer_wins=True),
+    Table("told", ("session", "note", "version", "time"), 2, newer_wins=True),
+    Table("prompts", ("session", "count", "last", "time"), 1, newer_wins=True),
+    Table("briefed", ("note", "version", "session", "client", "time"), 3, newer_wins=True),
+    Table("decisions", ("time", "action", "subject", "detail"), 4),
+    Table("agents", ("name", "role", "created"), 1),
+    Table("tokens", ("id", "agent", "digest", "created", "expires", "revoked"), 1),
+    Table("done", ("agent", "kind", "subject", "time"), 3, newer_wins=True),
+    Table("reviewed_prs", ("agent", "owner", "repo", "pr_number", "reviewed_at"), 4, newer_wins=True),
+    Table("claims", ("subject", "holder", "time"), 1, newer_wins=True),
+    Table("idempotency", ("agent", "key", "digest", "status", "answer", "time"), 2, newer_wins=True),
+)
+
+
+class Transfer:
+    """Reads and adds rows of one ledger."""
+
+    def __init__(self, database: LedgerDatabase, purges: Purges, secret: SecretKey) -> None:
+        self._database, self._purges, self._secret = database, purges, secret
+
+    def rows(self, table: Table) -> list[Row]:
+        """Return all rows of a table, in the order they were added where that is known."""
+        rows = [_read(table, row) for row in self._database.read_current(f"transfer.{table.name}")]
+        if table.name != "keys":
+            return rows
+        secret = self._secret.find()
+        others = [row for row in rows if row[0] != SECRET]
+        return sorted([*others, *([(SECRET, secret)] if secret is not None else [])])
+
+    def add(self, table: Table, rows: list[Row]) -> None:
+        """Add those rows that are missing; they are on disk when this returns."""
+        if table.name == "keys":
+            for value in [value for name, value in rows if name == SECRET]:
+                self._secret.save(value)
+            rows = [row for row in rows if row[0] != SECRET]
+        if table.name == "receipts" and rows:  # the flag comes first: without it the rows are never looked up
+            self._purges.set_flag()
+        if table.name == "purged" and any(is_rejection(row[0]) for row in rows):
+            self._purges.set_flag(rejected=True)
+        values = [dict(zip(table.columns, row, strict=True)) for row in rows]
+        work = lambda transaction: transaction.run_many(f"transfer.add_{table.name}", values)  # noqa: E731
+        self._database.write(work, retry_after_reset=False)
+
+    def add_audit(self, rows: list[AuditRow], before: AuditMark) -> AuditMark:
+        """Add the next rows of the audit, which must end with the row before them; return where it ends then."""
+        end = AuditMark(rows[-1].number, rows[-1].hash)
+
+        def work(transaction: Transaction) -> None:
+            transaction.run("transfer.begin_audit")
+            moved = transaction.run(
+                "transfer.move_audit", count=end.count, hash=end.hash, old_count=before.count, old_hash=before.hash
+            )
+            if not moved:
+                raise Conflict("somebody else writes to the audit", "Stop whoever serves it, and copy again")
+            transaction.run_many("transfer.add_audit", [row._asdict() for row in rows])
+
+        self._database.write(work, retry_after_reset=False)
+        return end
+
+
+def _read(table: Table, row: Row) -> Row:
+    if table.name == "claims":
+        subject, *others = row
+        return subject.replace(_UNKNOWN, _NUL), *others
+    return tuple([bytes(value) if isinstance(value, memoryview) else value for value in row])

@@ -1,0 +1,200 @@
+"""Which notes were used, which were shown to which session, and what people decided about them."""
+
+from __future__ import annotations
+
+from holdfast.models import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from builtins import list as List  # `list` is a method here
+    from collections.abc import Iterable, Sequence
+
+    from holdfast.ledger.interface import LedgerDatabase, Transaction
+
+_MINUTE = 60
+_DAY = 86400
+_SHOWN_SECONDS = 30 * _DAY  # for which a session's shown notes are kept
+_HISTORY_SECONDS = 400 * _DAY  # for which it is kept to whom a note was shown
+_LATE_SECONDS = 10  # by which a client may report the start of a session after its first prompt
+_MEMO_MOST = 10_000
+_IDS_PER_QUERY = 5_000
+
+
+class Usage:
+    """How often and when notes were used."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+        self._counted: dict[str, int] = {}
+
+    def count(self, ids: Iterable[str], now: int) -> None:
+        """Count one more use of each note, at most one a minute. Within that minute the database is not used again."""
+        with self._database.lock:
+            due = [id for id in dict.fromkeys(ids) if abs(now - self._counted.get(id, -_MINUTE)) >= _MINUTE]
+            if not due:
+                return
+            rows = [{"id": id, "now": now} for id in sorted(due)]  # sorted: two that count the same never wait for each other
+            counted = self._database.write(lambda transaction: transaction.run_many("count", rows), durable=False)
+            if len(self._counted) + len(counted) > _MEMO_MOST:
+                self._counted.clear()
+            self._counted.update((str(id), now) for (id,) in counted)
+
+    def counts(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return how often each note was used; those never used are left out."""
+        wanted = list(dict.fromkeys(ids))
+        return dict(self._database.read_or_empty("uses", ids=_json_list(wanted))) if wanted else {}
+
+    def record_shown(self, ids: Iterable[str], now: int) -> None:
+        """Remember that notes were shown to a caller without a session: a use for retention, not counted as a recall."""
+        rows = [{"id": id, "time": now - _MINUTE} for id in sorted(set(ids))]  # a recall within this minute still counts
+        if rows:
+            self._database.write(lambda transaction: transaction.run_many("show", rows), durable=False)
+
+    def last_used(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return when each note was last recalled, read or shown, in seconds since 1970; those never used are left out.
+
+        Raises where the ledger cannot be read: retention must not take every note for unused."""
+        found: dict[str, int] = {}
+        for start in range(0, len(ids), _IDS_PER_QUERY):
+            found.update(self._database.read("last_used", ids=_json_list(ids[start : start + _IDS_PER_QUERY])))
+        return found
+
+    def forget(self, ids: Sequence[str]) -> int:
+        """Delete the counts of these notes, to whom they were shown and what was decided about them; return how many had
+        been used."""
+        rows = [{"id": id} for id in ids]
+
+        def work(transaction: Transaction) -> int:
+            counted = len(transaction.run_many("forget", rows))
+            for statement in ("forget_shown", "forget_history", "forget_decisions"):
+                transaction.run_many(statement, rows)
+            return counted
+
+        with self._database.lock:
+            for id in ids:
+                self._counted.pop(id, None)
+            mentions = [count for id in ids for (count,) in self._database.read_or_empty("mentions", id=id)]
+            if not any(mentions) and not self.counts(ids):
+                return 0
+            return self._database.write(work, checkpoint=True)
+
+
+class ShownTo(Record):
+    """A session that a version of a note was shown to, and when first, in seconds since 1970."""
+
+    version: str
+    session: str
+    client: str
+    time: int
+
+
+class Sessions:
+    """What each session of a client was shown since its context began, and how many prompts it had."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def shown(self, session: str) -> dict[str, str]:
+        """Return the notes that a session was shown since its context began, each with the version of it."""
+        return dict(self._database.read_or_empty("shown", session=session))
+
+    def record_shown(
+        self, session: str, notes: Iterable[tuple[str, str]], now: int, *, new_context: bool = False, client: str = "",
+        first: bool = False,
+    ) -> List[str]:  # fmt: skip
+        """Remember versions of notes as shown; return the notes that no other process had recorded meanwhile.
+
+        With `new_context`, what was shown before counts no more. The first prompt of a session's `first` context may be
+        heard before the start of the session: what was shown with it belongs to that context too."""
+        shared = {"session": session, "client": client, "time": now}
+        rows = [{**shared, "note": note, "version": version} for note, version in sorted(notes)]  # the same order for all
+
+        def work(transaction: Transaction) -> List[str]:
+            if new_context:
+                self._begin_context(transaction, session, now, first)
+            transaction.run_many("add_history", rows)
+            return [str(note) for (note,) in transaction.run_many("show_note", rows)]
+
+        return self._database.write(work, durable=False)
+
+    def begin(self, session: str, now: int, first: bool = False) -> None:
+        """Start a session over: nothing was shown to it, and it had no prompt, but see `record_shown` for the first."""
+
+        def work(transaction: Transaction) -> None:
+            since = self._begin_context(transaction, session, now, first)
+            transaction.run("forget_prompts", session=session, since=since, now=now)
+
+        self._database.write(work, durable=False)
+
+    def _begin_context(self, transaction: Transaction, session: str, now: int, first: bool) -> int:
+        """Forget what was shown; return since when a session's only prompt belongs to the context that begins.
+
+        The first start of a session is kept as a note without an id, so that a second start is not taken for a late one."""
+        before = now - _SHOWN_SECONDS
+        is_late = first and not transaction.run("has_begun", session=session)
+        since = now - _LATE_SECONDS if is_late else now + 1
+        transaction.run("begin_context", session=session, before=before, since=since, now=now)
+        transaction.run("forget_old_prompts", before=before)
+        transaction.run("forget_old_history", before=now - _HISTORY_SECONDS)
+        if is_late:
+            transaction.run("show_note", session=session, note="", version="", time=now)
+        return since
+
+    def count_prompt(self, session: str, digest: str, now: int) -> int:
+        """Return how many prompts a session has had, this one included; 0 if this one was counted already."""
+        values = {"session": session, "last": digest, "time": now}
+        counted = self._database.write(lambda transaction: transaction.run("count_prompt", **values), durable=False)
+        return int(counted[0][0]) if counted else 0
+
+    def history(self, note: str) -> List[ShownTo]:
+        """Return to whom a note was shown, newest first."""
+        rows = self._database.read_or_empty("history", note=note)
+        return [ShownTo(version=version, session=session, client=client, time=time) for version, session, client, time in rows]
+
+    def shown_to(self, ids: Sequence[str]) -> tuple[int, List[str]]:
+        """Return how often these notes were shown, and to which sessions."""
+        rows = self._database.read_or_empty("shown_to", ids=_json_list(ids))
+        count, sessions = rows[0] if rows else (0, "")
+        return (int(count), str(sessions or "").split(",")) if count else (0, [])
+
+
+class PersonDecision(Record):
+    """What a person decided about a note: names and ids, never a text. The time is in seconds since 1970."""
+
+    action: str
+    detail: dict[str, str]
+    time: int
+
+
+class Decisions:
+    """What people decided about notes."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def record(self, action: str, subject: str, detail: dict[str, str], time: int) -> None:
+        """Keep a decision about the note with this id."""
+        import json
+
+        values = {"action": action, "subject": subject, "detail": json.dumps(detail, ensure_ascii=False), "time": time}
+        self._database.write(lambda transaction: transaction.run("decide", **values), checkpoint=True)
+
+    def list(self, subject: str) -> List[PersonDecision]:
+        """Return the decisions about a note, newest first."""
+        import json
+
+        rows = self._database.read_or_empty("decisions", subject=subject)
+        return [PersonDecision(action=action, detail=json.loads(detail), time=time) for action, detail, time in rows]
+
+
+def _json_list(ids: Sequence[str]) -> str:
+    """Return the ids as a JSON array; without the json package where they are plain, because it costs a cold recall 2 ms."""
+    return f"[{','.join([_json_string(id) for id in ids])}]"
+
+
+def _json_string(text: str) -> str:
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    import json
+
+    return json.dumps(text)
