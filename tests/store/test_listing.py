@@ -10,8 +10,9 @@ from multiprocessing import get_context
 import pytest
 
 from holdfast import Memory
-from holdfast.home import Database
+from holdfast.context.sync import Sync
 from holdfast.index.writer import IndexWriter
+from holdfast.sqlite import Database
 from holdfast.store import listing
 
 SCOPE = "projects/demo"
@@ -118,17 +119,17 @@ def test_the_listing_is_right_after_several_processes_wrote_at_once(memory, home
 
 def test_a_fork_while_the_listing_is_read_leaves_it_right(memory, home, monkeypatch):
     _store(memory, 3)
-    read, forks = listing.Listing._read, [3]
+    find_new, forks = listing.Listing.find_new, [3]
 
-    def forking(self, folder):
+    def forking(self, *given):
         if forks:
             forks.pop()
             if not (pid := os.fork()):
                 os._exit(0)
             os.waitpid(pid, 0)
-        return read(self, folder)
+        return find_new(self, *given)
 
-    monkeypatch.setattr(listing.Listing, "_read", forking)
+    monkeypatch.setattr(listing.Listing, "find_new", forking)
     memory.store("new", key="new")
     assert not forks and "new" in _listed(home)
 
@@ -156,7 +157,7 @@ def test_a_listing_that_cannot_be_written_fails_no_call_and_doctor_names_it(memo
 def test_an_index_that_is_deleted_while_a_listing_is_written_leaves_the_one_before(memory, home, monkeypatch, question):
     before = _store(memory, 3)
     memory.list(limit=1)
-    asked, write, left = Database.rows, listing.Listing.write, []
+    asked, write, left = Database.rows, Sync._write_listing, []
 
     def writing(self, place):
         left[:] = range(question + 1)
@@ -171,7 +172,7 @@ def test_an_index_that_is_deleted_while_a_listing_is_written_leaves_the_one_befo
                 file.unlink()
         return asked(self, *words, **values)
 
-    monkeypatch.setattr(listing.Listing, "write", writing)
+    monkeypatch.setattr(Sync, "_write_listing", writing)
     monkeypatch.setattr(Database, "rows", asking)
     assert memory.store("new", key="new").action == "created"
     assert _listed(home) in (before, [*before, "new"])
@@ -205,8 +206,8 @@ def test_a_scope_without_notes_is_not_asked_for_a_listing_with_every_call(memory
     notes.mkdir(parents=True)
     (notes / "todo.txt").write_text("no note")
     asked = []
-    write = listing.Listing.write
-    monkeypatch.setattr(listing.Listing, "write", lambda *given: asked.append(given) or write(*given))
+    write = Sync._write_listing
+    monkeypatch.setattr(Sync, "_write_listing", lambda *given: asked.append(given) or write(*given))
     for _ in range(5):
         memory.recall("one", mode="keyword")
     assert len(asked) <= 2

@@ -838,7 +838,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
     memory.store(TEXT, key="k")
     memory.forget("k")
     other, store = open_memory(), memory._context.store
-    binned, acquire, tried = store.binned, Lock.acquire, threading.Event()
+    list_trash, acquire, tried = store.list_trash, Lock.acquire, threading.Event()
 
     def restore():
         with suppress(Conflict, NotFound, Purged):
@@ -849,7 +849,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         if restoring.ident is None:  # the notes were looked at, and now the trash is
             restoring.start()
             assert tried.wait(60)
-        return binned(*given)
+        return list_trash(*given)
 
     def waiting(self, seconds):
         if acquire(self, 0):
@@ -858,7 +858,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         return acquire(self, seconds)
 
     restoring = threading.Thread(target=restore)
-    monkeypatch.setattr(store, "binned", slowly)
+    monkeypatch.setattr(store, "list_trash", slowly)
     monkeypatch.setattr(Lock, "acquire", waiting)
     receipt = memory.purge("k")
     restoring.join()
@@ -924,18 +924,18 @@ def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person,
     if back:
         person.forget("k")
     store, other = person._context.store, open_memory()._context.store
-    census, left = store.census, [moment]
+    entries, left = store.entries, [moment]
 
     def meanwhile(*given):
         left[0] -= 1
         if left[0] == -1:
-            for one in other.binned(place, "k") if back else ():
-                other.unbin(place, one, "k")
+            for one in other.list_trash(place, "k") if back else ():
+                other.restore_note(place, one, "k")
             if not back:
-                other.bin(place, ["k"], "trash", 0)
-        return census(*given)
+                other.move_notes(place, ["k"], "trash", 0)
+        return entries(*given)
 
-    monkeypatch.setattr(store, "census", meanwhile)
+    monkeypatch.setattr(store, "entries", meanwhile)
     assert person.purge(text=LINE).state == "done"
     assert holding(home) == []
 
@@ -952,14 +952,15 @@ def test_the_ledger_is_asked_once_for_many_turns(memory, monkeypatch):
 
 
 def test_a_note_that_others_write_all_the_time_is_pending(person, monkeypatch):
-    from holdfast.store.files import Changed, FileStore
+    from holdfast.store.files import FileStore
+    from holdfast.store.interface import Changed
 
     def changed(*_):
         raise Changed
 
     person.store(TEXT, key="k")
     with monkeypatch.context() as patched:
-        patched.setattr(FileStore, "erase", changed)
+        patched.setattr(FileStore, "erase_file", changed)
         receipt = person.purge(text=LINE)
     assert receipt.state == "pending"
     assert any("all the time" in one for one in receipt.pending)

@@ -174,7 +174,8 @@ class Memory(Provenance):
         self._context.require_enabled()
         context = self._context
         places = context.scopes_holding(validate.key_of_note(key), scope)
-        places = places or context.scopes_holding(key, scope, lambda place, key: key in context.store.archived(place, [key]))
+        store = context.store
+        places = places or context.scopes_holding(key, scope, lambda place, key: key in store.find_archived(place, [key]))
         return self._forgotten(key, back.forget(self._context, places, key, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:

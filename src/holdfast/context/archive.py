@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.base import dates
 from holdfast.errors import HoldfastError
 from holdfast.formats.versions import parse_note, restored, versions_of
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import quarantine
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ def bring_back(context: Context, place: Scope, one: TrashedNote) -> bool:
         there = parse_note(content.data, content.modified)
         quarantine.must_not_restore(context, context.usage_id_of(place, one.key, there.head.id), one.key)
         context.refuse_purged([(f"{place.folder}/notes/{one.key}", version.text) for version in versions_of(there)])
-        context.store.restore(place, one, one.key)
+        context.store.restore_note(place, one, one.key)
         context.update_index(lambda: context.sync.remove_files(place.folder, one.part, [one.name]))
         returned(context, place, one.key)
     except (Changed, HoldfastError, OSError):
@@ -38,13 +38,13 @@ def bring_back(context: Context, place: Scope, one: TrashedNote) -> bool:
 def returned(context: Context, place: Scope, key: str, touched: bool = False) -> None:
     """Index a note that was moved back among the notes; one that a person restored from the archive counts as `touched`."""
     context.sync.prepare_scope(place.folder)
-    content = context.store.read(place, key)
+    content = context.store.read_note(place, key)
     try:
         if content:
-            there, stamp = parse_note(content.data, content.modified), content.stamp
+            there, stamp = parse_note(content.data, content.modified), content.file_id
             if touched:
                 there = restored(there, dates.now())
-                stamp = context.store.write(place, key, there.data, stamp)
+                stamp = context.store.write_note(place, key, there.data, stamp)
             context.update_index(lambda: context.sync.index_notes(place.folder, [(f"{key}.md", there, stamp, None)]))
     except Changed:
         pass  # another process updated it meanwhile, and indexed that
@@ -53,7 +53,7 @@ def returned(context: Context, place: Scope, key: str, touched: bool = False) ->
 
 def discard(context: Context, place: Scope, key: str | None = None) -> int:
     """Move the archived notes of a scope to the trash, oldest first, or only those of a key; how many keys had one."""
-    if not context.store.has(place.folder, "archive"):
+    if not context.store.has_folder(place.folder, "archive"):
         return 0
     archived = [one for one in reversed(context.store.list_trash(place, key)) if one.part == "archive"]
     moved = [one for one in archived if context.store.trash_archived(place, one, dates.clock())]

@@ -31,7 +31,8 @@ from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
 from holdfast.models import timestamp as utc
 from holdfast.safety import validate
-from holdfast.store.files import Changed, FileStore
+from holdfast.store.files import FileStore
+from holdfast.store.interface import Changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from holdfast.index.sqlite import SearchFilter
     from holdfast.models import TrashedNote
     from holdfast.search.hybrid import HybridSearch
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent, Store
 
     T = TypeVar("T")
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
@@ -73,7 +74,8 @@ class Context:
         self._sources: dict[tuple[str, tuple[str, ...]], Source] = {}
         self._hybrid_search: HybridSearch | None = None
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
-        self.store, kept_true = FileStore(config.home, config.lock_seconds), Sync
+        self.store: Store = FileStore(config.home, config.lock_seconds)
+        kept_true = Sync
         self.index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
         self.ledger = SqliteLedger(config.home, config.lock_seconds)
         if config.store or config.store_read:
@@ -97,20 +99,20 @@ class Context:
 
             seen = resolve.look(self._cwd or ".", self.project_override, self.config.isolate_worktrees)
             remember = self.config.enabled and self.store.exists()
-            project = resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"), remember=remember)
+            project = resolve.settle(seen, self.ledger, lambda id: self.store.has_folder(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
-            self._recorded = self._recorded or (remember and self.store.has(f"projects/{project.id}"))
+            self._recorded = self._recorded or (remember and self.store.has_folder(f"projects/{project.id}"))
         return self._project
 
     def record_project(self) -> None:
         """After a write: let the ledger know the folder of a project that has just got its first notes."""
-        if self._recorded or self._project is None or not self.store.has(f"projects/{self._project[0]}"):
+        if self._recorded or self._project is None or not self.store.has_folder(f"projects/{self._project[0]}"):
             return
         from holdfast.project import resolve
 
         self._recorded = True
         seen = resolve.look(self._cwd or ".", None, self.config.isolate_worktrees)
-        resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"))
+        resolve.settle(seen, self.ledger, lambda id: self.store.has_folder(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
@@ -194,7 +196,7 @@ class Context:
         return [Scope("project", id) for id in self.project_ids()[1:]]
 
     def _has(self, place: Scope, key: str) -> bool:
-        return self.store.stamp(place.folder, "notes", f"{key}.md") is not None
+        return self.store.file_id(place.folder, "notes", f"{key}.md") is not None
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -258,7 +260,7 @@ class Context:
         self.sync.prepare_scope(place.folder)
         doubts: dict[str, str] = {}
         for _ in range(_ATTEMPTS):
-            content = self.store.read(place, key)
+            content = self.store.read_note(place, key)
             if content is None and self.unarchive(place, [key]):
                 continue  # the next version of the archived note
             old = versions.parse_note(content.data, content.modified) if content else None
@@ -269,10 +271,10 @@ class Context:
             action, new = self.compose_versions([draft], [old], doubts)[0]
             if action == "unchanged" and again and content and old:
                 self._take_back(place, draft)
-                stamp = content.stamp
+                stamp = content.file_id
                 self.update_index(lambda: self.sync.index_notes(place.folder, [(f"{key}.md", old, stamp, None)]))  # noqa: B023
             elif action != "unchanged":
-                seen = content.stamp if content else None
+                seen = content.file_id if content else None
                 beside = [("", one) for one in (*also, *(draft.tags or ()))]
                 says = [] if again else [(f"{place.folder}/notes/{key}", draft.text), *beside]
                 if draft.allowed or not self.config.store:  # a store asks once, when nobody else can write
@@ -280,7 +282,8 @@ class Context:
                 if draft.allowed:  # on record before it is on disk
                     self._record_allowed(place, key, new.head.id, draft.allowed)
                 try:
-                    stamp = self.store.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, [(self, draft)]))  # noqa: B023
+                    check = lambda: self.refuse(says, doubts, [(self, draft)])  # noqa: B023, E731
+                    stamp = self.store.write_note(place, key, new.data, seen, check)
                 except Changed:
                     continue
                 except versions.Rejected as error:
@@ -382,7 +385,7 @@ class Context:
 
     def unarchive(self, place: Scope, keys: list[str]) -> list[str]:
         """Move the archived notes of these keys back among the notes, with their history; the keys that were moved."""
-        found = self.store.archived(place, keys)
+        found = self.store.find_archived(place, keys)
         if not found:
             return []
         from holdfast.context import archive
@@ -423,7 +426,7 @@ class Context:
     def refresh(self, folders: tuple[str, ...], archived: bool = False) -> str:
         """Make the catalogue true for these scopes, with `archived` also for their archived notes; the reason if it may say
         less than the shelf."""
-        self.store.must_be_ours()
+        self.store.check_owner()
         for attempt in range(_ASKED):
             try:
                 return self.sync.refresh(folders, archived)
@@ -493,7 +496,7 @@ class Context:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
-        contents = self.store.read_ahead([read_at(one) for one in ranked[:limit]])
+        contents = self.store.read_batch([read_at(one) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
                 break
@@ -571,10 +574,10 @@ class Context:
         if not self.config.enabled:
             raise NotFound(Disabled().text, Disabled().hint)
         places = self.visible_scopes(kind)
-        for place, content in self.store.nearest(places, key):
+        for place, content in self.store.find_notes(places, key):
             return place, self._opened(place, key, content), None
         for place in places:
-            one = self.store.archived(place, [key]).get(key)
+            one = self.store.find_archived(place, [key]).get(key)
             found = self.store.read_name(place.folder, one.part, one.name) if one else None
             if found is not None:
                 return place, self._opened(place, key, found), one
@@ -595,7 +598,7 @@ class Context:
         if self._hybrid_search is not None:
             self._hybrid_search.embedding.stop()
             self._hybrid_search = None
-        for part in (self.sync, self.index, self.ledger, self.store):
+        for part in (self.sync, self.index, self.ledger):
             part.close()
 
 

@@ -24,9 +24,11 @@ from holdfast.formats.versions import (
 )
 from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
+from holdfast.store import listing
 from holdfast.store.atomic import is_utf8
-from holdfast.store.files import Entry, FileStore, entry_at, key_of_trashed
-from holdfast.store.listing import Listing
+from holdfast.store.files import stat_entry
+from holdfast.store.interface import Entry
+from holdfast.store.layout import parse_trashed_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 
     from holdfast.context.transcript_entries import PurgedTurns
     from holdfast.index.sqlite import Known
-    from holdfast.store.atomic import FileContent, Watch
+    from holdfast.store.interface import FileContent, Store
+    from holdfast.store.watch import Watch
 
     T = TypeVar("T")
     PurgedAs = Callable[[str, Callable[[], list[str]]], str]  # the path of a note, and what it says
@@ -55,7 +58,7 @@ class Sync:
     """The bridge between one shelf and its catalogue."""
 
     def __init__(
-        self, store: FileStore, index: SqliteIndex, progress: Progress, lock_seconds: float,
+        self, store: Store, index: SqliteIndex, progress: Progress, lock_seconds: float,
         purged_as: PurgedAs = lambda _path, _texts: "", purged_turns: PurgedTurns | None = None,
     ) -> None:  # fmt: skip
         self._purged_as, self._purged_turns = purged_as, purged_turns  # of what was purged and stands on the shelf again
@@ -67,7 +70,7 @@ class Sync:
         self._ready: set[str] = set()
         self._changed: set[str] = set()  # scopes whose notes were read again, and whose index.md was not written since
         self._without: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
-        self._listing = Listing(store, index)
+        self._listing = listing.Listing(store)
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self.archived = False  # whether any call asked for archived notes
@@ -145,7 +148,7 @@ class Sync:
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Catalogue a file we just wrote."""
-        doc = file_entry(scope, name, written.data, written.stamp, written.modified)
+        doc = file_entry(scope, name, written.data, written.file_id, written.modified)
         self._index.put([(doc, None)], self._still_there(scope, "files", [doc]))
 
     def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, Stamp, Stamp | None]]) -> None:
@@ -169,7 +172,7 @@ class Sync:
         self._without.add(folder)
         for _ in range(_TRIES):
             try:
-                if self._listing.write(place):
+                if self._write_listing(place):
                     self._without.discard(folder)
                 return True
             except IndexReset:
@@ -178,6 +181,20 @@ class Sync:
                 self.reset()
                 return False
         return False
+
+    def _write_listing(self, scope: Scope) -> bool:
+        """Write index.md and return whether the scope has one; raise `IndexReset` if the index is incomplete or new."""
+        with self._listing.lock(scope):
+            generation = self._index.generation()
+            total = self._index.count_listed(scope.folder)
+            if total is None and self._store.has_folder(scope.folder, "notes"):
+                raise IndexReset("the index has not read these notes yet")
+            files = self._index.newest_listed(scope.folder, listing.MOST)
+            new_ids = self._listing.find_new(scope, files)
+            notes = self._index.listed_notes(new_ids) if new_ids else []
+            if self._index.generation() != generation:
+                raise IndexReset("the index was replaced")
+            return self._listing.write(scope, total or 0, files, notes)
 
     def refresh_folder(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
@@ -193,7 +210,7 @@ class Sync:
     # --- looking -------------------------------------------------------------------------------------------------
 
     def _refresh_folder(self, scope: str, part: str, known: Known | None) -> str:
-        if not (known and known[1]) and not self._store.has(scope, part):
+        if not (known and known[1]) and not self._store.has_folder(scope, part):
             return ""  # nothing there, nothing known
         watching = self._watched(scope, part)
         changed = known is None or known[1] != self._fingerprint(scope, part)
@@ -204,13 +221,13 @@ class Sync:
         return ""
 
     def _fingerprint(self, scope: str, part: str) -> int:
-        if not self._store.has(scope, part):
+        if not self._store.has_folder(scope, part):
             return 0
         if part in _NOTES:
             return self._store.fingerprint(scope, part)
         total = 0
         for entry in self._census(scope, part):
-            total ^= fingerprint_of(entry.stamp, entry.name)
+            total ^= fingerprint_of(entry.file_id, entry.name)
         return total
 
     def _reconcile(self, scope: str, part: str) -> str:
@@ -231,7 +248,7 @@ class Sync:
     def _difference(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
         here = {entry.name: entry for entry in self._census(scope, part)}
         known = self._index.stamps(scope, part)
-        changed = [entry for name, entry in here.items() if name not in known or known[name][0] != entry.stamp]
+        changed = [entry for name, entry in here.items() if name not in known or known[name][0] != entry.file_id]
         return changed, [name for name in known if name not in here]
 
     def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:
@@ -249,7 +266,7 @@ class Sync:
                 return
             for start in range(0, len(changed), _BATCH):
                 batch = changed[start : start + _BATCH]
-                contents = self._store.read_ahead([(scope, part, one.name) for one in batch if one.stamp[2] <= _LIGHT])
+                contents = self._store.read_batch([(scope, part, one.name) for one in batch if one.file_id[2] <= _LIGHT])
                 found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
                 docs = [doc for doc in found if doc]
                 self._index.put([(doc, None) for doc in docs], self._still_there(scope, part, docs))
@@ -259,33 +276,33 @@ class Sync:
 
     def _describe(self, scope: str, part: str, entry: Entry, content: FileContent | None = None) -> IndexEntry | None:
         """What a changed file says now, unless it was read already; None if it went away meanwhile."""
-        key = key_of_trashed(entry.name) if part == ARCHIVE else ""
+        key = parse_trashed_key(entry.name) if part == ARCHIVE else ""
         if part == ARCHIVE and not (key and entry.regular):
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "")  # nothing that retention put there
+            return unreadable_entry(scope, part, entry.name, entry.file_id, "")  # nothing that retention put there
         if part == "notes" and not entry.name.endswith(".md"):
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "not a markdown file")
+            return unreadable_entry(scope, part, entry.name, entry.file_id, "not a markdown file")
         if not entry.regular:
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
+            return unreadable_entry(scope, part, entry.name, entry.file_id, "a link or special file; never followed")
         try:
             if part in _NOTES:
                 content = content or self._store.read_name(scope, part, entry.name)
             else:
                 content = content or self._store.tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
-            return unreadable_entry(scope, part, entry.name, entry.stamp, error.message)
+            return unreadable_entry(scope, part, entry.name, entry.file_id, error.message)
         if content is None:
             return None
         if part in _NOTES:
             parsed = parse_note(content.data, content.modified)
             path = f"{scope}/notes/{key or entry.name[:-3]}"
             if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(parsed)]):
-                return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
-            return note_entry(scope, entry.name, parsed, content.stamp, archived_as=key)
+                return unreadable_entry(scope, part, entry.name, content.file_id, CAME_BACK + came_back)
+            return note_entry(scope, entry.name, parsed, content.file_id, archived_as=key)
         if b"\0" in content.data:
-            return unreadable_entry(scope, part, entry.name, content.stamp, "")
+            return unreadable_entry(scope, part, entry.name, content.file_id, "")
         if came_back := self._purged_as("", lambda: [content.text()]):
-            return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
-        return file_entry(scope, entry.name, content.data, content.stamp, content.modified)
+            return unreadable_entry(scope, part, entry.name, content.file_id, CAME_BACK + came_back)
+        return file_entry(scope, entry.name, content.data, content.file_id, content.modified)
 
     def _index_transcripts(self, scope: str, changed: list[Entry]) -> None:
         from holdfast.context.transcript_entries import index_transcript
@@ -314,15 +331,15 @@ class Sync:
 
     def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         if part in _NOTES:
-            return self._store.stamps(scope, part, names)
+            return self._store.file_ids(scope, part, names)
         return {name: self._stamp(scope, part, name) for name in names}
 
     def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
         if part in _NOTES:
-            return self._store.stamp(scope, part, name)
+            return self._store.file_id(scope, part, name)
         if part == "transcripts":
-            return self._store.transcript_files(scope).transcript_file(name).stamp()
-        return self._store.tree(scope).stamp(tuple(name.split("/")))
+            return self._store.transcript_files(scope).transcript_file(name).file_id()
+        return self._store.tree(scope).file_id(tuple(name.split("/")))
 
     def _census(self, scope: str, part: str) -> list[Entry]:
         if part == "transcripts":
@@ -339,16 +356,16 @@ class Sync:
             self.close()  # a fork's events would be its parent's
             self._clean.clear()
         if self._watch is None:
-            self._watch = self._store.watch()
+            self._watch = self._store.open_watch()
             return
-        for path, names in self._watch.changes().items():
+        for path, names in self._watch.read_changes().items():
             scope, part, below = self._place(path)
             if names is None or part != "notes" or len(names) > _MANY:
                 self._clean.discard((scope, part))
             elif (scope, part) in self._clean:
                 self._apply_events(scope, part, [below + name for name in names])
         for scope, part in list(self._clean):  # which other threads may empty
-            if not self._watch.watched(self._path(scope, part)):
+            if not self._watch.is_watching(self._path(scope, part)):
                 self._clean.discard((scope, part))
 
     def _apply_events(self, scope: str, part: str, names: list[str]) -> None:
@@ -359,7 +376,7 @@ class Sync:
                 if self.remove_files(scope, part, [name]):
                     self._changed.add(scope)
             elif stamp != self._index.stamp(scope, part, name):
-                entry = entry_at(self._path(scope, part), name)
+                entry = stat_entry(self._path(scope, part), name)
                 doc = self._describe(scope, part, entry) if entry else None
                 if doc:
                     self._index.put([(doc, None)], self._still_there(scope, part, [doc]))
@@ -370,7 +387,8 @@ class Sync:
             return False
         if part in _NOTES:
             return self._watch.add(self._path(scope, part))
-        folders = self._store.transcript_files(scope).folders() if part == "transcripts" else self._store.tree(scope).folders()
+        in_part = self._store.transcript_files(scope) if part == "transcripts" else self._store.tree(scope)
+        folders = in_part.list_folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:

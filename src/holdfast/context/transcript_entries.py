@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from holdfast.index.sqlite import SqliteIndex
-    from holdfast.store.files import Entry
-    from holdfast.store.transcripts import Line, TranscriptFile
+    from holdfast.store.interface import Entry, Line, Transcript
 
     PurgedTurns = Callable[[list[tuple[str, str, str]]], set[int]]  # session, id, text: the places of those that were purged
 
@@ -38,15 +37,15 @@ class ReadPosition:
 
 
 def index_transcript(
-    index: SqliteIndex, scope: str, transcript_file: TranscriptFile, entry: Entry, purged: PurgedTurns | None
+    index: SqliteIndex, scope: str, transcript_file: Transcript, entry: Entry, purged: PurgedTurns | None
 ) -> None:
     """Catalogue a session's file; of one that only grew, the turns that are new."""
     if not entry.regular:
-        doc = unreadable_entry(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
+        doc = unreadable_entry(scope, "transcripts", entry.name, entry.file_id, "a link or special file; never followed")
         index.put([(doc, None)], lambda _: True)
         return
-    for doc in docs(scope, transcript_file, entry.stamp, index.mark(scope, "transcripts", entry.name), purged):
-        index.put([(doc, None)], lambda one: _goes_on(one.stamp, transcript_file.stamp()))
+    for doc in docs(scope, transcript_file, entry.file_id, index.mark(scope, "transcripts", entry.name), purged):
+        index.put([(doc, None)], lambda one: _goes_on(one.stamp, transcript_file.file_id()))
 
 
 def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
@@ -55,21 +54,24 @@ def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
 
 
 def docs(
-    scope: str, transcript_file: TranscriptFile, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
+    scope: str, transcript_file: Transcript, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
 ) -> Iterator[IndexEntry]:
     """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far. Turns
     that were `purged` and stand there again are nobody's."""
-    from holdfast.store.transcripts import Place
+    from holdfast.store.interface import Position
 
     mark = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
     grew = stamp[2] > mark.offset  # one that changed and did not was changed in its midst
-    if mark.offset and not (grew and transcript_file.ends_so(mark.offset, lambda last: zlib.crc32(last[-256:]) == mark.sum)):
+    known_sum = mark.sum
+    if mark.offset and not (
+        grew and transcript_file.matches_line_before(mark.offset, lambda last: zlib.crc32(last[-256:]) == known_sum)
+    ):
         mark = ReadPosition()
     header = _header(transcript_file)
     sources = {role: _source(transcript_file.name, header, role) for role in transcript.ROLES}
     batch: list[Line] = []
     size = 0
-    for line in transcript_file.lines(Place(mark.offset, mark.lines)):
+    for line in transcript_file.read_lines(Position(mark.offset, mark.lines)):
         if line.end > stamp[2]:
             break  # what came since the stamp is for the next look
         batch.append(line)
@@ -104,8 +106,8 @@ def _passages(
     return passages
 
 
-def _header(transcript_file: TranscriptFile) -> transcript.Header | None:
-    for line in transcript_file.lines():
+def _header(transcript_file: Transcript) -> transcript.Header | None:
+    for line in transcript_file.read_lines():
         header = transcript.parse_header(line.data)
         return transcript.Header(*map(_sound, (header.session, header.client, header.started, header.kept))) if header else None
     return None

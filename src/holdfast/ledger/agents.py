@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.home import Database
     from holdfast.ledger.audit import Audit, Decision
+    from holdfast.sqlite import Database
 
     T = TypeVar("T")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.home import Database
+    from holdfast.sqlite import Database
 
 SQL = sqlite.statements(__file__)
 FIRST, LAST = -(2**63), 2**63 - 1  # numbers that a row can have, be it by somebody else's hand

@@ -64,7 +64,7 @@ def _in_the_child() -> None:
     global _guard
     _guard = allocate_lock()
     for _, held in _mine.values():
-        held.leave()
+        held.close_in_child()
     _mine.clear()
 
 

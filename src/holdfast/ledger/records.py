@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.errors import DOCTOR, Damaged, DiskTrouble, Template, Trouble
-from holdfast.home import DatabaseReset
-from holdfast.sqlite import FAILURES
+from holdfast.sqlite import ERRORS, DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.home import Database
+    from holdfast.sqlite import Database
 
     T = TypeVar("T")
 
@@ -44,7 +43,7 @@ class Records:
                 if self._file.reason:  # what stands in for it knows nothing, or not the newest
                     raise DiskTrouble(self._file.reason, self._file.fix or "Make the home writable for this user")
                 return db.execute(self._sql[statement], values).fetchall()
-            except FAILURES as error:
+            except ERRORS as error:
                 failure = self._file.failed(error)
                 raise (lost() if isinstance(failure, DatabaseReset) else failure) from error
 

@@ -12,7 +12,8 @@ import time
 
 from holdfast import sqlite
 from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, Template, Trouble
-from holdfast.home import Database, DatabaseReset, Lock
+from holdfast.home import Lock
+from holdfast.sqlite import Database, DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from holdfast.postgres import Database, settings_of, statements, wrong
 from holdfast.postgres.index import PostgresIndex
 from holdfast.postgres.ledger import PostgresLedger
 from holdfast.postgres.store import PostgresStore
-from holdfast.store.files import Entry
+from holdfast.store.interface import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.formats.versions import ParsedNote, Stamp
     from holdfast.index.sqlite import Known
     from holdfast.models import Scope
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent
 
     T = TypeVar("T")
 
@@ -153,8 +153,8 @@ class PostgresSync(sync.Sync):
     def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         """All of them with one question."""
         if part != "transcripts":
-            return self._store.stamps(scope, part, names)
-        here = {entry.name: entry.stamp for entry in self._store.transcript_files(scope).census()} if len(names) > 1 else {}
+            return self._store.file_ids(scope, part, names)
+        here = {entry.name: entry.file_id for entry in self._store.transcript_files(scope).census()} if len(names) > 1 else {}
         return {name: here.get(name) for name in names} if here else super()._stamped(scope, part, names)
 
     def reset(self) -> None:

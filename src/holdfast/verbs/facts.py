@@ -119,7 +119,7 @@ def _key(context: Context, subject: str, scope: Scope) -> str:
     """The note that states facts about this subject already, whatever its key; else the one named after it."""
     key = facts.note_key(subject)
     folders = context.visible_folders(scope.kind)
-    if any(context.store.stamp(folder, "notes", f"{key}.md") for folder in folders):
+    if any(context.store.file_id(folder, "notes", f"{key}.md") for folder in folders):
         return key
     context.refresh(folders, archived=True)
     names = sorted(

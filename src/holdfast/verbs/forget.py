@@ -11,14 +11,14 @@ from holdfast.formats import transcript
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import Stamp
-    from holdfast.store.transcripts import TranscriptFile
+    from holdfast.store.interface import Transcript
 
 
 def restore(context: Context, key: str, scope: str | None, under: str | None) -> tuple[str, Scope]:
@@ -37,7 +37,7 @@ def restore(context: Context, key: str, scope: str | None, under: str | None) ->
         versions = versions_of(there) if there else []
         context.refuse_purged([(f"{place.folder}/notes/{name}", version.text) for version in versions])
         try:
-            context.store.restore(place, binned[0], name)
+            context.store.restore_note(place, binned[0], name)
         except Changed:
             fix = Template("Bring it back under another: ", command("restore {} --as {}", key, "OTHER"))
             raise Conflict(f"another note has the key {name!r} by now", fix) from None
@@ -55,14 +55,14 @@ def forget(context: Context, places: list[Scope], key: str, expected: str | None
     if expected is None:
         return [place for place in places if _trashed(context, place, key)]
     for place in places:
-        content = context.store.read(place, key)
+        content = context.store.read_note(place, key)
         if (
             content
             and parse_note(content.data, content.modified).digest == expected
-            and _trashed(context, place, key, {key: content.stamp})
+            and _trashed(context, place, key, {key: content.file_id})
         ):
             return [place]
-        one = context.store.archived(place, [key]).get(key) if content is None else None
+        one = context.store.find_archived(place, [key]).get(key) if content is None else None
         lies = context.store.read_name(place.folder, one.part, one.name) if one else None
         if lies and parse_note(lies.data, lies.modified).digest == expected and _trashed(context, place, key):
             return [place]
@@ -72,9 +72,9 @@ def forget(context: Context, places: list[Scope], key: str, expected: str | None
 def _trashed(context: Context, place: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
     """Move a note to the trash, and with it archived copies of its key: else recall would find those. They are moved first, so
     that `restore` brings back the note that stood."""
-    if context.store.has(place.folder, "archive") and context.origin != "user" and context.config.quarantine:
+    if context.store.has_folder(place.folder, "archive") and context.origin != "user" and context.config.quarantine:
         quarantine.must_not_forget(context, place, [key])
-    stood = seen is None or context.store.stamp(place.folder, "notes", f"{key}.md") == seen[key]
+    stood = seen is None or context.store.file_id(place.folder, "notes", f"{key}.md") == seen[key]
     gone = archive.discard(context, place, key) if stood else 0
     return bool(context.move_notes(place, [key], "trash", seen)) or bool(gone and seen is None)
 
@@ -88,7 +88,7 @@ def forget_session(context: Context, session: str, client: str | None) -> Forgot
             transcript_file
             for entry in transcript_files.census()
             if _is_of(transcript_file := transcript_files.transcript_file(entry.name), session, client)
-            and transcript_file.bin(time)
+            and transcript_file.move_to_trash(time)
         ]
         if moved:
             context.update_index(lambda folder=folder: context.sync.refresh_folder(folder, "transcripts"))  # type: ignore[misc]
@@ -101,18 +101,18 @@ def restore_session(context: Context, session: str, client: str | None) -> Logge
     """Bring it back from the trash, unless the session has gone on since."""
     for folder in context.visible_folders(None):
         transcript_files = context.store.transcript_files(folder)
-        for one in transcript_files.trashed():
+        for one in transcript_files.list_trashed():
             who, _, name = one.name.partition("/")
             transcript_file = transcript_files.transcript_file(f"{who}/{name.rpartition('--')[0]}.jsonl")
             if not _is_of(transcript_file, session, client):
                 continue
-            if not transcript_file.unbin(name):
+            if not transcript_file.restore(name):
                 raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
             context.update_index(lambda folder=folder: context.sync.refresh_folder(folder, "transcripts"))  # type: ignore[misc]
             return Logged(
                 session,
                 who,
-                sum([transcript.parse(line.data) is not None for line in transcript_file.lines()]),
+                sum([transcript.parse(line.data) is not None for line in transcript_file.read_lines()]),
                 0,
                 transcript_file.path,
             )
@@ -131,6 +131,6 @@ def clear(context: Context, scope: object) -> int:
     return count
 
 
-def _is_of(transcript_file: TranscriptFile, session: str, client: str | None) -> bool:
+def _is_of(transcript_file: Transcript, session: str, client: str | None) -> bool:
     who, _, name = transcript_file.name.partition("/")
     return name == f"{transcript.file_name(session)}.jsonl" and (client is None or who == transcript.file_name(client))

@@ -57,7 +57,7 @@ def every(context: Context) -> list[KnownProject]:
             said = [one for one in context.store.transcript_files(f"projects/{id}", 0).census() if one.regular]
         except DiskTrouble:
             continue  # a folder that cannot be read: `doctor` says so
-        last = max([one.stamp[1] for one in notes + said], default=0)
+        last = max([one.file_id[1] for one in notes + said], default=0)
         part_of = links.get(f"{ADOPTED}{id}")
         folders = seen.get(id, {})
         gone = not context.config.store and not part_of and id not in clones and _is_gone(context, id, folders)
@@ -117,7 +117,9 @@ def unknown(context: Context) -> str:
     Only a person is told which projects there are.
     """
     named = context.project_override
-    if named is None or not context.config.enabled or context.store.has(f"projects/{named}") or context.project_ids()[1:]:
+    if named is None or not context.config.enabled:
+        return ""
+    if context.store.has_folder(f"projects/{named}") or context.project_ids()[1:]:
         return ""
     leads = context.ledger.canonical(named)
     if leads is not None and context.origin == "user":
@@ -129,10 +131,10 @@ def unknown(context: Context) -> str:
 
 def _existing(context: Context, id: str) -> str:
     """The project that an id means: one with memory."""
-    if context.store.has(f"projects/{id}"):
+    if context.store.has_folder(f"projects/{id}"):
         return id
     leads = context.ledger.canonical(id)
-    if leads is not None and context.store.has(f"projects/{leads}"):
+    if leads is not None and context.store.has_folder(f"projects/{leads}"):
         return leads
     raise NotFound(f"no project named {id!r} in this home", f"{_known(context).strip()} `holdfast project list` shows them")
 
@@ -180,5 +182,5 @@ def _leads_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
     found = resolve.look(folder, None, context.config.isolate_worktrees)
-    project = resolve.settle(found, context.ledger, lambda one: context.store.has(f"projects/{one}"), remember=False)
+    project = resolve.settle(found, context.ledger, lambda one: context.store.has_folder(f"projects/{one}"), remember=False)
     return id in (project.id, *project.aliases)

@@ -55,7 +55,7 @@ def source_of(
 def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
     """What a note that this caller may see is kept as, and how far it can be trusted; by its key or its id."""
     for place in context.visible_scopes(None) if KEY.match(note) else ():
-        content = context.store.read(place, note)
+        content = context.store.read_note(place, note)
         if content is not None:
             there = versions.parse_note(content.data, content.modified)
             context.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.versions_of(there)])
@@ -156,8 +156,8 @@ def must_not_forget(context: Context, place: Scope, keys: list[str]) -> None:
 
 def _is_held(context: Context, place: Scope, key: str) -> bool:
     try:
-        content = context.store.read(place, key)
-        if content is None and (one := context.store.archived(place, [key]).get(key)):
+        content = context.store.read_note(place, key)
+        if content is None and (one := context.store.find_archived(place, [key]).get(key)):
             content = context.store.read_name(place.folder, one.part, one.name)
     except HoldfastError:
         return False  # no file that could be read as a note

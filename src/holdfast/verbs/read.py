@@ -7,7 +7,7 @@ from holdfast.formats import versions
 from holdfast.formats.note_file import clean
 from holdfast.models import Hit, Record, Scope, Written
 from holdfast.safety import validate
-from holdfast.store.files import key_of_trashed
+from holdfast.store.layout import parse_trashed_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.index.results import FoundPassage
     from holdfast.models import Answer, TrashedNote
-    from holdfast.store.atomic import FileContent
-    from holdfast.store.files import FileStore
+    from holdfast.store.interface import FileContent, Store
 
 WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
 WIKI_LINKS = (  # the lines of its template
@@ -74,7 +73,7 @@ class Piece(Written):
     exists: bool = True
 
 
-def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
+def hit_of_file(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
     """The lines of a file that matched, as they stand there now."""
     try:
         content = content or store.tree(found.scope, 0).read(tuple(found.name.split("/")))
@@ -103,14 +102,14 @@ def piece_of(rows: list[str], first: int, last: int) -> str:
     return validate.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
 
 
-def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
+def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
     """A turn, as it stands in its session's file; its line may have been read already."""
     from holdfast.formats import transcript
-    from holdfast.store.transcripts import Place
+    from holdfast.store.interface import Position
 
     transcript_file = store.transcript_files(found.scope, 0).transcript_file(found.name)
     first = found.lines[0]
-    lines = transcript_file.lines(Place(found.offset or 0, first - 1), chunk=4096)
+    lines = transcript_file.read_lines(Position(found.offset or 0, first - 1), chunk=4096)
     for data in [content.data] if content else (line.data for line in lines):
         said = transcript.parse(data)
         if said is None or said.id != found.turn:
@@ -122,7 +121,7 @@ def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | No
     return None
 
 
-def turn_trust(store: FileStore, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
+def turn_trust(store: Store, citation: str, visible: tuple[str, ...]) -> tuple[str, str] | None:
     """What a turn is kept as that something was made from, and how far whoever said it can be trusted."""
     from holdfast.formats import transcript
     from holdfast.safety.trust import ROLES
@@ -133,7 +132,7 @@ def turn_trust(store: FileStore, citation: str, visible: tuple[str, ...]) -> tup
     if scope not in visible or not name or not first.isdecimal():
         return None
     imported = False
-    for line in store.transcript_files(scope, 0).transcript_file(name).lines():
+    for line in store.transcript_files(scope, 0).transcript_file(name).read_lines():
         if line.number == 1:
             header = transcript.parse_header(line.data)
             imported = header is None or header.imported
@@ -163,7 +162,7 @@ def _beside(text: str) -> tuple[str, str]:
 
 
 def read_piece(
-    store: FileStore, path: str, start: int, lines: int | None, visible: tuple[str, ...],
+    store: Store, path: str, start: int, lines: int | None, visible: tuple[str, ...],
     may: Callable[[str, list[str]], None] = lambda _path, _texts: None,
     used: Callable[[Scope, str, str, TrashedNote | None], object] = lambda _place, _key, _id, _archived: None,
 ) -> Piece:  # fmt: skip
@@ -185,7 +184,7 @@ def read_piece(
     if part == ("files",) and tree.is_folder(below):
         return nothing
     if part == ("files",):
-        content = tree.beside(part[0], below)
+        content = tree.read_part(part[0], below)
         if content is None:
             return nothing
         may("", [content.data.decode("utf-8", "replace")])
@@ -202,26 +201,26 @@ def read_piece(
 
 
 def _note_file(
-    store: FileStore, place: Scope, part: str, below: tuple[str, ...]
+    store: Store, place: Scope, part: str, below: tuple[str, ...]
 ) -> tuple[str, TrashedNote | None, FileContent | None]:
     """The note that a path means: its key, which archived note it is if it is one that can come back, and its file."""
     tree, name = store.tree(place.folder, 0), below[-1]
-    key = key_of_trashed(name) if part == "archive" else name.removesuffix(".md")
+    key = parse_trashed_key(name) if part == "archive" else name.removesuffix(".md")
     if not key:
         return "", None, None
-    last = store.archived(place, [key]).get(key) if len(below) == 1 else None
+    last = store.find_archived(place, [key]).get(key) if len(below) == 1 else None
     if part == "notes":
-        content = tree.beside(part, below)
+        content = tree.read_part(part, below)
         if content is not None or last is None:
             return key, None, content
         return key, last, store.read_name(place.folder, last.part, last.name)
-    content = tree.beside(part, below)
+    content = tree.read_part(part, below)
     if content is None:
-        return key, None, store.read(place, key)
+        return key, None, store.read_note(place, key)
     return key, last if last and last.name == name else None, content
 
 
-def missing(store: FileStore, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
+def missing(store: Store, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
     """What to say of a note that is not there: where it went, or which of those that are was meant."""
     import difflib
 
@@ -241,12 +240,12 @@ class Overview(Record):
     lines: int
 
 
-def overviews(store: FileStore, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
+def overviews(store: Store, place: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
     """Return the overview pages of the tree in the order MEMORY.md, index.md, memory/index.md.
 
     A page that is missing, blank, unreadable or an untouched template is left out.
     """
-    if not store.has(place.folder, "files"):
+    if not store.has_folder(place.folder, "files"):
         return []
     tree, found = store.tree(place.folder, 0), list[Overview]()
     for name in _OVERVIEWS:

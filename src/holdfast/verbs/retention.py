@@ -47,7 +47,7 @@ def _bring_back(context: Context, scope: Scope) -> None:
     rows = context.query(lambda: context.index.notes((scope.folder,), archived=True))
     notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
     used = _last_used(context, list(notes.values()))
-    there = context.store.archived(scope, list(notes))
+    there = context.store.find_archived(scope, list(notes))
     for one in [one for key, one in there.items() if used[key] >= one.time]:
         archive.bring_back(context, scope, one)
 
@@ -64,8 +64,8 @@ def _empty_trash(context: Context, folders: tuple[str, ...], before: str) -> Non
         scope = Scope.of_folder(folder)
         for one in context.store.list_trash(scope):
             if one.part == "trash" and one.time < before:
-                context.store.erase(scope, one.part, one.name)
+                context.store.erase_file(scope, one.part, one.name)
         when = before.replace("-", "").replace(":", "")
-        for transcript_file in context.store.transcript_files(folder).trashed():
+        for transcript_file in context.store.transcript_files(folder).list_trashed():
             if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < when:
                 transcript_file.erase()

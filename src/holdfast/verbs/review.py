@@ -9,7 +9,7 @@ from holdfast.formats import versions
 from holdfast.index.sqlite import note_of_row
 from holdfast.models import SCOPES, Scope
 from holdfast.safety import validate
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import quarantine
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
     context.sync.prepare_scope(place.folder)
     on_record = False
     for _ in range(_ATTEMPTS):
-        content = context.store.read(place, key)
+        content = context.store.read_note(place, key)
         if content is None:
             break
         old = versions.parse_note(content.data, content.modified)
@@ -83,7 +83,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
             decided(context, "approved", place, key, old.head.id)
             on_record = True
         try:
-            context.store.write(place, key, new.data, content.stamp)
+            context.store.write_note(place, key, new.data, content.file_id)
         except Changed:
             continue
         context.ledger.purges.unreject(_heard_in(context, place, new), new.text)
@@ -113,7 +113,7 @@ def reject(context: Context, key: str, where: str | Scope | None, expected: str 
     """Forget a note that a person read and does not want; the places that had it."""
     must_be_person(context, "reject a note")
     place = _place(context, key, where)
-    content = context.store.read(place, key)
+    content = context.store.read_note(place, key)
     there = versions.parse_note(content.data, content.modified) if content else None
     if there is None or expected not in (None, there.digest):
         return forget(context, [place], key, expected)
@@ -138,7 +138,7 @@ def put_in_doubt(
             return there
         new = versions.doubted(there, quarantine.least(held))
         try:
-            context.store.replace(place, part, name, new.data, content.stamp)
+            context.store.replace_file(place, part, name, new.data, content.file_id)
         except Changed:
             continue
         return new

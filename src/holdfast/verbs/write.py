@@ -10,8 +10,8 @@ from holdfast.formats import versions
 from holdfast.models import SCOPES, Record, Stored
 from holdfast.safety import validate
 from holdfast.safety.trust import things
-from holdfast.store.atomic import must_stay_readable
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
+from holdfast.store.layout import check_note_size
 from holdfast.verbs import projects
 
 TYPE_CHECKING = False
@@ -179,7 +179,7 @@ def _first_wrong(context: Context, place: Scope, some: list[One]) -> HoldfastErr
     try:
         _, new, says = _prepared([context] * len(some), place, [one.draft for one in some], {})
         for name, page_, _ in new:
-            must_stay_readable(page_.data, name)
+            check_note_size(page_.data, name)
         context.refuse_purged(says)
     except HoldfastError as error:
         if not _is_of_one(error):
@@ -210,7 +210,7 @@ def write_notes(contexts: list[Context], place: Scope, drafts: list[Draft]) -> l
             context.refuse_purged(says)
         try:
             written_as = [(name, page_.data, seen) for name, page_, seen in new]
-            stamps = context.store.write_many(place, written_as, lambda: context.refuse(says, doubts, whose))  # noqa: B023
+            stamps = context.store.write_notes(place, written_as, lambda: context.refuse(says, doubts, whose))  # noqa: B023
         except Changed:
             continue
         except versions.Rejected as error:
@@ -230,12 +230,12 @@ def _prepared(
     contexts: list[Context], place: Scope, drafts: list[Draft], doubts: Mapping[str, str]
 ) -> tuple[list[tuple[str, versions.ParsedNote]], list[tuple[str, versions.ParsedNote, Stamp | None]], list[tuple[str, str]]]:
     """What becomes of each note; the new pages with their names and the stamps of those they follow; and all that they say."""
-    contents = contexts[0].store.read_many(place, [draft.key for draft in drafts])
+    contents = contexts[0].store.read_notes(place, [draft.key for draft in drafts])
     made = _composed(
         contexts, drafts, [versions.parse_note(old.data, old.modified) if old else None for old in contents], doubts
     )
     new = [
-        (f"{draft.key}.md", page_, old.stamp if old else None)
+        (f"{draft.key}.md", page_, old.file_id if old else None)
         for draft, old, (action, page_) in zip(drafts, contents, made, strict=True)
         if action != "unchanged"
     ]
