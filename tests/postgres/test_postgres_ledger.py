@@ -536,6 +536,6 @@ def test_every_statement_is_used_and_those_of_sqlite_are_all_there():
     assert [name for name in SQL if f'"{name.rpartition(".")[2]}"' not in source and f'"{name}"' not in source] == []
     files = {"schema", "move_to_main_file"}
     wanted = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - files
-    for room, one in (("agents", agents), ("audit", audit), ("done", done), ("idempotency", idempotency)):
+    for room, one in (("agents", agents), ("audit", audit), ("done", done), ("repeats", idempotency)):
         wanted |= {f"{room}.{name}" for name in one.SQL} - {"audit.move_head", "audit.hash_of"}
     assert wanted - set(SQL) == set()
