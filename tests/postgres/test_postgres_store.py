@@ -204,10 +204,10 @@ def test_who_holds_a_scope_keeps_writers_out(open_shelf):
 
 @pytest.mark.promise("A7")
 def test_a_named_right_is_one_processes_at_a_time(open_shelf):
-    first, second = open_shelf().alone("purge"), open_shelf().alone("purge", 0)
+    first, second = open_shelf().named_lock("purge"), open_shelf().named_lock("purge", 0)
     with first:
         assert second.acquire(0) is False
-        with open_shelf(tenant="other").alone("purge", 0):
+        with open_shelf(tenant="other").named_lock("purge", 0):
             pass
     assert second.acquire(0) is True
     second.release()
