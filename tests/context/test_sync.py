@@ -12,6 +12,7 @@ import pytest
 from holdfast import Conflict, NotFound
 from holdfast.context.sync import Sync
 from holdfast.store import atomic
+from holdfast.store.watch import Watch
 
 
 @pytest.fixture(params=["a new caller", "a caller that stays"])
@@ -327,7 +328,7 @@ def test_a_folder_moved_in_from_elsewhere_is_seen_with_all_below(files, look, tm
 def reads(monkeypatch):
     """The names of the files whose bytes were read, in order."""
     names = []
-    read = atomic.read
+    read = atomic.read_file
 
     def counted(folder, name, *rest, **named):
         content = read(folder, name, *rest, **named)
@@ -335,7 +336,7 @@ def reads(monkeypatch):
             names.append(name)
         return content
 
-    monkeypatch.setattr(atomic, "read", counted)
+    monkeypatch.setattr(atomic, "read_file", counted)
     return names
 
 
@@ -396,7 +397,7 @@ def test_a_first_write_into_a_home_whose_index_is_gone_does_not_read_what_it_wro
 def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, monkeypatch):
     """A store without `expected` takes the newest bytes as what it replaces: the hand edit stays as a version."""
     memory.store("one", key="k")
-    read = atomic.read
+    read = atomic.read_file
     edits = iter(["edited by hand meanwhile\n"])
 
     def read_and_lose_the_race(folder, name, *rest):
@@ -405,14 +406,14 @@ def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, 
             (notes / "k.md").write_text(edit)
         return content
 
-    monkeypatch.setattr(atomic, "read", read_and_lose_the_race)
+    monkeypatch.setattr(atomic, "read_file", read_and_lose_the_race)
     memory.store("two", key="k")
     assert [version.text for version in memory.history("k")] == ["two", "edited by hand meanwhile"]
 
 
 def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(memory, notes, monkeypatch, no_temp_left):
     seen = memory.store("one", key="k").note.version
-    read = atomic.read
+    read = atomic.read_file
     edits = iter(["edited by hand meanwhile\n"])
 
     def read_and_lose_the_race(folder, name, *rest):
@@ -421,7 +422,7 @@ def test_an_edit_with_expected_that_loses_the_race_conflicts_and_writes_nothing(
             (notes / "k.md").write_text(edit)
         return content
 
-    monkeypatch.setattr(atomic, "read", read_and_lose_the_race)
+    monkeypatch.setattr(atomic, "read_file", read_and_lose_the_race)
     with pytest.raises(Conflict):
         memory.store("two", key="k", expected=seen)
     assert (notes / "k.md").read_text() == "edited by hand meanwhile\n"
@@ -450,7 +451,7 @@ def test_a_thread_that_asks_while_another_is_still_reading_a_change_sees_the_cha
 
 
 def test_where_the_kernel_tells_nothing_changes_are_seen_all_the_same(memory, notes, files, monkeypatch):
-    monkeypatch.setattr(atomic.Watch, "open", classmethod(lambda cls: None))
+    monkeypatch.setattr(Watch, "open", classmethod(lambda cls: None))
     for _ in range(3):
         memory.recall("nothing")
     (notes / "by-hand.md").write_text("harbour words")
@@ -462,7 +463,7 @@ def test_where_the_kernel_tells_nothing_changes_are_seen_all_the_same(memory, no
 
 
 def test_where_no_more_folders_can_be_watched_changes_are_seen_all_the_same(memory, notes, files, monkeypatch):
-    monkeypatch.setattr(atomic.Watch, "add", lambda self, path: False)
+    monkeypatch.setattr(Watch, "add", lambda self, path: False)
     for _ in range(3):
         memory.recall("nothing")
     (notes / "by-hand.md").write_text("harbour words")

@@ -61,6 +61,6 @@ def bytes_of():
     """The document that a note is, byte for byte."""
 
     def read(memory, key, scope=Scope("project", "demo")):
-        return memory._context.store.read(scope, key).data
+        return memory._context.store.read_note(scope, key).data
 
     return read

@@ -57,9 +57,9 @@ def test_a_store_with_nothing_wrong_has_no_problems(any_memory):
 
 def test_a_note_that_came_back_after_its_purge_is_reported_and_never_told(any_memory, open_any):
     scope = any_memory.store("the harbour code is forty-two and a half", key="k").note.scope
-    data = any_memory._context.store.read(scope, "k").data
+    data = any_memory._context.store.read_note(scope, "k").data
     receipt = any_memory.purge("k")
-    any_memory._context.store.write(scope, "back", data, None)  # out of a backup
+    any_memory._context.store.write_note(scope, "back", data, None)  # out of a backup
     for caller in (any_memory, open_any()):
         assert len(caller.recall("harbour")) == 0 and caller.list() == []
         assert "forty-two" not in caller.brief().text
@@ -73,9 +73,9 @@ def test_what_came_to_the_shelf_without_the_catalogue_is_found_by_the_next_call(
     scope = any_memory.store("words", key="k").note.scope
     other = open_any()
     assert len(other.recall("lighthouse")) == 0
-    any_memory._context.store.write(scope, "planted", b"the lighthouse stands here\n", None)
+    any_memory._context.store.write_note(scope, "planted", b"the lighthouse stands here\n", None)
     assert [hit.key for hit in other.recall("lighthouse")] == ["planted"]
-    any_memory._context.store.erase(scope, "notes", "planted.md")
+    any_memory._context.store.erase_file(scope, "notes", "planted.md")
     assert len(other.recall("lighthouse")) == 0
     assert len(open_any().list()) == 1
 

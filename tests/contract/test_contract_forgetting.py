@@ -9,6 +9,7 @@ import pytest
 from holdfast import Conflict, NotFound, Purged, Refused
 from holdfast.context import usage
 from holdfast.models import Scope
+from holdfast.store.interface import Document
 from holdfast.verbs.read import find_note
 
 WORD = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
@@ -105,7 +106,7 @@ def test_restore_brings_back_the_one_that_was_forgotten_last(any_memory, clock, 
         clock.forward(clock_goes)
     for life in reversed(range(4)):
         assert any_memory.restore("k").text == f"life {life}"
-        any_memory._context.store.erase(any_memory.get("k").scope, "notes", "k.md")
+        any_memory._context.store.erase_file(any_memory.get("k").scope, "notes", "k.md")
 
 
 def test_the_trash_shows_what_can_be_restored_newest_first(any_memory, clock):
@@ -257,7 +258,8 @@ def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out
     (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
     data = store.read_name(place.folder, "archive", lies.name).data
     archived.store("a new life", key="k")
-    store._put(place, "archive", lies.name, data, None)  # as an older Holdfast left it: the key was free again
+    # as an older Holdfast left it: the key was free again
+    store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])
     assert archived.get("k").text == "a new life"
     assert len(archived.recall(WORD)) == 0 and archived.list(archived=True) == []
     assert [one.part for one in store.list_trash(place, "k")] == ["archive"]
@@ -363,9 +365,9 @@ def test_a_purge_reaches_trash_archive_and_every_older_version(any_memory, clock
     clock.forward(days=200)
     any_memory.retain()
     store, place = any_memory._context.store, Scope("project", "demo")
-    store.write(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another lies in the archive
+    store.write_note(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another lies in the archive
     store.move_notes(place, ["k"], "trash", clock())
-    store.write(place, "k", f"current {WORD}\n".encode(), None)
+    store.write_note(place, "k", f"current {WORD}\n".encode(), None)
     receipt = any_memory.purge("k")
     assert {path.split("/")[2] for path in receipt.removed} == {"notes", "archive", "trash"}
     assert documents(any_memory) == {}
@@ -423,7 +425,7 @@ def test_the_turns_that_say_a_note_go_with_it_when_asked_and_the_others_keep_the
     assert [turn.text for turn in any_memory.expand(before)] == ["ok, I will keep that", "and now?"]
     lines = [
         line.data
-        for line in any_memory._context.store.transcript_files("projects/demo").transcript_file("chat/s.jsonl").lines()
+        for line in any_memory._context.store.transcript_files("projects/demo").transcript_file("chat/s.jsonl").read_lines()
     ]
     assert [json.loads(line).get("purged") for line in lines] == [None, receipt.id, None, receipt.id, None]
     again = any_memory.log([{"role": "user", "text": text} for text in texts], session="s", client="chat")
@@ -485,7 +487,7 @@ def test_the_facts_of_an_archived_copy_do_not_count_beside_the_note_that_has_its
     (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
     data = store.read_name(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
     archived.store("# Harbour\n\n- [2026-02-01] depth: 11 m", key="k")
-    store._put(place, "archive", lies.name, data, None)
+    store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])
     assert [fact.value for fact in archived.facts("Harbour", as_of="2026-07-01")] == ["11 m"]
     assert [hit.text for hit in archived.recall("harbour depth", kind="fact", as_of="2026-07-01")] == [
         "Harbour, depth: 11 m (since 2026-02-01)"

@@ -17,7 +17,7 @@ def said(memory, turns=HELLO, session="s", client="c", **given):
 
 def transcript_file(memory, name="c/s.jsonl", scope="projects/demo"):
     """Every line of a session, as it is kept."""
-    return [line.data for line in memory._context.store.transcript_files(scope).transcript_file(name).lines()]
+    return [line.data for line in memory._context.store.transcript_files(scope).transcript_file(name).read_lines()]
 
 
 def test_turns_are_kept_word_for_word_and_once(any_memory, open_any):

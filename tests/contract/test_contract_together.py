@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store)
     memory = crowd()
     memory.store("It is here.", key="first")
     if store == "folder":
-        os.symlink("first.md", memory._context.store.full(f"{PLACE}/notes/bad.md"))
+        os.symlink("first.md", memory._context.store.display_path(f"{PLACE}/notes/bad.md"))
 
     good, bad, other = at_once(*[(memory, f"This is {key}.", {"key": key}) for key in ("good", "bad", "too")])
 

@@ -33,14 +33,14 @@ def file(home):
 @pytest.fixture
 def lines_read(monkeypatch):
     """The numbers of the lines that were read from transcripts."""
-    read, real = [], transcript_files._lines
+    read, real = [], transcript_files._read_lines
 
     def counted(fd, place, *size):
         for line in real(fd, place, *size):
             read.append(line.number)
             yield line
 
-    monkeypatch.setattr(transcript_files, "_lines", counted)
+    monkeypatch.setattr(transcript_files, "_read_lines", counted)
     return read
 
 
@@ -182,7 +182,7 @@ def test_two_processes_that_read_the_same_growth_lose_no_turn(memory, home):
     assert len(found(memory, "harbour")) == 11
     say(memory, "harbour 11")
     transcript_file = TranscriptFiles(str(home), SCOPE, 5).transcript_file("c/s.jsonl")
-    for doc in transcript_entries.read_entries(SCOPE, transcript_file, transcript_file.stamp(), seen_by_the_slow_one):
+    for doc in transcript_entries.read_entries(SCOPE, transcript_file, transcript_file.file_id(), seen_by_the_slow_one):
         index.put([(doc, None)], lambda _: True)
     assert len(found(memory, "harbour")) == 12
 

@@ -150,7 +150,7 @@ def test_nothing_is_wrong_with_a_sound_store_and_it_says_where_it_is(open_hosted
 def test_a_secret_in_the_store_is_reported_with_what_takes_it_out(hosted):
     key = "AKIA" + "Q3EXAMPLEKEY7XYZ"[:16].upper()
     note = f"---\nid: 01K9Z6V0M4Q2\n---\naws_access_key_id = {key}\n".encode()
-    hosted._context.store.write(HERE, "creds", note, None)
+    hosted._context.store.write_note(HERE, "creds", note, None)
     hosted._context.store.tree("projects/demo").write(("creds.md",), f"aws_access_key_id = {key}\n".encode(), None)
     fixes = {problem.path.partition(":")[0]: problem.fix for problem in hosted.check() if problem.code == "secret"}
     assert "purge creds --scope project --project demo" in fixes["projects/demo/notes/creds.md"]
@@ -225,7 +225,7 @@ def test_what_was_kept_and_never_catalogued_is_found(hosted):
     """As a crash between the two leaves it: the document is there, and nothing else."""
     hosted.store("Ships sail.", key="ships")
     store = hosted._context.store
-    store.write(HERE, "lost", b"The harbour is deep.\n", None)
+    store.write_note(HERE, "lost", b"The harbour is deep.\n", None)
     assert said(hosted.recall("harbour", mode="keyword")) == ["The harbour is deep."]
     store.move_notes(HERE, ["ships"], "trash", 1000.0)
     assert said(hosted.recall("ships", mode="keyword")) == []
@@ -273,9 +273,11 @@ def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
         key = f"k{chance.randint(0, 40)}"
         transcript_file = transcript_files.transcript_file(f"c/{key}.jsonl")
         steps = [
-            lambda: store.write(HERE, key, chance.randbytes(9).hex().encode(), store.stamp(HERE.folder, "notes", f"{key}.md")),
+            lambda: store.write_note(
+                HERE, key, chance.randbytes(9).hex().encode(), store.file_id("projects/demo", "notes", f"{key}.md")
+            ),
             lambda: store.move_notes(HERE, [key], "trash", 1000.0),
-            lambda: tree.write((key, "a.md"), b"# Plan\n", tree.stamp((key, "a.md"))),
+            lambda: tree.write((key, "a.md"), b"# Plan\n", tree.file_id((key, "a.md"))),
             lambda: tree.is_folder((key,)) and tree.delete((key,)),
             lambda: transcript_file.append(lambda others, empty: SAID),
             lambda: transcript_file.erase(),
@@ -286,8 +288,10 @@ def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
         for _ in range(times):
             change()
         hosted.recall("words", mode="keyword")
-        there = {place: mix for place, mix in store.fingerprints(("projects/demo",)).items() if place[1] in PARTS}
-        assert {place: known[1] for place, known in index.known(("projects/demo",)).items()} == there
+        known = index.known(("projects/demo",))
+        assert known and {part: mix for (_, part), (_, mix) in known.items()} == {
+            part: store.fingerprint("projects/demo", part) for part in PARTS if store.has_folder("projects/demo", part)
+        }
     assert hosted.check() == []
 
 

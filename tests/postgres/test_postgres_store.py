@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import random
@@ -20,10 +21,12 @@ from holdfast.models import Scope
 from holdfast.postgres import PostgresSettings
 from holdfast.postgres.store import PostgresStore
 from holdfast.postgres.transcripts import PostgresTranscript, PostgresTranscripts
-from holdfast.postgres.tree import Tree
-from holdfast.store import files, tree
-from holdfast.store import transcripts as transcript_file
-from holdfast.store.files import Changed
+from holdfast.postgres.tree import PostgresTree
+from holdfast.store import interface
+from holdfast.store.files import FileStore
+from holdfast.store.interface import Changed
+from holdfast.store.transcripts import TranscriptFile, TranscriptFiles
+from holdfast.store.tree import FileTree
 
 HERE = Scope("project", "demo")
 FOLDER = HERE.folder
@@ -49,11 +52,11 @@ def every_mix(store, scope=FOLDER):
     """The numbers of a scope's folders, counted anew from what stands there."""
     counts = {"notes": 0, "files": 0, "transcripts": 0}
     for entry in store.entries(scope, "notes"):
-        counts["notes"] ^= fingerprint_of(entry.stamp, "")
+        counts["notes"] ^= fingerprint_of(entry.file_id, "")
     for entry in store.tree(scope).census():
-        counts["files"] ^= fingerprint_of(entry.stamp, entry.name)
+        counts["files"] ^= fingerprint_of(entry.file_id, entry.name)
     for entry in store.transcript_files(scope).census():
-        counts["transcripts"] ^= fingerprint_of(entry.stamp, entry.name)
+        counts["transcripts"] ^= fingerprint_of(entry.file_id, entry.name)
     return counts
 
 
@@ -67,26 +70,26 @@ def as_kept(store, scope=FOLDER):
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize("data", BYTES, ids=range(len(BYTES)))
 def test_bytes_come_back_as_they_were_given(store, data):
-    stamp = store.write(HERE, "k", data, None)
-    content = store.read(HERE, "k")
+    stamp = store.write_note(HERE, "k", data, None)
+    content = store.read_note(HERE, "k")
     assert content.data == data
-    assert content.stamp == stamp == store.stamp(FOLDER, "notes", "k.md")
+    assert content.file_id == stamp == store.file_id(FOLDER, "notes", "k.md")
     assert stamp[2] == len(data)
 
 
 @pytest.mark.promise("A7")
 def test_a_write_names_what_it_replaces(store):
-    first = store.write(HERE, "k", b"one", None)
+    first = store.write_note(HERE, "k", b"one", None)
     with pytest.raises(Changed):
-        store.write(HERE, "k", b"two", None)
-    second = store.write(HERE, "k", b"two", first)
+        store.write_note(HERE, "k", b"two", None)
+    second = store.write_note(HERE, "k", b"two", first)
     assert second != first
     with pytest.raises(Changed):
-        store.write(HERE, "k", b"three", first)
+        store.write_note(HERE, "k", b"three", first)
     with pytest.raises(Changed):
-        store.write(HERE, "other", b"three", second)
-    assert store.read(HERE, "k").data == b"two"
-    assert store.read(HERE, "other") is None
+        store.write_note(HERE, "other", b"three", second)
+    assert store.read_note(HERE, "k").data == b"two"
+    assert store.read_note(HERE, "other") is None
     assert as_kept(store) == every_mix(store)
 
 
@@ -96,22 +99,22 @@ def test_what_may_not_be_written_is_not(store):
         raise Conflict("somebody is against it")
 
     with pytest.raises(Conflict):
-        store.write(HERE, "k", b"one", None, no)
-    assert store.read(HERE, "k") is None
+        store.write_note(HERE, "k", b"one", None, no)
+    assert store.read_note(HERE, "k") is None
     assert store.fingerprint(FOLDER, "notes") == 0
-    assert not store.has(FOLDER)
+    assert not store.has_folder(FOLDER)
 
 
 @pytest.mark.promise("A7")
 def test_many_are_written_all_or_none(store):
-    seen = store.write(HERE, "a", b"one", None)
+    seen = store.write_note(HERE, "a", b"one", None)
     notes = [(f"n{number}.md", b"text", None) for number in range(300)]
     with pytest.raises(Changed):
-        store.write_many(HERE, [*notes, ("a.md", b"two", (1, 2, 3))])
+        store.write_notes(HERE, [*notes, ("a.md", b"two", (1, 2, 3))])
     assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["a.md"]
-    stamps = store.write_many(HERE, [*notes, ("a.md", b"two", seen)])
-    assert store.stamps(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
-    assert [content and content.data for content in store.read_many(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
+    stamps = store.write_notes(HERE, [*notes, ("a.md", b"two", seen)])
+    assert store.file_ids(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
+    assert [content and content.data for content in store.read_notes(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
     assert as_kept(store) == every_mix(store)
 
 
@@ -120,10 +123,10 @@ def test_many_writers_lose_nothing(open_shelf):
     """Each of them counts numbers up, the same ones, again whenever another was faster."""
 
     def counted_up(store, key):
-        content = store.read(HERE, key)
+        content = store.read_note(HERE, key)
         now = int(content.data) if content else 0
         try:
-            store.write(HERE, key, str(now + 1).encode(), content.stamp if content else None)
+            store.write_note(HERE, key, str(now + 1).encode(), content.file_id if content else None)
         except Changed:
             return False
         return True
@@ -137,37 +140,37 @@ def test_many_writers_lose_nothing(open_shelf):
     with ThreadPoolExecutor(8) as workers:
         list(workers.map(work, range(8)))
     store = open_shelf()
-    assert [int(store.read(HERE, f"count-{number}").data) for number in range(5)] == [320] * 5
+    assert [int(store.read_note(HERE, f"count-{number}").data) for number in range(5)] == [320] * 5
     assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
 def test_notes_go_to_the_trash_and_come_back(store):
     for key in ("a", "b", "c"):
-        store.write(HERE, key, key.encode(), None)
-    seen = {"b": store.stamp(FOLDER, "notes", "b.md"), "c": (0, 0, 0)}
+        store.write_note(HERE, key, key.encode(), None)
+    seen = {"b": store.file_id(FOLDER, "notes", "b.md"), "c": (0, 0, 0)}
     assert store.move_notes(HERE, ["a", "missing"], "trash", 1000.0) == ["a"]
     assert store.move_notes(HERE, ["b", "c"], "trash", 500.0, seen) == ["b"]
     assert [one.key for one in store.list_trash(HERE)] == ["b", "a"]  # the last first, though the clock went back
     assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["c.md"]
     one = store.list_trash(HERE, "a")[0]
     with pytest.raises(Changed):
-        store.restore(HERE, one, "c")
-    store.restore(HERE, one, "a")
+        store.restore_note(HERE, one, "c")
+    store.restore_note(HERE, one, "a")
     with pytest.raises(Changed):
-        store.restore(HERE, one, "again")
-    assert store.read(HERE, "a").data == b"a"
+        store.restore_note(HERE, one, "again")
+    assert store.read_note(HERE, "a").data == b"a"
     assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
 def test_what_is_erased_is_gone_and_only_what_was_seen_is(store):
-    stamp = store.write(HERE, "k", b"one", None)
+    stamp = store.write_note(HERE, "k", b"one", None)
     with pytest.raises(Changed):
-        store.erase(HERE, "notes", "k.md", (1, 2, 3))
-    assert store.erase(HERE, "notes", "k.md", stamp) is True
-    assert store.erase(HERE, "notes", "k.md") is False
-    assert store.read(HERE, "k") is None
+        store.erase_file(HERE, "notes", "k.md", (1, 2, 3))
+    assert store.erase_file(HERE, "notes", "k.md", stamp) is True
+    assert store.erase_file(HERE, "notes", "k.md") is False
+    assert store.read_note(HERE, "k") is None
     assert store.fingerprint(FOLDER, "notes") == 0
 
 
@@ -176,15 +179,15 @@ def test_tenants_and_agents_are_apart(open_shelf):
     mine, yours = Scope("agent", "mine"), Scope("agent", "yours")
     everybody = open_shelf()
     for place in (HERE, mine, yours):
-        everybody.write(place, "k", b"text", None)
+        everybody.write_note(place, "k", b"text", None)
     assert everybody.scopes() == ["agents/mine", "agents/yours", "projects/demo"]
     one = open_shelf(agent="mine")
     assert one.scopes() == ["agents/mine", "projects/demo"]
-    assert one.read(yours, "k") is None and one.read(mine, "k").data == b"text"
+    assert one.read_note(yours, "k") is None and one.read_note(mine, "k").data == b"text"
     other = open_shelf(tenant="other")
-    assert other.scopes() == [] and other.read(HERE, "k") is None
-    other.write(HERE, "k", b"another's", None)
-    assert everybody.read(HERE, "k").data == b"text"
+    assert other.scopes() == [] and other.read_note(HERE, "k") is None
+    other.write_note(HERE, "k", b"another's", None)
+    assert everybody.read_note(HERE, "k").data == b"text"
     nobody = open_shelf(tenant="")
     assert nobody.scopes() == []
 
@@ -192,11 +195,11 @@ def test_tenants_and_agents_are_apart(open_shelf):
 @pytest.mark.promise("A7")
 def test_who_holds_a_scope_keeps_writers_out(open_shelf):
     store, other = open_shelf(), open_shelf(seconds=0.3)
-    with store.lock(HERE):
+    with store.lock_scope(HERE):
         with pytest.raises(Busy):
-            other.write(HERE, "k", b"one", None)
-        other.write(Scope("global"), "k", b"one", None)
-    other.write(HERE, "k", b"one", None)
+            other.write_note(HERE, "k", b"one", None)
+        other.write_note(Scope("global"), "k", b"one", None)
+    other.write_note(HERE, "k", b"one", None)
 
 
 @pytest.mark.promise("A7")
@@ -248,14 +251,14 @@ def test_a_lost_answer_is_settled_by_looking(store, times, done):
         store.database = Losing(store.database, times, done)
 
     lose()
-    stamp = store.write(HERE, "k", b"one", None)
-    assert store.stamp(FOLDER, "notes", "k.md") == stamp
+    stamp = store.write_note(HERE, "k", b"one", None)
+    assert store.file_id(FOLDER, "notes", "k.md") == stamp
     lose()
     assert store.move_notes(HERE, ["k"], "trash", 1000.0) == ["k"]
     lose()
-    store.restore(HERE, store.list_trash(HERE)[0], "k")
+    store.restore_note(HERE, store.list_trash(HERE)[0], "k")
     lose()
-    assert store.erase(HERE, "notes", "k.md") is True
+    assert store.erase_file(HERE, "notes", "k.md") is True
     lose()
     store.tree(FOLDER).write(("a", "b.md"), b"file", None)
     lose()
@@ -263,21 +266,21 @@ def test_a_lost_answer_is_settled_by_looking(store, times, done):
     lose()
     store.transcript_files(FOLDER).transcript_file("c/s.jsonl").append(lambda others, empty: [b"one\n"])
     lose()
-    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").rewrite(lambda line: b"other") == 1
+    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").replace_lines(lambda line: b"other") == 1
     transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
-    assert [line.data for line in transcript_file.lines()] == [b"other"]
+    assert [line.data for line in transcript_file.read_lines()] == [b"other"]
     lose()
-    assert transcript_file.bin("20260101T000000Z") is True and transcript_file.stamp() is None
+    assert transcript_file.move_to_trash("20260101T000000Z") is True and transcript_file.file_id() is None
     lose()
-    assert transcript_file.unbin("s--20260101T000000Z.jsonl") is True and transcript_file.stamp() is not None
+    assert transcript_file.restore("s--20260101T000000Z.jsonl") is True and transcript_file.file_id() is not None
     lose()
-    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").erase() is True and transcript_file.stamp() is None
+    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").erase() is True and transcript_file.file_id() is None
     assert as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
 def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(store, open_shelf):
-    store.write(HERE, "k", b"one", None)
+    store.write_note(HERE, "k", b"one", None)
     write, tries = store.database.write, []
 
     def outrun(work, durable=False):
@@ -291,27 +294,27 @@ def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(st
 
         with contextlib.suppress(KeyError):
             return write(twice, durable)
-        assert open_shelf().erase(HERE, "notes", "k.md") is True
+        assert open_shelf().erase_file(HERE, "notes", "k.md") is True
         return write(work, durable)
 
     store.database.write = outrun
-    assert store.erase(HERE, "notes", "k.md") is False
+    assert store.erase_file(HERE, "notes", "k.md") is False
 
 
 @pytest.mark.promise("A7")
 def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(store, open_shelf):
-    store.write(HERE, "k", b"one", None)
-    store.database = Losing(store.database, 1, True, lambda: open_shelf().write(HERE, "k", b"another's", None))
+    store.write_note(HERE, "k", b"one", None)
+    store.database = Losing(store.database, 1, True, lambda: open_shelf().write_note(HERE, "k", b"another's", None))
     with pytest.raises(Busy, match="somebody else"):
-        store.erase(HERE, "notes", "k.md")
-    assert store.read(HERE, "k").data == b"another's"
+        store.erase_file(HERE, "notes", "k.md")
+    assert store.read_note(HERE, "k").data == b"another's"
     name = "c/s.jsonl"
     open_shelf().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"one\n"])
     again = lambda: open_shelf().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
     store.database = Losing(open_shelf().database, 1, True, again)
     with pytest.raises(Busy, match="somebody else"):
         store.transcript_files(FOLDER).transcript_file(name).erase()
-    assert [line.data for line in open_shelf().transcript_files(FOLDER).transcript_file(name).lines()] == [b"another's"]
+    assert [line.data for line in open_shelf().transcript_files(FOLDER).transcript_file(name).read_lines()] == [b"another's"]
 
 
 @pytest.mark.promise("A7")
@@ -326,9 +329,9 @@ def test_who_cannot_look_whether_it_is_kept_says_so(store):
 
     store.database = Away(database, 1, True)
     with pytest.raises(Unsure):
-        store.write(HERE, "k", b"one", None)
+        store.write_note(HERE, "k", b"one", None)
     store.database = database
-    assert store.read(HERE, "k").data == b"one"
+    assert store.read_note(HERE, "k").data == b"one"
 
 
 @pytest.mark.promise("A7")
@@ -341,7 +344,7 @@ def test_what_settles_a_lost_answer_is_as_durable_as_the_write(store):
             return super().write(work, durable)
 
     store.database = Told(store.database, 1, True)
-    store.write(HERE, "k", b"one", None)
+    store.write_note(HERE, "k", b"one", None)
     assert asked == [True, True]
 
 
@@ -349,14 +352,14 @@ def test_what_settles_a_lost_answer_is_as_durable_as_the_write(store):
 def test_an_answer_that_is_lost_for_ever_is_trouble(store):
     store.database = Losing(store.database, 100, False)
     with pytest.raises(Unsure):
-        store.write(HERE, "k", b"one", None)
+        store.write_note(HERE, "k", b"one", None)
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
 
 
 def both_trees(store, tmp_path):
-    return {"postgres": store.tree(FOLDER), "folder": files.FileStore(str(tmp_path / "home"), 5).tree(FOLDER)}
+    return {"postgres": store.tree(FOLDER), "folder": FileStore(str(tmp_path / "home"), 5).tree(FOLDER)}
 
 
 def told(tree, verb, given):
@@ -368,18 +371,18 @@ def told(tree, verb, given):
 
 
 TREE_STORY = [
-    ("names", ()), ("is_folder", ()), ("is_folder", ("a",)), ("read", ("a", "b.md")),
-    ("write", ("a", "b.md"), b"one", None), ("write", ("a", "b.md"), b"two", None), ("names", ()), ("names", ("a",)),
-    ("is_folder", ("a",)), ("is_folder", ("a", "b.md")), ("read", ("a",)),
+    ("list_names", ()), ("is_folder", ()), ("is_folder", ("a",)), ("read", ("a", "b.md")),
+    ("write", ("a", "b.md"), b"one", None), ("write", ("a", "b.md"), b"two", None), ("list_names", ()),
+    ("list_names", ("a",)), ("is_folder", ("a",)), ("is_folder", ("a", "b.md")), ("read", ("a",)),
     ("write", ("a", "b.md", "c.md"), b"below a file", None), ("write", ("a",), b"over a folder", None),
-    ("plant", ("a", "b.md"), b"no"), ("plant", ("a", "p.md"), b"yes"), ("plant_folder", ("x", "y")),
-    ("plant_folder", ("x", "y")), ("names", ()), ("names", ("x",)), ("names", ("x", "y")), ("names", ("nowhere",)),
-    ("rename", ("a",), ("a", "inside")), ("rename", ("nowhere",), ("b",)), ("rename", ("a", "p.md"), ("a", "b.md")),
-    ("rename", ("a", "p.md"), ("q", "p.md")), ("names", ("q",)), ("rename", ("a",), ("z", "deep")), ("names", ()),
-    ("names", ("z",)), ("read", ("z", "deep", "b.md")), ("rename", ("q", "p.md"), ("z", "deep")),
-    ("delete", ("nowhere",)), ("delete", ("z", "deep", "b.md")), ("names", ("z", "deep")), ("delete", ("z",)), ("names", ()),
-    ("write", ("100%_\\", "ß.md"), b"odd names", None), ("names", ("100%_\\",)), ("delete", ("100%_\\",)), ("delete", ("q",)),
-    ("names", ()),
+    ("create_file", ("a", "b.md"), b"no"), ("create_file", ("a", "p.md"), b"yes"), ("create_folder", ("x", "y")),
+    ("create_folder", ("x", "y")), ("list_names", ()), ("list_names", ("x",)), ("list_names", ("x", "y")),
+    ("list_names", ("nowhere",)), ("rename", ("a",), ("a", "inside")), ("rename", ("nowhere",), ("b",)),
+    ("rename", ("a", "p.md"), ("a", "b.md")), ("rename", ("a", "p.md"), ("q", "p.md")), ("list_names", ("q",)),
+    ("rename", ("a",), ("z", "deep")), ("list_names", ()), ("list_names", ("z",)), ("read", ("z", "deep", "b.md")),
+    ("rename", ("q", "p.md"), ("z", "deep")), ("delete", ("nowhere",)), ("delete", ("z", "deep", "b.md")),
+    ("list_names", ("z", "deep")), ("delete", ("z",)), ("list_names", ()), ("write", ("100%_\\", "ß.md"), b"odd names", None),
+    ("list_names", ("100%_\\",)), ("delete", ("100%_\\",)), ("delete", ("q",)), ("list_names", ()),
 ]  # fmt: skip
 
 
@@ -401,12 +404,12 @@ def test_a_tree_behaves_as_a_folder_does(store, tmp_path):
 def test_a_file_is_put_in_the_place_of_the_one_seen(store):
     tree = store.tree(FOLDER)
     first = tree.write(("n.md",), b"one", None)
-    assert tree.stamp(("n.md",)) == first.stamp
-    second = tree.write(("n.md",), b"\0 \xff", first.stamp)
+    assert tree.file_id(("n.md",)) == first.file_id
+    second = tree.write(("n.md",), b"\0 \xff", first.file_id)
     with pytest.raises(Conflict):
-        tree.write(("n.md",), b"three", first.stamp)
+        tree.write(("n.md",), b"three", first.file_id)
     assert tree.read(("n.md",)) == second
-    assert tree.beside("notes", ("k.md",)) is None
+    assert tree.read_part("notes", ("k.md",)) is None
 
 
 # --- transcripts ------------------------------------------------------------------------------------------------------
@@ -415,7 +418,7 @@ def test_a_file_is_put_in_the_place_of_the_one_seen(store):
 @pytest.mark.promise("A7")
 def test_lines_are_added_and_read_on_from_a_place(store):
     transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
-    assert transcript_file.stamp() is None and list(transcript_file.lines()) == []
+    assert transcript_file.file_id() is None and list(transcript_file.read_lines()) == []
     first = transcript_file.append(lambda others, empty: [b"head\n", b"nul \0 \xff\n"] if empty else [])
     assert (first.offset, first.lines) == (13, 2)
     shown = []
@@ -428,13 +431,14 @@ def test_lines_are_added_and_read_on_from_a_place(store):
     other = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
     second = other.append(compose)
     assert shown == [b"head", b"nul \0 \xff"]
-    lines = list(transcript_file.lines(first))
+    lines = list(transcript_file.read_lines(first))
     assert [(line.number, line.start, line.end, line.data) for line in lines] == [(3, 13, 19, b"third")]
-    assert transcript_file.stamp()[2] == second.offset == 19
-    assert transcript_file.ends_so(13, lambda data: data == b"nul \0 \xff") and not transcript_file.ends_so(
+    assert transcript_file.file_id()[2] == second.offset == 19
+    assert transcript_file.matches_line_before(13, lambda data: data == b"nul \0 \xff")
+    assert not transcript_file.matches_line_before(
         12, lambda data: True
     )
-    assert [line.data for line in transcript_file.lines(chunk=1)] == [b"head", b"nul \0 \xff", b"third"]
+    assert [line.data for line in transcript_file.read_lines(chunk=1)] == [b"head", b"nul \0 \xff", b"third"]
     assert as_kept(store) == every_mix(store)
 
 
@@ -442,23 +446,23 @@ def test_lines_are_added_and_read_on_from_a_place(store):
 def test_nothing_said_leaves_nothing(store):
     transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
     transcript_file.append(lambda others, empty: [])
-    assert transcript_file.stamp() is None and as_kept(store) == every_mix(store)
+    assert transcript_file.file_id() is None and as_kept(store) == every_mix(store)
 
 
 @pytest.mark.promise("A7")
 def test_lines_are_replaced_and_the_others_keep_their_numbers(store):
     transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
     place = transcript_file.append(lambda others, empty: [b"one\n", b"secret words\n", b"three\n"])
-    before = transcript_file.stamp()
-    assert transcript_file.rewrite(lambda line: None) == 0 and transcript_file.stamp() == before
-    assert transcript_file.rewrite(lambda line: b"gone\n" if line.number == 2 else None) == 1
-    assert transcript_file.stamp()[0] != before[0]
-    lines = [(line.number, line.start, line.data) for line in transcript_file.lines()]
+    before = transcript_file.file_id()
+    assert transcript_file.replace_lines(lambda line: None) == 0 and transcript_file.file_id() == before
+    assert transcript_file.replace_lines(lambda line: b"gone\n" if line.number == 2 else None) == 1
+    assert transcript_file.file_id()[0] != before[0]
+    lines = [(line.number, line.start, line.data) for line in transcript_file.read_lines()]
     assert lines == [(1, 0, b"one"), (2, 4, b"gone"), (3, 9, b"three")]
     shown = []
     transcript_file.append(lambda others, empty: shown.extend(others) or [b"four\n"], place)
     assert len(shown) == 3  # another file by now: all of it is shown
-    assert [line.data for line in transcript_file.lines()][-1] == b"four"
+    assert [line.data for line in transcript_file.read_lines()][-1] == b"four"
     assert as_kept(store) == every_mix(store)
 
 
@@ -467,26 +471,28 @@ def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(store):
     transcript_files = store.transcript_files(FOLDER)
     transcript_file = transcript_files.transcript_file("c/s.jsonl")
     transcript_file.append(lambda others, empty: [b"one\n"])
-    assert transcript_file.bin("20260101T000000Z") is True and transcript_file.bin("20260102T000000Z") is False
-    assert [one.name for one in transcript_files.trashed()] == ["c/s--20260101T000000Z.jsonl"]
+    assert transcript_file.move_to_trash("20260101T000000Z") is True
+    assert transcript_file.move_to_trash("20260102T000000Z") is False
+    assert [one.name for one in transcript_files.list_trashed()] == ["c/s--20260101T000000Z.jsonl"]
     assert list(transcript_files.census()) == [] and as_kept(store) == every_mix(store)
     transcript_file.append(lambda others, empty: [b"again\n"])
-    assert transcript_file.unbin("s--20260101T000000Z.jsonl") is False  # not over another
+    assert transcript_file.restore("s--20260101T000000Z.jsonl") is False  # not over another
     assert transcript_file.erase() is True and transcript_file.erase() is False
-    assert transcript_file.unbin("s--20260101T000000Z.jsonl") is True
-    assert [line.data for line in transcript_file.lines()] == [b"one"]
-    assert transcript_file.bin("20260103T000000Z") and transcript_files.trashed()[0].erase()
-    assert transcript_files.trashed() == [] and as_kept(store) == every_mix(store)
+    assert transcript_file.restore("s--20260101T000000Z.jsonl") is True
+    assert [line.data for line in transcript_file.read_lines()] == [b"one"]
+    assert transcript_file.move_to_trash("20260103T000000Z") and transcript_files.list_trashed()[0].erase()
+    assert transcript_files.list_trashed() == [] and as_kept(store) == every_mix(store)
 
 
 ADDER = """
 import json, sys
 from holdfast.postgres import PostgresSettings
-from holdfast.postgres.store import PostgresStore as Shelf
+from holdfast.postgres.store import PostgresStore
 url, who = sys.argv[1:]
-roll = Shelf(PostgresSettings(url=url, agent="*"), "/nowhere", 60).rolls("projects/demo").roll("c/s.jsonl")
+store = PostgresStore(PostgresSettings(url=url, agent="*"), "/nowhere", 60)
+transcript = store.transcript_files("projects/demo").transcript_file("c/s.jsonl")
 for number in range(50):
-    roll.append(lambda others, empty: [json.dumps([who, number, part]).encode() + b"\\n" for part in (1, 2)])
+    transcript.append(lambda others, empty: [json.dumps([who, number, part]).encode() + b"\\n" for part in (1, 2)])
 """
 
 
@@ -496,7 +502,7 @@ def test_processes_that_add_at_once_tear_nothing(store, postgres_url):
     command = [sys.executable, "-c", ADDER, postgres_url]
     children = [subprocess.Popen([*command, f"p{number}"], env=dict(os.environ)) for number in range(4)]
     assert [child.wait(120) for child in children] == [0] * 4
-    lines = list(store.transcript_files(FOLDER).transcript_file("c/s.jsonl").lines())
+    lines = list(store.transcript_files(FOLDER).transcript_file("c/s.jsonl").read_lines())
     said = [tuple(json.loads(line.data)) for line in lines]
     assert [line.number for line in lines] == list(range(1, 401))
     assert [line.start for line in lines[1:]] == [line.end for line in lines[:-1]]
@@ -518,19 +524,19 @@ def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
         key, path = chance.choice(keys), chance.choice(paths)
         transcript_file = transcript_files.transcript_file(f"c/{key}.jsonl")
         steps = [
-            lambda: store.write(HERE, key, chance.randbytes(20), store.stamp(FOLDER, "notes", f"{key}.md")),
+            lambda: store.write_note(HERE, key, chance.randbytes(20), store.file_id(FOLDER, "notes", f"{key}.md")),
             lambda: store.move_notes(HERE, chance.sample(keys, 2), chance.choice(["trash", "archive"]), 1000.0),
-            lambda: [store.restore(HERE, one, one.key) for one in store.list_trash(HERE)[:1]],
-            lambda: store.erase(HERE, "notes", f"{key}.md"),
-            lambda: tree.write(path, chance.randbytes(9), tree.stamp(path)),
+            lambda: [store.restore_note(HERE, one, one.key) for one in store.list_trash(HERE)[:1]],
+            lambda: store.erase_file(HERE, "notes", f"{key}.md"),
+            lambda: tree.write(path, chance.randbytes(9), tree.file_id(path)),
             lambda: tree.rename(path[:1], chance.choice(paths)),
             lambda: tree.delete(path[: chance.randint(1, len(path))]),
             lambda: transcript_file.append(lambda others, empty: [b"line %d\n" % chance.randint(0, 10**6)]),
-            lambda: transcript_file.rewrite(lambda line: b"other" if chance.random() < 0.3 else None),
-            lambda: transcript_file.bin(f"2026010{chance.randint(1, 9)}T000000Z"),
+            lambda: transcript_file.replace_lines(lambda line: b"other" if chance.random() < 0.3 else None),
+            lambda: transcript_file.move_to_trash(f"2026010{chance.randint(1, 9)}T000000Z"),
             lambda: [
-                transcript_file.unbin(one.name.partition("/")[2])
-                for one in transcript_files.trashed()[:1]
+                transcript_file.restore(one.name.partition("/")[2])
+                for one in transcript_files.list_trashed()[:1]
                 if f"/{key}--" in one.name
             ],
             lambda: transcript_file.erase(),
@@ -543,33 +549,45 @@ def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
     for _ in range(60):
         step(store.tree(FOLDER), store.transcript_files(FOLDER))
         assert as_kept(store) == every_mix(store)
-    assert store.fingerprints((FOLDER,)).keys() >= {(FOLDER, "notes"), (FOLDER, "files")}
+    assert store.has_folder(FOLDER, "notes") and store.has_folder(FOLDER, "files")
 
 
-# --- its face, and what others see of it -------------------------------------------------------------------------------
+# --- the interface, and what others see of it --------------------------------------------------------------------------
+
+
+def _signatures(cls):
+    """The parameters of every public method that a class defines itself."""
+    return {
+        name: [(one.name, one.kind, one.default is not one.empty) for one in inspect.signature(method).parameters.values()]
+        for name, method in vars(cls).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
 
 
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize(
-    ("ours", "theirs", "shared"),
+    ("protocol", "backends"),
     [
-        (PostgresStore, files.FileStore, {"path", "read", "write", "replace", "archived", "list_trash", "carried", "close"}),
-        (Tree, tree.Tree, set()),
-        (PostgresTranscripts, transcript_file.TranscriptFiles, set()),
-        (PostgresTranscript, transcript_file.TranscriptFile, {"bin", "unbin"}),
+        (interface.Store, (FileStore, PostgresStore)),
+        (interface.Tree, (FileTree, PostgresTree)),
+        (interface.Transcripts, (TranscriptFiles, PostgresTranscripts)),
+        (interface.Transcript, (TranscriptFile, PostgresTranscript)),
     ],
+    ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_nothing_of_the_folders_verbs_is_left_to_the_disk(ours, theirs, shared):
-    public = {name for name, what in vars(theirs).items() if callable(what) and not name.startswith("_")}
-    assert public - vars(ours).keys() == shared
+def test_both_backends_define_every_method_of_the_interface(protocol, backends):
+    wanted = _signatures(protocol)
+    for backend in backends:
+        assert backend.__bases__ == (object,)
+        assert wanted.items() <= _signatures(backend).items()
 
 
 @pytest.mark.promise("A7")
 def test_agent_memory_shows_keys_and_values(store, postgres_url):
     note = b"---\nid: x\n---\nThe value,\nin two lines.\n\n<!-- holdfast:history -->\n## older\nold\n"
-    store.write(Scope("agent", "reviewer"), "style", note, None)
-    store.write(Scope("agent", "reviewer"), "odd", b"\xff\0 bytes", None)
-    store.write(HERE, "not-an-agents", b"text", None)
+    store.write_note(Scope("agent", "reviewer"), "style", note, None)
+    store.write_note(Scope("agent", "reviewer"), "odd", b"\xff\0 bytes", None)
+    store.write_note(HERE, "not-an-agents", b"text", None)
     with psycopg.connect(postgres_url) as db:
         db.execute("SELECT set_config('role', 'holdfast_app', true), set_config('holdfast.tenant', 'default', true)")
         asked = "SELECT agent, key, value FROM holdfast.agent_memory ORDER BY key"

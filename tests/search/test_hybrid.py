@@ -9,12 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from holdfast import home as home_folder
 from holdfast.embedders import endpoint
 from holdfast.errors import DiskTrouble
 from holdfast.index import sqlite
 from holdfast.index.sqlite import SearchFilter
 from holdfast.search import candidates, hybrid, scoring, vectorize
+from holdfast.sqlite import Database
 
 pytestmark = pytest.mark.xdist_group("models")  # they are loaded once a process
 
@@ -593,7 +593,7 @@ def test_a_catalogue_that_cannot_be_kept_answers_from_memory(memory, home, monke
     def refused(self):
         raise DiskTrouble("cannot make index.db: Read-only file system")
 
-    monkeypatch.setattr(home_folder.Database, "_make", refused)
+    monkeypatch.setattr(Database, "_make", refused)
     answer = memory.recall("harbour")
     assert keys(answer) == ["h"] and answer.degraded and "memory" in answer.reason
 

@@ -16,7 +16,7 @@ import pytest
 from tiers import tiered
 
 from holdfast import DiskTrouble, HoldfastError, Memory, NotFound, Trouble
-from holdfast.store import atomic
+from holdfast.store import atomic, layout
 
 ROOT = os.geteuid() == 0
 READS = {
@@ -883,7 +883,7 @@ def _body(data):
 
 
 def _same(left, right):
-    return sorted((_shape(path), _body(data)) for path, data in left.items() if atomic.TEMP not in path) == sorted(
+    return sorted((_shape(path), _body(data)) for path, data in left.items() if atomic.TEMP_PREFIX not in path) == sorted(
         (_shape(path), _body(data)) for path, data in right.items()
     )
 
@@ -895,7 +895,7 @@ def _whole(left, before, after, verb):
         for path, data in world.items():
             allowed.setdefault(_shape(path), []).append(_body(data))
     for path, data in left.items():
-        if atomic.TEMP in path:
+        if atomic.TEMP_PREFIX in path:
             continue  # when it could not even be unlinked, the next look at the folder sweeps it
         assert _body(data) in allowed.get(_shape(path), []), f"{path} is half of something after {verb}"
     names = {_shape(path) for path in left}
@@ -930,7 +930,7 @@ def test_the_temp_file_of_a_writer_that_died_is_swept_and_that_of_one_who_lives_
     import fcntl
 
     notes = home / "shelf" / "projects" / "demo" / "notes"
-    dead, alive = notes / f"{atomic.TEMP}1-dead.tmp", notes / f"{atomic.TEMP}1-alive.tmp"
+    dead, alive = notes / f"{atomic.TEMP_PREFIX}1-dead.tmp", notes / f"{atomic.TEMP_PREFIX}1-alive.tmp"
     dead.write_text("half")
     with open(alive, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -1009,7 +1009,7 @@ def test_a_note_whose_history_has_grown_to_the_most_that_is_read_is_refused_and_
     path = home / "shelf" / "projects" / "demo" / "notes" / "k.md"
     section = "## 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z\n" + "x" * 60_000 + "\n\n"
     with open(path, "a") as file:
-        file.write("\n" + section * ((atomic.NOTE_FILE_BYTES - path.stat().st_size - 30_000) // len(section)))
+        file.write("\n" + section * ((layout.NOTE_FILE_BYTES - path.stat().st_size - 30_000) // len(section)))
     memory = open_memory()
     try:
         memory.store("harbour " + "y" * 60_000, key="k")

@@ -14,7 +14,7 @@ from holdfast import Busy, DiskTrouble, Memory
 from holdfast.cli import main
 from holdfast.errors import no_space
 from holdfast.models import Problem
-from holdfast.sqlite import ours
+from holdfast.sqlite import translate_error
 from holdfast.verbs import status
 from holdfast.verbs.purge.job import PurgeJob
 
@@ -212,7 +212,7 @@ def _out_of_space(*_given):
 @pytest.mark.parametrize("error", [apsw.IOError("disk I/O error"), apsw.CantOpenError("cannot open"), apsw.FullError("full")])
 def test_what_sqlite_says_of_a_full_disk_is_told_as_that(disk, error):
     disk.fill()
-    told = ours(error, str(disk.home / "index.db"))
+    told = translate_error(error, str(disk.home / "index.db"))
     assert isinstance(told, DiskTrouble) and told.full and ADVICE.format(home=disk.home) in told.fix
     disk.free()
-    assert ours(apsw.IOError("disk I/O error"), str(disk.home / "index.db")).fix.startswith("Check the disk")
+    assert translate_error(apsw.IOError("disk I/O error"), str(disk.home / "index.db")).fix.startswith("Check the disk")

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.context.sync import Sync
-from holdfast.home import Database
 from holdfast.index.writer import IndexWriter
+from holdfast.sqlite import Database
 from holdfast.store import listing
 
 SCOPE = "projects/demo"
@@ -159,10 +159,10 @@ def test_an_index_that_is_deleted_while_a_listing_is_written_leaves_the_one_befo
     memory.list(limit=1)
     asked, write, left = Database.rows, Sync._write_listing, []
 
-    def writing(self, *given):
+    def writing(self, place):
         left[:] = range(question + 1)
         try:
-            return write(self, *given)
+            return write(self, place)
         finally:
             left.clear()
 

@@ -79,7 +79,7 @@ def test_a_single_temp_file_stays_while_its_writer_lives(tmp_path):
     with atomic.Folder(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), "notes") as folder:
         fd, name = atomic.write_temp(folder, b"whole")
         try:
-            assert not atomic.sweep(folder, name)
+            assert not atomic.remove_abandoned(folder, name)
             assert (tmp_path / name).read_bytes() == b"whole"
         finally:
-            atomic.discard(folder, fd, name)
+            atomic.discard_temp(folder, fd, name)

@@ -125,9 +125,9 @@ def test_there_and_back_is_byte_identical(full, between, tmp_path, settings):
 def test_what_is_brought_is_flushed_before_it_stands_in_its_place(tmp_path, settings, monkeypatch, count):
     with Memory(tmp_path / "some", project="demo", cwd=tmp_path) as memory:
         memory.store_many([{"text": f"note number {n}", "key": f"n{n}"} for n in range(count)])
-    steps, fsync, sync_all, link = [], os.fsync, atomic.sync_all, os.link
+    steps, fsync, sync_all, link = [], os.fsync, atomic.sync_filesystem, os.link
     monkeypatch.setattr(os, "fsync", lambda fd: steps.append("flush") or fsync(fd))
-    monkeypatch.setattr(atomic, "sync_all", lambda folder: steps.append("flush all") or sync_all(folder))
+    monkeypatch.setattr(atomic, "sync_filesystem", lambda folder: steps.append("flush all") or sync_all(folder))
     monkeypatch.setattr(os, "link", lambda *given, **named: steps.append("link") or link(*given, **named))
     copy.copy(str(tmp_path / "some"), str(tmp_path / "there"), settings)
     before = steps[: steps.index("link")]

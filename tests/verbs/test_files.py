@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast import Conflict, HoldfastError, InvalidPath, InvalidText, NotFound, TooLarge, UsageError
-from holdfast.store.tree import Tree
+from holdfast.store.tree import FileTree
 from holdfast.verbs.read import overviews
 
 REFUSED = [
@@ -423,14 +423,14 @@ def test_writes_are_whole_or_not_there_and_leave_nothing_beside(memory, home, no
 @pytest.mark.promise("F3")
 def test_an_edit_of_a_file_that_somebody_changed_meanwhile_conflicts(memory, tree, monkeypatch, no_temp_left):
     (tree / "page.md").write_text("one two")
-    read = Tree.read
+    read = FileTree.read
 
     def read_and_lose_the_race(self, parts):
         content = read(self, parts)
         (tree / "page.md").write_text("one two three, said somebody")
         return content
 
-    monkeypatch.setattr(Tree, "read", read_and_lose_the_race)
+    monkeypatch.setattr(FileTree, "read", read_and_lose_the_race)
     with pytest.raises(Conflict):
         memory.files.str_replace("page.md", "one", "zero")
     assert (tree / "page.md").read_text() == "one two three, said somebody"

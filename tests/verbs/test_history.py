@@ -30,7 +30,8 @@ from holdfast.errors import (
 from holdfast.formats import transcript
 from holdfast.models import Logged, Progress
 from holdfast.store import transcripts as roll_
-from holdfast.store.transcripts import Place, TranscriptFiles
+from holdfast.store.interface import Position
+from holdfast.store.transcripts import TranscriptFiles
 from holdfast.verbs import history
 from holdfast.verbs.brief import render
 
@@ -551,22 +552,22 @@ def test_the_census_names_every_session_and_changes_with_it(memory, home, kept):
     log(memory, HELLO, "a", "y")
     (kept.file().parent.parent / "x" / "notes.txt").write_text("no transcript")
     transcript_files = TranscriptFiles(str(home), "projects/demo", 1)
-    before = {entry.name: entry.stamp for entry in transcript_files.census()}
+    before = {entry.name: entry.file_id for entry in transcript_files.census()}
     assert list(before) == ["x/a.jsonl", "x/b.jsonl", "y/a.jsonl"]
-    assert transcript_files.transcript_file("x/a.jsonl").stamp() == before["x/a.jsonl"]
+    assert transcript_files.transcript_file("x/a.jsonl").file_id() == before["x/a.jsonl"]
     log(memory, [{"text": "more"}], "a", "x")
-    after = {entry.name: entry.stamp for entry in transcript_files.census()}
+    after = {entry.name: entry.file_id for entry in transcript_files.census()}
     assert [name for name in after if after[name] != before[name]] == ["x/a.jsonl"]
-    assert len(transcript_files.folders()) == 3
+    assert len(transcript_files.list_folders()) == 3
 
 
 def test_a_reader_goes_on_from_where_it_was(memory, home):
     log(memory, HELLO)
     transcript_file = TranscriptFiles(str(home), "projects/demo", 1).transcript_file("c/s.jsonl")
-    last = list(transcript_file.lines())[-1]
-    header = transcript.parse_header(next(transcript_file.lines()).data)
+    last = list(transcript_file.read_lines())[-1]
+    header = transcript.parse_header(next(transcript_file.read_lines()).data)
     log(memory, [{"text": "more"}])
-    new = list(history.turns_of(transcript_file, Place(last.end, last.number), header))
+    new = list(history.turns_of(transcript_file, Position(last.end, last.number), header))
     assert [(one.text, one.number, one.citation) for one in new] == [("more", 2, "projects/demo/transcripts/c/s.jsonl:4-4")]
 
 

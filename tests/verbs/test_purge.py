@@ -839,7 +839,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
     memory.store(TEXT, key="k")
     memory.forget("k")
     other, store = open_memory(), memory._context.store
-    binned, acquire, tried = store.list_trash, Lock.acquire, threading.Event()
+    list_trash, acquire, tried = store.list_trash, Lock.acquire, threading.Event()
 
     def restore():
         with suppress(Conflict, NotFound, Purged):
@@ -850,7 +850,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         if restoring.ident is None:  # the notes were looked at, and now the trash is
             restoring.start()
             assert tried.wait(60)
-        return binned(*given)
+        return list_trash(*given)
 
     def waiting(self, seconds):
         if acquire(self, 0):
@@ -925,16 +925,16 @@ def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person,
     if back:
         person.forget("k")
     store, other = person._context.store, open_memory()._context.store
-    census, left = store.entries, [moment]
+    entries, left = store.entries, [moment]
 
     def meanwhile(*given):
         left[0] -= 1
         if left[0] == -1:
             for one in other.list_trash(place, "k") if back else ():
-                other.restore(place, one, "k")
+                other.restore_note(place, one, "k")
             if not back:
                 other.move_notes(place, ["k"], "trash", 0)
-        return census(*given)
+        return entries(*given)
 
     monkeypatch.setattr(store, "entries", meanwhile)
     assert person.purge(text=LINE).state == "done"
@@ -953,14 +953,15 @@ def test_the_ledger_is_asked_once_for_many_turns(memory, monkeypatch):
 
 
 def test_a_note_that_others_write_all_the_time_is_pending(person, monkeypatch):
-    from holdfast.store.files import Changed, FileStore
+    from holdfast.store.files import FileStore
+    from holdfast.store.interface import Changed
 
     def changed(*_):
         raise Changed
 
     person.store(TEXT, key="k")
     with monkeypatch.context() as patched:
-        patched.setattr(FileStore, "erase", changed)
+        patched.setattr(FileStore, "erase_file", changed)
         receipt = person.purge(text=LINE)
     assert receipt.state == "pending"
     assert any("all the time" in one for one in receipt.pending)

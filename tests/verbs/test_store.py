@@ -746,8 +746,8 @@ def test_forgetting_and_restoring_flush_the_folders_they_change(memory, steps):
 def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeypatch, count):
     from holdfast.store import atomic
 
-    flush = atomic.sync_all
-    monkeypatch.setattr(atomic, "sync_all", lambda folder: steps.append(("flush", "all")) or flush(folder))
+    flush = atomic.sync_filesystem
+    monkeypatch.setattr(atomic, "sync_filesystem", lambda folder: steps.append(("flush", "all")) or flush(folder))
     memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(count)])
     renames = [place for place, (name, what) in enumerate(steps) if name == "rename" and what.startswith("k")]
     before = steps[: renames[0]]
@@ -763,7 +763,7 @@ def test_many_are_all_flushed_before_the_first_is_renamed(memory, steps, monkeyp
 def test_a_few_do_not_wait_for_what_others_write_on_the_same_disk(memory, monkeypatch):
     from holdfast.store import atomic
 
-    monkeypatch.setattr(atomic, "sync_all", lambda folder: pytest.fail("flushed all of the file system"))
+    monkeypatch.setattr(atomic, "sync_filesystem", lambda folder: pytest.fail("flushed all of the file system"))
     memory.store_many([{"text": f"words {n}", "key": f"k{n}"} for n in range(4)])
 
 

@@ -38,7 +38,7 @@ def write(home: str, client: str, event: str, message: str, fix: str, name: str 
     line = "\t".join(["".join([sign if sign.isprintable() else " " for sign in field]) for field in fields])
     data = line.encode("utf-8", "replace") + b"\n"
     try:
-        home_folder.must_be_ours(home)
+        home_folder.check_owner(home)
         if not os.path.isdir(os.path.join(home, "run")):
             os.mkdir(os.path.join(home, "run"), 0o700)
         fd = os.open(path(home, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | _FLAGS, 0o600)

@@ -217,12 +217,12 @@ def _write(steps: list[Step]) -> dict[str, list[str]]:
 def write_plugin(client: Client, place: Place) -> str:
     """The plugin in our own home, as it should be now: nothing of the user's is touched."""
     from holdfast.clients.parts import plugin_files, plugin_folder
-    from holdfast.home import must_be_ours
+    from holdfast.home import check_owner
 
     files = plugin_files(client, place)
     if not files:
         raise UsageError(f"{client.title} has no plugins", f"`holdfast install {client.name}` installs for it")
-    must_be_ours(place.memory, create=True)
+    check_owner(place.memory, create=True)
     for change in files:
         file.replace(file.read(change.path), change.value.encode(), private=True)
     return plugin_folder(client, place)

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from holdfast.config import Config
     from holdfast.ledger.interface import Ledger
     from holdfast.store.changes import ChangeDetector
+    from holdfast.store.interface import Store
 
 
 class Backend(Record):
     """Store, index and ledger of one memory; opening them touches nothing until they are used."""
 
-    store: FileStore
+    store: Store
     index: SqliteIndex
     ledger: Ledger
     changes: ChangeDetector

@@ -86,7 +86,7 @@ class Context:
 
     def has_project(self, id: str) -> bool:
         """Return whether a project has memory in this store."""
-        return self.store.has(f"projects/{id}")
+        return self.store.has_folder(f"projects/{id}")
 
     # --- scopes ------------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Context:
         return [Scope("project", id) for id in self.project_ids()[1:]]
 
     def _has_note(self, scope: Scope, key: str) -> bool:
-        return self.store.stamp(scope.folder, "notes", f"{key}.md") is not None
+        return self.store.file_id(scope.folder, "notes", f"{key}.md") is not None
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Context:
 
     def refresh(self, folders: tuple[str, ...], archived: bool = False) -> str:
         """Update the index for these scopes; return an empty string, or why it may lack something that the store has."""
-        self.store.must_be_ours()
+        self.store.check_owner()
         return self.sync.refresh(folders, archived)
 
     def query(self, question: Callable[[], T]) -> T:
@@ -197,7 +197,7 @@ class Context:
         if self._hybrid_search is not None:
             self._hybrid_search.embedding.stop()
             self._hybrid_search = None
-        for part in (self.sync, self.index, self.ledger, self.store):
+        for part in (self.sync, self.index, self.ledger):
             part.close()
 
 

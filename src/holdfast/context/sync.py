@@ -21,7 +21,8 @@ from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
 from holdfast.store import listing as listings
 from holdfast.store.changes import list_files
-from holdfast.store.files import Entry, FileStore, key_of_trashed
+from holdfast.store.interface import Entry
+from holdfast.store.layout import parse_trashed_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.context.purge_filter import PurgeFilter
-    from holdfast.store.atomic import FileContent
     from holdfast.store.changes import ChangeDetector, FolderChange
+    from holdfast.store.interface import FileContent, Store
     from holdfast.store.listing import Listing
 
     T = TypeVar("T")
@@ -54,7 +55,7 @@ class Sync:
     """Keeps one index consistent with one store."""
 
     def __init__(
-        self, *, store: FileStore, index: SqliteIndex, changes: ChangeDetector, purge_filter: PurgeFilter,
+        self, *, store: Store, index: SqliteIndex, changes: ChangeDetector, purge_filter: PurgeFilter,
         listing: Listing | None, progress: Progress, lock_seconds: float,
     ) -> None:  # fmt: skip
         self._store, self._index, self.changes = store, index, changes
@@ -178,7 +179,7 @@ class Sync:
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Index a file that was just written."""
-        self._put(scope, "files", [(file_entry(scope, name, written.data, written.stamp, written.modified), None)])
+        self._put(scope, "files", [(file_entry(scope, name, written.data, written.file_id, written.modified), None)])
 
     def remove_files(self, scope: str, part: str, names: list[str]) -> int:
         """Remove files from the index that are no longer in the store; return how many were in it."""
@@ -203,7 +204,7 @@ class Sync:
         self._without_listing.add(scope.folder)
         for _ in range(_LISTING_ATTEMPTS):
             try:
-                if self._write_listing(scope, self._listing):
+                if self._write_listing(scope):
                     self._without_listing.discard(scope.folder)
                 return True
             except IndexReset:
@@ -213,22 +214,23 @@ class Sync:
                 return False
         return False
 
-    def _write_listing(self, scope: Scope, listing: Listing) -> bool:
+    def _write_listing(self, scope: Scope) -> bool:
         """Write index.md and return whether the scope has one; raise `IndexReset` if the index is incomplete or new."""
-        with listing.lock(scope):
+        assert self._listing is not None
+        with self._listing.lock(scope):
             generation = self._index.generation()
             total = self._index.count_listed(scope.folder)
-            if total is None and self._store.has(scope.folder, "notes"):
+            if total is None and self._store.has_folder(scope.folder, "notes"):
                 raise IndexReset("the index has not read these notes yet")
             files = self._index.newest_listed(scope.folder, listings.MOST)
-            new_ids = listing.find_new(scope, files)
+            new_ids = self._listing.find_new(scope, files)
             notes = self._index.listed_notes(new_ids) if new_ids else []
             if self._index.generation() != generation:
                 raise IndexReset("the index was replaced")
-            return listing.write(scope, total or 0, files, notes)
+            return self._listing.write(scope, total or 0, files, notes)
 
     def _lacks_listing(self, scope: str) -> bool:
-        if self._listing is None or scope in self._without_listing or not self._store.has(scope, "notes"):
+        if self._listing is None or scope in self._without_listing or not self._store.has_folder(scope, "notes"):
             return False
         return not self._store.has_listing(Scope.of_folder(scope))
 
@@ -262,7 +264,7 @@ class Sync:
         """Return the files of a folder that are new or changed, and the names of those that were deleted."""
         here = {entry.name: entry for entry in list_files(self._store, scope, part)}
         indexed = self._index.stamps(scope, part)
-        changed = [entry for name, entry in here.items() if name not in indexed or indexed[name][0] != entry.stamp]
+        changed = [entry for name, entry in here.items() if name not in indexed or indexed[name][0] != entry.file_id]
         return changed, [name for name in indexed if name not in here]
 
     def _apply(self, scope: str, part: str, changed: list[Entry], deleted: list[str]) -> None:
@@ -286,8 +288,8 @@ class Sync:
     def _index_files(self, scope: str, part: str, changed: list[Entry]) -> None:
         for start in range(0, len(changed), _BATCH):
             batch = changed[start : start + _BATCH]
-            small = [(scope, part, entry.name) for entry in batch if entry.stamp[2] <= _SMALL_FILE]
-            contents = self._store.read_ahead(small)
+            small = [(scope, part, entry.name) for entry in batch if entry.file_id[2] <= _SMALL_FILE]
+            contents = self._store.read_batch(small)
             found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
             self._put(scope, part, [(entry, None) for entry in found if entry])
             self._progress.step(len(batch))
@@ -302,37 +304,37 @@ class Sync:
 
     def _describe(self, scope: str, part: str, entry: Entry, content: FileContent | None = None) -> IndexEntry | None:
         """Return the index entry of a file, reading it unless its content is given; None if it was deleted meanwhile."""
-        key = key_of_trashed(entry.name) if part == ARCHIVE else ""
+        key = parse_trashed_key(entry.name) if part == ARCHIVE else ""
         if part == ARCHIVE and not (key and entry.regular):
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "")  # retention did not put it there
+            return unreadable_entry(scope, part, entry.name, entry.file_id, "")  # retention did not put it there
         if part == "notes" and not entry.name.endswith(".md"):
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "not a markdown file")
+            return unreadable_entry(scope, part, entry.name, entry.file_id, "not a markdown file")
         if not entry.regular:
-            return unreadable_entry(scope, part, entry.name, entry.stamp, "a link or special file; never followed")
+            return unreadable_entry(scope, part, entry.name, entry.file_id, "a link or special file; never followed")
         try:
             if part in _NOTE_PARTS:
                 content = content or self._store.read_name(scope, part, entry.name)
             else:
                 content = content or self._store.tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
-            return unreadable_entry(scope, part, entry.name, entry.stamp, error.message)
+            return unreadable_entry(scope, part, entry.name, entry.file_id, error.message)
         if content is None:
             return None
         if part in _NOTE_PARTS:
             return self._describe_note(scope, part, entry.name, key, content)
         if b"\0" in content.data:
-            return unreadable_entry(scope, part, entry.name, content.stamp, "")
+            return unreadable_entry(scope, part, entry.name, content.file_id, "")
         if receipt := self._purge_filter.find_receipt("", [content.text()]):
-            return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + receipt)
-        return file_entry(scope, entry.name, content.data, content.stamp, content.modified)
+            return unreadable_entry(scope, part, entry.name, content.file_id, CAME_BACK + receipt)
+        return file_entry(scope, entry.name, content.data, content.file_id, content.modified)
 
     def _describe_note(self, scope: str, part: str, name: str, archived_key: str, content: FileContent) -> IndexEntry:
         note = parse_note(content.data, content.modified)
         if self._purge_filter.any_purged():
             path = f"{scope}/notes/{archived_key or name[:-3]}"
             if receipt := self._purge_filter.find_receipt(path, [version.text for version in versions_of(note)]):
-                return unreadable_entry(scope, part, name, content.stamp, CAME_BACK + receipt)
-        return note_entry(scope, name, note, content.stamp, archived_as=archived_key)
+                return unreadable_entry(scope, part, name, content.file_id, CAME_BACK + receipt)
+        return note_entry(scope, name, note, content.file_id, archived_as=archived_key)
 
     def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, Stamp | None]]) -> None:
         """Put entries into the index, except those of files that changed meanwhile."""

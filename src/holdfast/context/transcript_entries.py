@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from holdfast.context.purge_filter import PurgeFilter
     from holdfast.index.sqlite import SqliteIndex
-    from holdfast.store.files import Entry
-    from holdfast.store.transcripts import Line, TranscriptFile
+    from holdfast.store.interface import Entry, Line, Transcript
 
 _BATCH_TURNS = 2_000
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -39,16 +38,16 @@ class ReadPosition:
 
 
 def index_transcript(
-    index: SqliteIndex, scope: str, transcript_file: TranscriptFile, entry: Entry, purge_filter: PurgeFilter
+    index: SqliteIndex, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter
 ) -> None:
     """Index a transcript; of one that only grew, the new turns."""
     if not entry.regular:
-        unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
+        unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.file_id, "a link or special file; never followed")
         index.put([(unreadable, None)], lambda _: True)
         return
     known = index.mark(scope, "transcripts", entry.name)
-    for part in read_entries(scope, transcript_file, entry.stamp, known, purge_filter):
-        index.put([(part, None)], lambda one: _is_same_or_grown(one.stamp, transcript_file.stamp()))
+    for part in read_entries(scope, transcript_file, entry.file_id, known, purge_filter):
+        index.put([(part, None)], lambda one: _is_same_or_grown(one.stamp, transcript_file.file_id()))
 
 
 def _is_same_or_grown(known: Stamp, current: Stamp | None) -> bool:
@@ -57,14 +56,14 @@ def _is_same_or_grown(known: Stamp, current: Stamp | None) -> bool:
 
 
 def read_entries(
-    scope: str, transcript_file: TranscriptFile, stamp: Stamp, known: tuple[int, str] | None,
+    scope: str, transcript_file: Transcript, stamp: Stamp, known: tuple[int, str] | None,
     purge_filter: PurgeFilter | None = None,
 ) -> Iterator[IndexEntry]:  # fmt: skip
     """Yield the transcript in parts that can be indexed one after the other, without turns that were purged.
 
     `known` are the inode and the read position of the last time.
     """
-    from holdfast.store.transcripts import Place
+    from holdfast.store.interface import Position
 
     position = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
     grew = stamp[2] > position.offset  # a file that changed and did not grow was changed in the middle
@@ -74,7 +73,7 @@ def read_entries(
     sources = {role: _source(transcript_file.name, header, role) for role in transcript.ROLES}
     batch: list[Line] = []
     size = 0
-    for line in transcript_file.lines(Place(position.offset, position.lines)):
+    for line in transcript_file.read_lines(Position(position.offset, position.lines)):
         if line.end > stamp[2]:
             break  # lines that were added since are read by the next refresh
         batch.append(line)
@@ -87,8 +86,8 @@ def read_entries(
     yield _entry(scope, transcript_file.name, stamp, position, passages, header)
 
 
-def _ends_as_known(transcript_file: TranscriptFile, position: ReadPosition) -> bool:
-    return transcript_file.ends_so(position.offset, lambda last: zlib.crc32(last[-256:]) == position.checksum)
+def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
+    return transcript_file.matches_line_before(position.offset, lambda last: zlib.crc32(last[-256:]) == position.checksum)
 
 
 def _passages(
@@ -113,8 +112,8 @@ def _passages(
     return passages
 
 
-def _header(transcript_file: TranscriptFile) -> transcript.Header | None:
-    for line in transcript_file.lines():
+def _header(transcript_file: Transcript) -> transcript.Header | None:
+    for line in transcript_file.read_lines():
         header = transcript.parse_header(line.data)
         if header is None:
             return None

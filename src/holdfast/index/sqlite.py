@@ -7,11 +7,11 @@ from _thread import allocate_lock
 from holdfast import sqlite
 from holdfast.base.fork import on_fork
 from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
-from holdfast.home import Database, DatabaseReset
 from holdfast.index import tokenizer as words
 from holdfast.index.results import PLACE, FoundFact, FoundPassage, ListedNote, SearchResult
 from holdfast.index.writer import IndexWriter
 from holdfast.models import Fact, Note, Progress, Record, Scope, Source
+from holdfast.sqlite import Database, DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

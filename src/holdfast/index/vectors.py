@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from _thread import RLock
 
-from holdfast.home import DatabaseReset
 from holdfast.index.writer import sum_of
 from holdfast.models import Record
+from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import apsw
     from numpy.typing import NDArray
 
-    from holdfast.home import Database
+    from holdfast.sqlite import Database
 
     Buffer = bytes | memoryview
     Fetch = Callable[[list[tuple[int, int]]], NDArray[Any]]  # the numbers in these slots

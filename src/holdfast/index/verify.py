@@ -10,7 +10,7 @@ from holdfast.index.results import PLACE
 from holdfast.index.tokenizer import kept
 from holdfast.index.vectors import PIECES, SLOTS, sum_of_slot
 from holdfast.index.writer import sum_of
-from holdfast.sqlite import FAILURES
+from holdfast.sqlite import ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.home import Database
     from holdfast.models import Progress
+    from holdfast.sqlite import Database
 
     Sql = Mapping[str, str]
 
@@ -37,7 +37,7 @@ def wrong_in(database: Database, sql: Sql, progress: Progress) -> str:
         db.execute("BEGIN")
         look = _Look(db, sql, progress)
         return look.pages() or look.rows() or look.passages() or look.vectors()
-    except FAILURES as error:
+    except ERRORS as error:
         raise database.failed(error) from error
     finally:
         database.close()

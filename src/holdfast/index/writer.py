@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import apsw
 
-    from holdfast.home import Database
+    from holdfast.sqlite import Database
 
     Sql = Mapping[str, str]
     Values = Callable[[Mapping[str, Any]], tuple[Any, ...]]

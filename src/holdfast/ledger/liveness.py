@@ -64,7 +64,7 @@ def _in_child() -> None:
     global _guard
     _guard = allocate_lock()
     for _, lock in _own.values():
-        lock.leave()
+        lock.close_in_child()
     _own.clear()
 
 

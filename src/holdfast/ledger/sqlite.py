@@ -10,10 +10,10 @@ import time
 
 from holdfast import sqlite
 from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, Template, Trouble, from_os
-from holdfast.home import Database, DatabaseReset, Lock
+from holdfast.home import Lock
 from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.usage import Decisions, Sessions, Usage
-from holdfast.sqlite import FAILURES
+from holdfast.sqlite import ERRORS, Database, DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class SqliteLedgerDatabase:
                 if self.file.reason:
                     raise DiskTrouble(self.file.reason, self.file.fix or "Make the home writable for this user")
                 return db.execute(SQL[statement], values).fetchall()
-            except FAILURES as error:
+            except ERRORS as error:
                 failure = self.file.failed(error)
                 raise (_reset_error() if isinstance(failure, DatabaseReset) else failure) from error
 

@@ -26,7 +26,7 @@ def path(home: str) -> str:
 
 def of(home: str) -> str:
     """The home's token, made if there is none."""
-    home_folder.must_be_ours(home, create=True)
+    home_folder.check_owner(home, create=True)
     try:
         os.makedirs(os.path.dirname(path(home)), 0o700, exist_ok=True)
         if not os.path.lexists(path(home)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.postgres import Database, statements
 from holdfast.store.changes import FolderChange
-from holdfast.store.files import Entry
+from holdfast.store.interface import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,11 +87,11 @@ class PostgresChanges:
 
     def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         if part != "transcripts":
-            return self._store.stamps(scope, part, names)
+            return self._store.file_ids(scope, part, names)
         transcripts = self._store.transcript_files(scope)
         if len(names) == 1:
-            return {names[0]: transcripts.transcript_file(names[0]).stamp()}
-        here = {entry.name: entry.stamp for entry in transcripts.census()}
+            return {names[0]: transcripts.transcript_file(names[0]).file_id()}
+        here = {entry.name: entry.file_id for entry in transcripts.census()}
         return {name: here.get(name) for name in names}
 
     def run_query(self, question: Callable[[], T]) -> T:

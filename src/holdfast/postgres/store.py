@@ -1,7 +1,7 @@
-"""A table of the same markdown documents, in PostgreSQL: the bytes that a home would have as files.
+"""The PostgreSQL backend of the store: the same documents, byte for byte, that a home has as files.
 
-A write changes the number of its folder first, and so waits for whoever writes there; then it puts the document in the
-place of the one that was seen, and both are kept or none. A COMMIT whose answer was lost is settled by looking.
+A write first changes the fingerprint of its folder, and so waits for other writers of that folder; then it replaces the
+document, and both are committed or neither. If the answer to COMMIT is lost, the store looks whether it took effect.
 """
 
 from __future__ import annotations
@@ -10,372 +10,461 @@ import os
 import time
 from functools import reduce
 from operator import xor
+from typing import NamedTuple
 
 from holdfast.base import dates
-from holdfast.errors import Busy, Unsure
+from holdfast.config import without_password
+from holdfast.errors import Busy, Conflict, Unsure
 from holdfast.formats.versions import fingerprint_of
-from holdfast.models import Record
-from holdfast.postgres import Database, statements
-from holdfast.postgres import Lock as Alone
-from holdfast.store import atomic, files
-from holdfast.store.atomic import FileContent
-from holdfast.store.files import Changed, Entry, nothing_against
+from holdfast.postgres import Database, Lock, statements
+from holdfast.store import layout
+from holdfast.store.interface import Changed, Entry, FileContent, no_check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
+    from typing import Any
 
     from holdfast.models import Scope, TrashedNote
     from holdfast.postgres import PostgresSettings, Session
-    from holdfast.postgres.pipeline import Result as Answer
+    from holdfast.postgres.pipeline import Result
     from holdfast.postgres.transcripts import PostgresTranscripts
-    from holdfast.postgres.tree import Tree
-    from holdfast.store.atomic import Stamp
-    from holdfast.store.files import May, Named, Right
-    from holdfast.store.transfer import Brought
-
-    T = TypeVar("T")
+    from holdfast.postgres.tree import PostgresTree
+    from holdfast.store.interface import Check, Document, FileId, FileRef, NoteWrite
 
 SQL = statements(__file__)
-_AT_ONCE = 500  # documents that one statement takes
-_TRIES = 5  # at a COMMIT whose answer is lost again and again
-_FEW, _SHORT = 24, 200  # names of what changed last, and characters of one
-_MOVED = ("archive", "notes", "trash")  # between which notes move
+_BATCH = 500  # documents that one statement writes
+_DIGESTS = 2000  # that one query computes
+_ATTEMPTS = 5  # at a COMMIT whose answer is lost
+_RECENT_NAMES, _NAME_CHARACTERS = 24, 200  # of the last changes of a folder, and of one name; longer names are left out
+_NOTE_PARTS = ("archive", "notes", "trash")  # between which notes move
+_DOCUMENT_TABLES = ("document", "line")
 
 
-class Put(Record):
-    """One document on its way: what is written, and the stamp of what it replaces."""
+class PendingDocument(NamedTuple):
+    """A document that is about to be written."""
 
     name: str
     data: bytes
-    stamp: Stamp
-    modified: int
-    mix: int
-    seen: Stamp | None
+    file_id: FileId
+    modified: int  # seconds since 1970
+    fingerprint: int
+    expected: FileId | None  # of the document it replaces
 
 
-def drawn() -> int:
-    """A number that nobody else has: what an inode is to a file."""
-    return int.from_bytes(os.urandom(8), "big") >> 2
+class StoredDocument(NamedTuple):
+    """The id and fingerprint of a document in the database."""
+
+    file_id: FileId
+    fingerprint: int
 
 
-def share(part: str, name: str, stamp: Stamp) -> int:
-    """A document's share of its folder's number, as the catalogue counts it."""
-    return fingerprint_of(stamp, "" if part == "notes" else name)
+class Move(NamedTuple):
+    """The old and the new name of a document that goes to another part."""
+
+    name: str
+    new_name: str
 
 
-def mixed(shares: list[int]) -> int:
-    return reduce(xor, shares, 0)
-
-
-class PostgresStore(files.FileStore):
-    """The truth of one tenant, as one caller may see it."""
+class PostgresStore:
+    """The store of one tenant, as one caller may see it; see `holdfast.store.interface.Store` for its methods."""
 
     def __init__(self, settings: PostgresSettings, home: str, lock_seconds: float) -> None:
-        super().__init__(home, lock_seconds)
+        self.home = home
         self.settings = settings
         self.database = Database(settings, SQL, lock_seconds)
-
-    # --- what stands beside the notes ------------------------------------------------------------------------------
-
-    def tree(self, scope_folder: str, seconds: float | None = None) -> Tree:
-        from holdfast.postgres.tree import Tree
-
-        return Tree(self, scope_folder)
-
-    def transcript_files(self, scope_folder: str, seconds: float | None = None) -> PostgresTranscripts:
-        from holdfast.postgres.transcripts import PostgresTranscripts
-
-        return PostgresTranscripts(self, scope_folder)
-
-    def named_lock(self, name: str, seconds: float | None = None) -> Right:
-        return Alone(self.settings, name, self._lock_seconds if seconds is None else seconds)
+        self._lock_seconds = lock_seconds
 
     def exists(self) -> bool:
         return True
 
-    def must_be_ours(self) -> None:
-        """The server sees to that: nobody else's rows are ever shown."""
+    def check_owner(self) -> None:
+        """Return at once: row-level security shows no other tenant's rows."""
 
-    def has(self, scope_folder: str, part: str = "") -> bool:
-        return self.database.row("has", scope=scope_folder, part=part) is not None
+    def named_lock(self, name: str, seconds: float | None = None) -> Lock:
+        return Lock(self.settings, name, self._lock_seconds if seconds is None else seconds)
 
-    def watch(self) -> None:
-        """Nothing tells of changes: whoever asks looks."""
+    def lock_scope(self, scope: Scope) -> ScopeLock:
+        return ScopeLock(self, scope.folder)
 
-    # --- for a copy --------------------------------------------------------------------------------------------------
+    def open_watch(self) -> None:
+        """Return None: changes are found by comparing fingerprints."""
 
-    def digests(self, scope_folder: str, part: str) -> Iterator[tuple[str, str]]:
-        from holdfast.postgres import transfer
+    def display_path(self, path: str) -> str:
+        return f"{without_password(self.settings.url)} ({path})"
 
-        return transfer.digests(self, scope_folder, part)
+    # --- scopes and parts ------------------------------------------------------------------------------------------
 
-    def bring(self, scope_folder: str, part: str, brought: list[Brought]) -> None:
-        from holdfast.postgres import transfer
+    def scopes(self) -> list[str]:
+        return [scope for (scope,) in self.database.rows("scopes")]
 
-        transfer.bring(self, scope_folder, part, brought)
+    def list_strays(self) -> list[str]:
+        return []
 
-    def bare_folders(self, scope_folder: str) -> list[str]:
-        from holdfast.postgres import transfer
+    def list_misnamed(self, scope_folder: str) -> list[str]:
+        return []
 
-        return transfer.folders(self, scope_folder)
+    def has_folder(self, scope_folder: str, part: str = "") -> bool:
+        return self.database.row("has_folder", scope=scope_folder, part=part) is not None
+
+    def entries(self, scope_folder: str, part: str) -> Iterator[Entry]:
+        for name, inode, changed, size in self.database.rows("entries", scope=scope_folder, part=part):
+            yield Entry(name, (inode, changed, size), regular=True)
+
+    def fingerprint(self, scope_folder: str, part: str) -> int:
+        row = self.database.row("fingerprint", scope=scope_folder, part=part)
+        return int(row[0]) if row else 0
+
+    def tree(self, scope_folder: str, lock_seconds: float | None = None) -> PostgresTree:
+        from holdfast.postgres.tree import PostgresTree
+
+        return PostgresTree(self, scope_folder)
+
+    def transcript_files(self, scope_folder: str, lock_seconds: float | None = None) -> PostgresTranscripts:
+        from holdfast.postgres.transcripts import PostgresTranscripts
+
+        return PostgresTranscripts(self, scope_folder)
 
     # --- notes -----------------------------------------------------------------------------------------------------
 
-    def full(self, path: str) -> str:
-        from holdfast.config import without_password
+    def read_note(self, scope: Scope, key: str) -> FileContent | None:
+        return self.read_name(scope.folder, "notes", f"{key}.md")
 
-        return f"{without_password(self.settings.url)} ({path})"
+    def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
+        refs = [(scope.folder, "notes", f"{key}.md") for key in keys]
+        found = self.read_batch(refs)
+        return [found.get(ref) for ref in refs]
+
+    def find_notes(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
+        found = self.read_batch([(scope.folder, "notes", f"{key}.md") for scope in scopes])
+        for scope in scopes:
+            if content := found.get((scope.folder, "notes", f"{key}.md")):
+                yield scope, content
 
     def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         row = self.database.row("read", scope=scope_folder, part=part, name=name)
-        return _sheet(*row) if row else None
+        return make_content(*row) if row else None
 
-    def read_many(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
-        names = [f"{key}.md" for key in keys]
-        rows = self.database.rows("read_these", scope=scope.folder, part="notes", names=names)
-        here = {name: _sheet(*rest) for name, *rest in rows}
-        return [here.get(name) for name in names]
-
-    def nearest(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
-        here = self.read_ahead([(scope.folder, "notes", f"{key}.md") for scope in scopes])
-        for scope in scopes:
-            if content := here.get((scope.folder, "notes", f"{key}.md")):
-                yield scope, content
-
-    def read_ahead(self, wanted: list[Named]) -> dict[Named, FileContent]:
-        """All documents with one question, and all lines of transcripts (each named with where it begins) with another."""
-        documents = [one for one in wanted if one[1] != "transcripts"]
-        scopes, parts, names = (list(column) for column in zip(*documents, strict=True)) if documents else ([], [], [])
-        rows = self.database.rows("read_ahead", scopes=scopes, parts=parts, names=names) if documents else []
-        lines = [(scope, *name.rpartition(":")[::2]) for scope, part, name in wanted if part == "transcripts"]
+    def read_batch(self, wanted: list[FileRef]) -> dict[FileRef, FileContent]:
+        """Read documents with one query and lines of transcripts, named `client/session.jsonl:offset`, with another."""
+        rows: list[Any] = []
+        documents = [ref for ref in wanted if ref[1] != layout.TRANSCRIPTS]
+        if documents:
+            scopes, parts, names = (list(column) for column in zip(*documents, strict=True))
+            rows += self.database.rows("read_batch", scopes=scopes, parts=parts, names=names)
+        lines = [(scope, *name.rpartition(":")[::2]) for scope, part, name in wanted if part == layout.TRANSCRIPTS]
         if lines:
-            within, transcript_files, starts = (list(column) for column in zip(*lines, strict=True))
-            rows += self.database.rows("lines_ahead", scopes=within, names=transcript_files, starts=starts)
-        return {(scope, part, name): _sheet(*rest) for scope, part, name, *rest in rows}
+            scopes, names, offsets = (list(column) for column in zip(*lines, strict=True))
+            rows += self.database.rows("read_line_batch", scopes=scopes, names=names, starts=offsets)
+        return {(scope, part, name): make_content(*content) for scope, part, name, *content in rows}
 
-    def stamp(self, scope_folder: str, part: str, name: str) -> Stamp | None:
-        return self.stamps(scope_folder, part, [name])[name]
+    def file_id(self, scope_folder: str, part: str, name: str) -> FileId | None:
+        return self.file_ids(scope_folder, part, [name])[name]
 
-    def stamps(self, scope_folder: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
-        rows = self.database.rows("stamps", scope=scope_folder, part=part, names=names)
-        here = {name: (stamp, changed, size) for name, stamp, changed, size, _ in rows}
-        return {name: here.get(name) for name in names}
+    def file_ids(self, scope_folder: str, part: str, names: list[str]) -> dict[str, FileId | None]:
+        rows = self.database.rows("file_ids", scope=scope_folder, part=part, names=names)
+        found = {name: (inode, changed, size) for name, inode, changed, size, _ in rows}
+        return {name: found.get(name) for name in names}
 
-    def _put(
-        self, scope: Scope, part: str, name: str, data: bytes, seen: Stamp | None, may: May = nothing_against
-    ) -> Stamp:
-        return self.put(scope.folder, part, [put(part, name, data, seen)], may)[0]
+    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, check: Check = no_check) -> FileId:
+        return self.write_notes(scope, [(f"{key}.md", data, expected)], check)[0]
 
-    def write_many(self, scope: Scope, notes: list[tuple[str, bytes, Stamp | None]], may: May = nothing_against) -> list[Stamp]:
+    def write_notes(self, scope: Scope, notes: list[NoteWrite], check: Check = no_check) -> list[FileId]:
         for name, data, _ in notes:
-            atomic.must_stay_readable(data, name)
-        return self.put(scope.folder, "notes", [put("notes", name, data, seen) for name, data, seen in notes], may)
+            layout.check_note_size(data, name)
+        pending = [make_pending("notes", name, data, expected) for name, data, expected in notes]
+        return self.write_documents(scope.folder, "notes", pending, check=check)
 
-    def put(
-        self, scope_folder: str, part: str, puts: list[Put], may: May = nothing_against,
-        before: Callable[[Session], None] = lambda _: None,
-    ) -> list[Stamp]:  # fmt: skip
-        """Every document is as seen and put, or none is (`Changed`). `before` is done first, when nobody else can write."""
-        if not puts:
-            return []
+    def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
+        self.write_documents(scope.folder, part, [make_pending(part, name, data, expected)])
+
+    def erase_file(self, scope: Scope, part: str, name: str, expected: FileId | None = None) -> bool:
+        erased = ErasedInode()
 
         def work(db: Session) -> None:
-            shares = [one.mix ^ (share(part, one.name, one.seen) if one.seen else 0) for one in puts]
-            self.mix(db, scope_folder, part, mixed(shares), names=[one.name for one in puts])
-            before(db)
-            answers = put_all(db, scope_folder, part, puts)
-            may()  # what it asks goes to the server together with the rest
-            if sum([len(answer.fetchall()) for answer in answers]) < len(puts):
+            self.lock_folders(db, scope.folder, _NOTE_PARTS)
+            found = self._find(db, scope.folder, part, [name]).get(name)
+            if found and expected is not None and found.file_id != expected:
                 raise Changed
+            erased.record(found.file_id[0] if found else 0)
+            if found:
+                db.execute(SQL["delete_document"], {"scope": scope.folder, "part": part, "name": name})
+                self.change_folder(db, scope.folder, part, found.fingerprint)
+                self.forget_recent_name(db, scope.folder, _NOTE_PARTS, name)
 
-        def stands() -> bool:
-            here = self.stamps(scope_folder, part, [one.name for one in puts])
-            return all(here[one.name] == one.stamp for one in puts)
+        self.run_durably(
+            work,
+            lock=lambda db: self.lock_folders(db, scope.folder, _NOTE_PARTS),
+            is_done=lambda: self.file_id(scope.folder, part, name) is None,
+        )
+        return bool(erased.inode)
 
-        self.surely(work, lambda db: self.hold(db, scope_folder, (part,)), stands)
-        return [one.stamp for one in puts]
+    # --- trash and archive -----------------------------------------------------------------------------------------
 
     def move_notes(
-        self, scope: Scope, keys: list[str], part: str, seconds: float, seen: dict[str, Stamp] | None = None
+        self, scope: Scope, keys: list[str], part: str, seconds: float, expected: dict[str, FileId] | None = None
     ) -> list[str]:
-        time_ = dates.timestamp(seconds).replace("-", "").replace(":", "")
-        moves: list[tuple[str, str]] = []
+        moves: list[Move] = []
 
         def work(db: Session) -> None:
-            last = self.hold(db, scope.folder, ("notes", part))[part]
-            here = self._standing(db, scope.folder, "notes", [f"{key}.md" for key in keys])
-            going = [
+            last = self.lock_folders(db, scope.folder, ("notes", part))[part]
+            found = self._find(db, scope.folder, "notes", [f"{key}.md" for key in keys])
+            moving = [
                 key
                 for key in dict.fromkeys(keys)
-                if (there := here.get(f"{key}.md")) and (seen is None or there[0] == seen.get(key))
+                if (note := found.get(f"{key}.md")) and (expected is None or note.file_id == expected.get(key))
             ]
-            moves[:] = [(f"{key}.md", f"{key}--{time_}-{last + number:08x}.md") for number, key in enumerate(going, 1)]
-            self._move(db, scope.folder, ("notes", part), moves, here, last + len(moves))
+            moves[:] = [
+                Move(f"{key}.md", layout.format_trash_name(key, seconds, number))
+                for number, key in enumerate(moving, last + 1)
+            ]
+            self._move(db, scope.folder, ("notes", part), moves, found, last + len(moves))
 
-        self._moved(scope, part, work, moves)
-        return [name[:-3] for name, _ in moves]
+        self._run_move(scope, part, work, moves)
+        return [move.name.removesuffix(".md") for move in moves]
 
-    def restore(self, scope: Scope, one: TrashedNote, key: str) -> None:
-        moves = [(one.name, f"{key}.md")]
+    def list_trash(self, scope: Scope, key: str | None = None) -> list[TrashedNote]:
+        files = [(part, entry.name) for part in ("trash", "archive") for entry in self.entries(scope.folder, part)]
+        return layout.select_trashed(scope, key, files)
 
-        def work(db: Session) -> None:
-            self.hold(db, scope.folder, (one.part, "notes"))
-            here = self._standing(db, scope.folder, one.part, [one.name])
-            if not here or self._standing(db, scope.folder, "notes", [f"{key}.md"]):
-                raise Changed
-            self._move(db, scope.folder, (one.part, "notes"), moves, here)
+    def find_archived(self, scope: Scope, keys: list[str]) -> dict[str, TrashedNote]:
+        rows = self.database.rows("archived_names", scope=scope.folder, keys=keys) if keys else []
+        return layout.select_last_archived(scope, keys, [name for (name,) in rows])
 
-        self._moved(scope, "notes", work, moves)
-
-    def _archived_names(self, scope_folder: str, keys: list[str]) -> list[str]:
-        return [name for (name,) in self.database.rows("archived", scope=scope_folder, keys=keys)] if keys else []
-
-    def trash_archived(self, scope: Scope, one: TrashedNote, seconds: float) -> bool:
-        time_ = dates.timestamp(seconds).replace("-", "").replace(":", "")
-        moves: list[tuple[str, str]] = []
+    def trash_archived(self, scope: Scope, note: TrashedNote, seconds: float) -> bool:
+        moves: list[Move] = []
 
         def work(db: Session) -> None:
-            last = self.hold(db, scope.folder, ("archive", "trash"))["trash"]
-            here = self._standing(db, scope.folder, "archive", [one.name])
-            moves[:] = [(name, f"{one.key}--{time_}-{last + 1:08x}.md") for name in here]
-            self._move(db, scope.folder, ("archive", "trash"), moves, here, last + len(moves))
+            last = self.lock_folders(db, scope.folder, ("archive", "trash"))["trash"]
+            found = self._find(db, scope.folder, "archive", [note.name])
+            moves[:] = [Move(name, layout.format_trash_name(note.key, seconds, last + 1)) for name in found]
+            self._move(db, scope.folder, ("archive", "trash"), moves, found, last + len(moves))
 
-        self._moved(scope, "trash", work, moves)
+        self._run_move(scope, "trash", work, moves)
         return bool(moves)
 
-    def _standing(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, tuple[Stamp, int]]:
-        """The stamp and the share of those that are there."""
-        rows = db.execute(SQL["stamps"], {"scope": scope_folder, "part": part, "names": names})
-        return {name: ((stamp, changed, size), mix) for name, stamp, changed, size, mix in rows}
-
-    def _move(
-        self, db: Session, scope_folder: str, parts: tuple[str, str], moves: list[tuple[str, str]],
-        here: dict[str, tuple[Stamp, int]], last: int = 0,
-    ) -> None:  # fmt: skip
-        """From one part to another, each under its new name."""
-        now, names, targets = time.time_ns(), [name for name, _ in moves], [target for _, target in moves]
-        stamps = [here[name][0] for name in names]
-        come = [share(parts[1], to, (stamp, now, size)) for to, (stamp, _, size) in zip(targets, stamps, strict=True)]
-        row = {"scope": scope_folder, "part": parts[0], "to_part": parts[1], "changed": now}
-        db.execute(SQL["move"], {**row, "names": names, "to_names": targets, "mixes": come})
-        self.mix(db, scope_folder, parts[0], mixed([here[name][1] for name in names]), names=names)
-        self.mix(db, scope_folder, parts[1], mixed(come), last, targets)
-
-    def _moved(self, scope: Scope, part: str, work: Callable[[Session], None], moves: list[tuple[str, str]]) -> None:
-        def stands() -> bool:
-            here = self.stamps(scope.folder, part, [target for _, target in moves])
-            return all(here[target] is not None for _, target in moves)
-
-        self.surely(work, lambda db: self.hold(db, scope.folder, _MOVED), stands)
-
-    def erase(self, scope: Scope, part: str, name: str, seen: Stamp | None = None) -> bool:
-        taken = Taken()
+    def restore_note(self, scope: Scope, note: TrashedNote, key: str) -> None:
+        moves = [Move(note.name, f"{key}.md")]
 
         def work(db: Session) -> None:
-            self.hold(db, scope.folder, _MOVED)
-            here = self._standing(db, scope.folder, part, [name])
-            if here and seen is not None and here[name][0] != seen:
+            self.lock_folders(db, scope.folder, (note.part, "notes"))
+            found = self._find(db, scope.folder, note.part, [note.name])
+            if not found or self._find(db, scope.folder, "notes", [f"{key}.md"]):
                 raise Changed
-            taken.note(here[name][0][0] if here else 0)
-            if here:
-                db.execute(SQL["erase"], {"scope": scope.folder, "part": part, "name": name})
-                self.mix(db, scope.folder, part, here[name][1])
-                self.unname(db, scope.folder, _MOVED, name)
+            self._move(db, scope.folder, (note.part, "notes"), moves, found)
 
-        self.surely(
-            work, lambda db: self.hold(db, scope.folder, _MOVED), lambda: self.stamp(scope.folder, part, name) is None
-        )
-        return bool(taken.last)
+        self._run_move(scope, "notes", work, moves)
 
-    def entries(self, scope_folder: str, part: str) -> Iterator[Entry]:
-        for name, *stamp in self.database.rows("census", scope=scope_folder, part=part):
-            yield Entry(name, tuple(stamp), regular=True)
+    def _move(
+        self, db: Session, scope_folder: str, parts: tuple[str, str], moves: list[Move],
+        found: dict[str, StoredDocument], last: int = 0,
+    ) -> None:  # fmt: skip
+        """Move documents from one part to another within a transaction."""
+        source, target = parts
+        now, names, new_names = time.time_ns(), [move.name for move in moves], [move.new_name for move in moves]
+        fingerprints = []
+        for move in moves:
+            inode, _, size = found[move.name].file_id
+            fingerprints.append(fingerprint_document(target, move.new_name, (inode, now, size)))
+        row = {"scope": scope_folder, "part": source, "to_part": target, "changed": now}
+        db.execute(SQL["move_documents"], {**row, "names": names, "to_names": new_names, "mixes": fingerprints})
+        self.change_folder(db, scope_folder, source, combine([found[name].fingerprint for name in names]), names=names)
+        self.change_folder(db, scope_folder, target, combine(fingerprints), last, new_names)
 
-    def misnamed(self, scope_folder: str) -> list[str]:
-        return []
+    def _run_move(self, scope: Scope, part: str, work: Callable[[Session], None], moves: list[Move]) -> None:
+        def is_done() -> bool:
+            found = self.file_ids(scope.folder, part, [move.new_name for move in moves])
+            return all(found[move.new_name] is not None for move in moves)
 
-    def passed_over(self, scope_folder: str) -> list[tuple[str, str]]:
-        return []  # nothing else can stand here
+        self.run_durably(work, lock=lambda db: self.lock_folders(db, scope.folder, _NOTE_PARTS), is_done=is_done)
 
-    def fingerprint(self, scope_folder: str, part: str) -> int:
-        return self.fingerprints((scope_folder,)).get((scope_folder, part), 0)
-
-    def fingerprints(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], int]:
-        rows = self.database.rows("fingerprints", scopes=list(scopes))
-        return {(scope, part): mix for scope, part, mix in rows}
-
-    def scopes(self) -> list[str]:
-        return [row[0] for row in self.database.rows("scopes")]
-
-    def strays(self) -> list[str]:
-        return []
+    # --- index.md: a database has no folder in which anybody would look for it -----------------------------------------
 
     def has_listing(self, scope: Scope) -> bool:
         return False
 
     def write_listing(self, scope: Scope, data: bytes) -> None:
-        """There is no folder in which anybody would look for it."""
+        pass
 
-    def lock(self, scope: Scope) -> Right:
-        return Held(self, scope.folder)
+    # --- copying to another store ----------------------------------------------------------------------------------
 
-    # --- within a transaction ----------------------------------------------------------------------------------------
+    def list_digests(self, scope_folder: str, part: str) -> Iterator[tuple[str, str]]:
+        after = ""
+        while rows := self.database.rows("digests", scope=scope_folder, part=part, after=after, most=_DIGESTS):
+            yield from rows
+            after, _ = rows[-1]
 
-    def hold(self, db: Session, scope_folder: str, parts: tuple[str, ...]) -> dict[str, int]:
-        """From here on nobody else writes to these parts; the number that came last into each."""
-        return dict(db.execute(SQL["hold"], {"scope": scope_folder, "parts": list(parts)}).fetchall())
+    def read_document(self, scope_folder: str, part: str, name: str) -> FileContent | None:
+        if part == "files":
+            return self.tree(scope_folder).read(tuple(name.split("/")))
+        return self.read_name(scope_folder, part, name)
 
-    def mix(
-        self, db: Session, scope_folder: str, part: str, mix: int, last: int = 0, names: list[str] | None = None
+    def add_documents(self, scope_folder: str, part: str, documents: list[Document]) -> None:
+        names = [document.name for document in documents]
+
+        def prepare(db: Session) -> None:
+            if part == "files":
+                for path in sorted({name.rpartition("/")[0] for name in names} - {""}):
+                    self.tree(scope_folder).create_parents(db, (*path.split("/"), ""))
+            elif part != "notes":  # later names in this folder are numbered after these
+                self.change_folder(db, scope_folder, part, 0, layout.find_last_number(names))
+
+        pending = [make_pending(part, document.name, document.data, None, document.modified) for document in documents]
+        try:
+            self.write_documents(scope_folder, part, pending, prepare=prepare)
+        except Changed:
+            raise Conflict(f"somebody else writes to {scope_folder}/{part}", "Copy again when nobody writes") from None
+
+    def list_empty_folders(self, scope_folder: str) -> list[str]:
+        folders = [entry.name for entry in self.entries(scope_folder, "folders")]
+        files = [entry.name for entry in self.entries(scope_folder, "files")]
+        parents = {name.rpartition("/")[0] for name in [*folders, *files]}
+        return [name for name in folders if name not in parents]
+
+    def list_unknown_files(self, scope_folder: str) -> list[tuple[str, str]]:
+        return []
+
+    def finish_copy(self) -> None:
+        """Update the statistics of the query planner; if the role may not, the server does so later."""
+        self.database.analyze([*_DOCUMENT_TABLES, *self.list_tables()])
+
+    # --- reading everything back, after a purge ------------------------------------------------------------------------
+
+    def list_paths(self) -> list[str]:
+        """Return the path that every document and transcript would have in a home."""
+        found = []
+        for scope in self.scopes():
+            for part in layout.DOCUMENT_PARTS:
+                found += [f"shelf/{scope}/{part}/{entry.name}" for entry in self.entries(scope, part)]
+            transcripts = self.transcript_files(scope)
+            found += [f"shelf/{scope}/{layout.TRANSCRIPTS}/{entry.name}" for entry in transcripts.census()]
+            found += [f"shelf/{transcript.path}" for transcript in transcripts.list_trashed()]
+        return found
+
+    def read_everything(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the path and bytes of every document, and of every line of every transcript."""
+        for statement in ("open_documents", "open_lines"):
+            for scope, part, name, data in self._fetch(statement):
+                yield f"shelf/{scope}/{part}/{name}", bytes(data)
+
+    def list_tables(self) -> list[str]:
+        """Return the tables that hold neither documents nor transcripts."""
+        return [name for (name,) in self.database.rows("tables") if name not in _DOCUMENT_TABLES]
+
+    def read_table(self, table: str) -> Iterator[bytes]:
+        """Yield every row of a table as JSON."""
+        for (data,) in self._fetch("open_table", name=table):
+            yield bytes(data)
+
+    def vacuum(self) -> str:
+        """Remove deleted rows from the files of all tables; return why that was not possible, or an empty string."""
+        return self.database.vacuum([*_DOCUMENT_TABLES, *self.list_tables()])
+
+    def _fetch(self, statement: str, **values: str) -> Iterator[Any]:
+        """Yield the rows of a cursor in batches."""
+        with self.database.reading():
+            self.database.rows(statement, **values)
+            while rows := self.database.rows("fetch_rows"):
+                yield from rows
+            self.database.rows("close_cursor")
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def write_documents(
+        self, scope_folder: str, part: str, documents: list[PendingDocument], *,
+        check: Check = no_check, prepare: Callable[[Session], None] = lambda _: None,
+    ) -> list[FileId]:  # fmt: skip
+        """Write documents, all or none, and return their ids; raise `Changed` if one is not as expected.
+
+        `prepare` runs first in the transaction, when other writers of the folder wait.
+        """
+        if not documents:
+            return []
+        names = [document.name for document in documents]
+
+        def work(db: Session) -> None:
+            replaced = [fingerprint_document(part, one.name, one.expected) for one in documents if one.expected]
+            change = combine([*replaced, *[one.fingerprint for one in documents]])
+            self.change_folder(db, scope_folder, part, change, names=names)
+            prepare(db)
+            results = queue_writes(db, scope_folder, part, documents)
+            check()  # its queries go to the server together with the writes
+            if sum([len(result.fetchall()) for result in results]) < len(documents):
+                raise Changed
+
+        def is_done() -> bool:
+            found = self.file_ids(scope_folder, part, names)
+            return all(found[one.name] == one.file_id for one in documents)
+
+        self.run_durably(work, lock=lambda db: self.lock_folders(db, scope_folder, (part,)), is_done=is_done)
+        return [one.file_id for one in documents]
+
+    def lock_folders(self, db: Session, scope_folder: str, parts: tuple[str, ...]) -> dict[str, int]:
+        """Make other writers of these parts wait, and return the last number used in the names of each."""
+        return dict(db.execute(SQL["lock_folders"], {"scope": scope_folder, "parts": list(parts)}).fetchall())
+
+    def change_folder(
+        self, db: Session, scope_folder: str, part: str, change: int, last: int = 0, names: list[str] | None = None
     ) -> None:
-        """Change a folder's number, and wait for whoever writes there; the names are what changes, as far as they are few."""
-        few = [name for name in names or () if len(name) <= _SHORT][:_FEW]
-        db.execute(SQL["mixed"], {"scope": scope_folder, "part": part, "mix": mix, "last": last, "names": few})
+        """Combine a change with the fingerprint of a folder, and remember a few changed names for other readers."""
+        recent = [name for name in names or () if len(name) <= _NAME_CHARACTERS][:_RECENT_NAMES]
+        row = {"scope": scope_folder, "part": part, "mix": change, "last": last, "names": recent}
+        db.execute(SQL["change_folder"], row)
 
-    def unname(self, db: Session, scope_folder: str, parts: tuple[str, ...], name: str) -> None:
-        """Forget that what is erased for good ever changed, here or in the trash: a name may be made of its first words."""
+    def forget_recent_name(self, db: Session, scope_folder: str, parts: tuple[str, ...], name: str) -> None:
+        """Remove an erased name, and those it has in the trash, from the changed names: it may contain words of the text."""
         stem, dot, suffix = name.rpartition(".")
-        own = stem.rpartition("--")[0] or stem  # of what is in the trash: what it was called before
-        row = {"scope": scope_folder, "parts": list(parts), "name": name, "plain": own + dot + suffix, "trashed": f"{own}--"}
-        db.execute(SQL["unname"], row)
+        plain = stem.rpartition("--")[0] or stem  # the name without what the trash added
+        row = {"scope": scope_folder, "parts": list(parts), "name": name}
+        db.execute(SQL["forget_recent_name"], {**row, "plain": plain + dot + suffix, "trashed": f"{plain}--"})
 
-    def surely(self, work: Callable[[Session], None], hold: Callable[[Session], object], stands: Callable[[], bool]) -> None:
-        """Do it durably. Where the answer to COMMIT was lost, whoever carried it out may still be at it: wait until nobody
-        writes there, look whether it `stands`, and do it again if not."""
-        doubtful: Unsure | None = None
-        for _ in range(_TRIES):
+    def run_durably(
+        self, work: Callable[[Session], None], *, lock: Callable[[Session], object], is_done: Callable[[], bool]
+    ) -> None:
+        """Run `work` in a durable transaction, again if the answer to COMMIT was lost and it did not take effect.
+
+        A lost COMMIT may still be running: `lock` waits for it, then `is_done` looks. Raise `Unsure` if that is not possible.
+        """
+        lost: Unsure | None = None
+        for _ in range(_ATTEMPTS):
             try:
-                # looking is durable too: what it finds is with the standbys by then, and not just here
-                if doubtful and self.database.write(lambda db: (hold(db), stands())[1], durable=True):
+                # looking is durable too, so that what it finds is on the standbys
+                if lost and self.database.write(lambda db: (lock(db), is_done())[1], durable=True):
                     return None
-                doubtful = None
+                lost = None
                 return self.database.write(work, durable=True)
             except Unsure as error:
-                doubtful = error
+                lost = error
             except Busy:
-                if doubtful:  # nobody could look: it may be there all the same
+                if lost:
                     break
                 raise
-        raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from doubtful
+        raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from lost
+
+    def _find(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, StoredDocument]:
+        """Return the documents that exist, by name."""
+        rows = db.execute(SQL["file_ids"], {"scope": scope_folder, "part": part, "names": names})
+        return {name: StoredDocument((inode, changed, size), mix) for name, inode, changed, size, mix in rows}
 
 
-class Taken:
-    """What each try of an erasure found, by its number; 0 is nothing. One whose answer was lost may have been carried out, and
-    what stands there since is somebody else's."""
+class ErasedInode:
+    """The inode that the attempts of an erasure found; 0 for none.
+
+    An attempt whose answer was lost may have taken effect: what exists since then was written by somebody else.
+    """
 
     def __init__(self) -> None:
-        self.last = 0
+        self.inode = 0
 
-    def note(self, number: int) -> None:
-        if self.last and number not in (0, self.last):
+    def record(self, inode: int) -> None:
+        """Record what an attempt found; raise `Busy` if it is not what an earlier one found."""
+        if self.inode and inode not in (0, self.inode):
             raise Busy("somebody else wrote here while the database was away", "Try again")
-        self.last = number
+        self.inode = inode
 
 
-class Held:
-    """The right to change a scope's documents: a transaction that holds its folders' rows."""
+class ScopeLock:
+    """The lock on a scope's documents: a transaction that locks the rows of its folders."""
 
     def __init__(self, store: PostgresStore, scope_folder: str) -> None:
         self._store, self._scope_folder = store, scope_folder
@@ -384,7 +473,7 @@ class Held:
     def __enter__(self) -> object:
         self._session = self._store.database.transaction()
         try:
-            self._store.hold(self._session.__enter__(), self._scope_folder, _MOVED)
+            self._store.lock_folders(self._session.__enter__(), self._scope_folder, _NOTE_PARTS)
         except BaseException as error:
             self._session.__exit__(type(error), error, None)
             raise
@@ -404,34 +493,67 @@ class Held:
         self.release()
 
 
-def put(part: str, name: str, data: bytes, seen: Stamp | None, modified: int | None = None) -> Put:
-    """A document that is to take the place of the one seen."""
-    stamp = drawn(), time.time_ns(), len(data)
-    return Put(name, data, stamp, int(dates.clock()) if modified is None else modified, share(part, name, stamp), seen)
+def make_inode() -> int:
+    """Return a random number that identifies a document, as an inode does a file."""
+    return int.from_bytes(os.urandom(8), "big") >> 2
 
 
-def put_all(db: Session, scope_folder: str, part: str, puts: list[Put]) -> list[Answer]:
-    """Many documents with few statements; each answers with a row for every one that is put."""
-    answers = []
-    for start in range(0, len(puts), _AT_ONCE):
-        some = puts[start : start + _AT_ONCE]
-        new, next_ = [one for one in some if one.seen is None], [one for one in some if one.seen is not None]
+def fingerprint_document(part: str, name: str, file_id: FileId) -> int:
+    """Return what a document adds to the fingerprint of its folder, as the index computes it."""
+    return fingerprint_of(file_id, "" if part == "notes" else name)
+
+
+def combine(fingerprints: list[int]) -> int:
+    """Return the fingerprint of several documents, or of a change that adds and removes them."""
+    return reduce(xor, fingerprints, 0)
+
+
+def make_pending(
+    part: str, name: str, data: bytes, expected: FileId | None, modified: int | None = None
+) -> PendingDocument:
+    """Return a document to write, with a new id."""
+    file_id = make_inode(), time.time_ns(), len(data)
+    return PendingDocument(
+        name=name,
+        data=data,
+        file_id=file_id,
+        modified=int(dates.clock()) if modified is None else modified,
+        fingerprint=fingerprint_document(part, name, file_id),
+        expected=expected,
+    )
+
+
+def queue_writes(db: Session, scope_folder: str, part: str, documents: list[PendingDocument]) -> list[Result]:
+    """Queue the statements that write documents; each returns a row for every document that was written."""
+    results = []
+    for start in range(0, len(documents), _BATCH):
+        batch = documents[start : start + _BATCH]
+        new = [one for one in batch if one.expected is None]
+        changed = [one for one in batch if one.expected is not None]
         if new:
-            answers.append(db.execute(SQL["put_new"], _columns(scope_folder, part, new)))
-        if next_:
-            answers.append(db.execute(SQL["put_next"], _columns(scope_folder, part, next_)))
-    return answers
+            results.append(db.execute(SQL["insert_documents"], _make_columns(scope_folder, part, new)))
+        if changed:
+            results.append(db.execute(SQL["update_documents"], _make_columns(scope_folder, part, changed)))
+    return results
 
 
-def _columns(scope_folder: str, part: str, puts: list[Put]) -> dict[str, Any]:
+def _make_columns(scope_folder: str, part: str, documents: list[PendingDocument]) -> dict[str, Any]:
+    ids = [one.file_id for one in documents]
+    expected = [one.expected or (0, 0, 0) for one in documents]
     return {
-        "scope": scope_folder, "part": part, "names": [one.name for one in puts], "data": [one.data for one in puts],
-        "stamps": [one.stamp[0] for one in puts], "changed": [one.stamp[1] for one in puts],
-        "modified": [one.modified for one in puts], "mixes": [one.mix for one in puts],
-        "seen": [one.seen[0] if one.seen else 0 for one in puts],
-        "seen_changed": [one.seen[1] if one.seen else 0 for one in puts],
-    }  # fmt: skip
+        "scope": scope_folder,
+        "part": part,
+        "names": [one.name for one in documents],
+        "data": [one.data for one in documents],
+        "stamps": [inode for inode, _, _ in ids],
+        "changed": [changed for _, changed, _ in ids],
+        "modified": [one.modified for one in documents],
+        "mixes": [one.fingerprint for one in documents],
+        "seen": [inode for inode, _, _ in expected],
+        "seen_changed": [changed for _, changed, _ in expected],
+    }
 
 
-def _sheet(data: bytes, stamp: int, changed: int, modified: int) -> FileContent:
-    return FileContent(bytes(data), (stamp, changed, len(data)), modified)
+def make_content(data: bytes, inode: int, changed: int, modified: int) -> FileContent:
+    """Return a document from the columns of its row."""
+    return FileContent(bytes(data), (inode, changed, len(data)), modified)

@@ -1,33 +1,33 @@
--- The shelf in PostgreSQL: documents, transcripts, and one number for each folder of them.
--- The tenant is never named here: row-level security shows and takes nobody else's rows.
+-- The store in PostgreSQL: documents, transcripts, and a fingerprint (mix) for each folder of them.
+-- No statement names the tenant: row-level security hides and rejects other tenants' rows.
 
--- name: hold
+-- name: lock_folders
 INSERT INTO shelf_folder (scope, part)
 SELECT :scope, part FROM unnest(:parts::text[]) AS part ORDER BY part
 ON CONFLICT (tenant, scope, part) DO UPDATE SET mix = shelf_folder.mix
 RETURNING part, last;
 
--- name: mixed
+-- name: change_folder
 INSERT INTO shelf_folder (scope, part, mix, last, recent)
 VALUES (:scope, :part, :mix::bigint, :last::bigint, :names::text[])
 ON CONFLICT (tenant, scope, part) DO UPDATE SET
   mix = shelf_folder.mix # excluded.mix, last = greatest(shelf_folder.last, excluded.last),
   recent = (excluded.recent || shelf_folder.recent)[1:24];
 
--- name: unname
+-- name: forget_recent_name
 UPDATE shelf_folder s SET recent = ARRAY(
   SELECT name FROM unnest(s.recent) WITH ORDINALITY AS one (name, place)
   WHERE name <> :name AND name <> :plain AND NOT starts_with(name, :trashed) ORDER BY place
 )
 WHERE scope = :scope AND part = ANY(:parts::text[]);
 
--- name: fingerprints
-SELECT scope, part, mix FROM shelf_folder WHERE scope = ANY(:scopes::text[]);
+-- name: fingerprint
+SELECT mix FROM shelf_folder WHERE scope = :scope AND part = :part;
 
 -- name: scopes
 SELECT DISTINCT scope FROM shelf_folder ORDER BY scope;
 
--- name: has
+-- name: has_folder
 SELECT 1 FROM shelf_folder WHERE scope = :scope AND (:part = '' OR part = :part) LIMIT 1;
 
 -- name: read
@@ -37,39 +37,35 @@ SELECT data, stamp, changed, modified FROM document WHERE scope = :scope AND par
 SELECT part, data, stamp, changed, modified FROM document
 WHERE scope = :scope AND name = :name AND (part = :part OR (:part = 'files' AND part = 'folders'));
 
--- name: read_these
-SELECT name, data, stamp, changed, modified FROM document
-WHERE scope = :scope AND part = :part AND name = ANY(:names::text[]);
-
--- name: read_ahead
+-- name: read_batch
 SELECT scope, part, name, data, stamp, changed, modified FROM document
 WHERE (scope, part, name) IN (SELECT * FROM unnest(:scopes::text[], :parts::text[], :names::text[]));
 
--- name: lines_ahead
+-- name: read_line_batch
 SELECT r.scope, r.part, r.name || ':' || l.start, l.data, r.ino, r.changed, 0::bigint
 FROM unnest(:scopes::text[], :names::text[], :starts::text[]) AS w (scope, name, start)
   JOIN roll r ON r.scope = w.scope AND r.part = 'transcripts' AND r.name = w.name
   JOIN line l ON l.ino = r.ino AND l.start = w.start::bigint
-WHERE octet_length(l.data) <= 8388608;    -- a longer one is nobody's turn
+WHERE octet_length(l.data) <= 8388608;    -- LINE_BYTES of store/layout.py
 
--- name: stamps
+-- name: file_ids
 SELECT name, stamp, changed, octet_length(data), mix FROM document
 WHERE scope = :scope AND part = :part AND name = ANY(:names::text[]);
 
--- name: archived
+-- name: archived_names
 SELECT a.name FROM unnest(:keys::text[]) AS k (key) CROSS JOIN LATERAL (  -- behind a key stands a time, which begins with a digit
   SELECT name FROM document
   WHERE scope = :scope AND part = 'archive' AND name >= k.key || '--0' AND name < k.key || '--:'
 ) AS a;
 
--- name: census
+-- name: entries
 SELECT name, stamp, changed, octet_length(data) FROM document WHERE scope = :scope AND part = :part ORDER BY name;
 
 -- name: digests
 SELECT name, encode(sha256(data), 'hex') FROM document
 WHERE scope = :scope AND part = :part AND name > :after ORDER BY name LIMIT :most;
 
--- name: put_new
+-- name: insert_documents
 INSERT INTO document (scope, part, name, data, stamp, changed, modified, mix)
 SELECT :scope, :part, one.*
 FROM unnest(
@@ -77,7 +73,7 @@ FROM unnest(
 ) AS one
 ON CONFLICT (tenant, scope, part, name) DO NOTHING RETURNING 1;
 
--- name: put_next
+-- name: update_documents
 UPDATE document d SET data = one.data, stamp = one.stamp, changed = one.changed, modified = one.modified, mix = one.mix
 FROM unnest(
   :names::text[], :data::bytea[], :stamps::bigint[], :changed::bigint[], :modified::bigint[], :mixes::bigint[],
@@ -86,54 +82,54 @@ FROM unnest(
 WHERE d.scope = :scope AND d.part = :part AND d.name = one.name AND d.stamp = one.seen AND d.changed = one.seen_changed
 RETURNING 1;
 
--- name: move
+-- name: move_documents
 UPDATE document d SET part = :to_part, name = one.to_name, changed = :changed::bigint, mix = one.mix
 FROM unnest(:names::text[], :to_names::text[], :mixes::bigint[]) AS one (name, to_name, mix)
 WHERE d.scope = :scope AND d.part = :part AND d.name = one.name;
 
--- name: erase
+-- name: delete_document
 DELETE FROM document WHERE scope = :scope AND part = :part AND name = :name RETURNING mix;
 
--- name: inside
+-- name: list_folder
 SELECT substr(name, :skip::integer) || CASE part WHEN 'folders' THEN '/' ELSE '' END FROM document
 WHERE scope = :scope AND part IN ('files', 'folders') AND starts_with(name, :prefix)
   AND strpos(substr(name, :skip::integer), '/') = 0;
 
--- name: below
+-- name: list_below
 SELECT part, name, stamp, changed, octet_length(data), mix FROM document
 WHERE scope = :scope AND part IN ('files', 'folders') AND (name = :name OR starts_with(name, :prefix));
 
--- name: standing
+-- name: find_paths
 SELECT part, name FROM document WHERE scope = :scope AND part IN ('files', 'folders') AND name = ANY(:names::text[]);
 
--- name: roll
+-- name: transcript
 SELECT ino, changed, size, lines, mix FROM roll WHERE scope = :scope AND part = :part AND name = :name;
 
--- name: lock_roll
+-- name: lock_transcript
 SELECT ino, changed, size, lines, mix FROM roll WHERE scope = :scope AND part = :part AND name = :name FOR UPDATE;
 
--- name: begin_roll
+-- name: begin_transcript
 INSERT INTO roll (scope, part, name, ino, changed)
 SELECT :scope::text, :part::text, :name::text, :ino::bigint, :changed::bigint
 FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast rolls ' || :scope::text, hashtext(tenant()))) AS entered) AS begun
 ON CONFLICT (tenant, scope, part, name) DO UPDATE SET size = roll.size RETURNING ino, changed, size, lines, mix;
 
--- name: settle_rolls
+-- name: wait_for_new_transcripts
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast rolls ' || :scope::text, hashtext(tenant())));
 
--- name: set_roll
+-- name: update_transcript
 UPDATE roll SET ino = :ino::bigint, size = :size::bigint, lines = :lines::bigint, changed = :changed::bigint,
   mix = :mix::bigint
 WHERE scope = :scope AND part = :part AND name = :name;
 
--- name: move_roll
+-- name: move_transcript
 UPDATE roll SET part = :to_part, name = :to_name, changed = :changed::bigint, mix = :mix::bigint
 WHERE scope = :scope AND part = :part AND name = :name;
 
--- name: erase_roll
+-- name: delete_transcript
 DELETE FROM roll WHERE scope = :scope AND part = :part AND name = :name;
 
--- name: rolls
+-- name: transcripts
 SELECT name, ino, changed, size FROM roll WHERE scope = :scope AND part = :part ORDER BY name;
 
 -- name: lines
@@ -155,7 +151,7 @@ FROM unnest(:starts::bigint[], :numbers::bigint[], :data::bytea[]) AS one (start
 -- name: change_line
 UPDATE line SET data = :data WHERE ino = :ino::bigint AND number = :number::bigint;
 
--- name: renew_lines
+-- name: renumber_lines
 UPDATE line SET ino = :new::bigint, start = counted.start
 FROM (
   SELECT number, sum(octet_length(data) + 1) OVER (ORDER BY number) - octet_length(data) - 1 AS start
@@ -163,30 +159,30 @@ FROM (
 ) AS counted
 WHERE line.ino = :ino::bigint AND line.number = counted.number;
 
--- name: roll_size
+-- name: transcript_size
 SELECT coalesce(sum(octet_length(data) + 1), 0)::bigint FROM line WHERE ino = :ino::bigint;
 
--- name: erase_lines
+-- name: delete_lines
 DELETE FROM line WHERE ino = :ino::bigint;
 
 -- name: tables
 SELECT relname FROM pg_class
 WHERE relnamespace = 'holdfast'::regnamespace AND relkind = 'r' AND has_table_privilege(oid, 'SELECT') ORDER BY relname;
 
--- name: look_through
+-- name: open_table
 DECLARE everything NO SCROLL CURSOR FOR SELECT * FROM each_row(:name);
 
--- name: look_through_documents
+-- name: open_documents
 DECLARE everything NO SCROLL CURSOR FOR SELECT scope, part, name, data FROM document WHERE part <> 'folders';
 
--- name: look_through_lines
+-- name: open_lines
 DECLARE everything NO SCROLL CURSOR FOR
 SELECT r.scope, r.part, r.name, l.data FROM line l JOIN roll r ON r.ino = l.ino AND r.scope = l.scope;
 
--- name: some
+-- name: fetch_rows
 FETCH 500 FROM everything;
 
--- name: looked
+-- name: close_cursor
 CLOSE everything;
 
 -- name: size

@@ -1,93 +1,101 @@
-"""Sessions word for word in PostgreSQL: a row for each transcript, and one for each of its lines.
+"""Transcripts in PostgreSQL: a row for each transcript, and one for each of its lines.
 
-Whoever adds lines holds the transcript's row. When lines in its midst change, it gets another number, as a file that is
-put in the place of another has another inode: readers who are in the midst of it notice.
+A writer locks the transcript's row. When lines are replaced, the transcript gets another inode, as a file that replaces
+another has, so that readers notice.
 """
 
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from holdfast.errors import Busy
-from holdfast.postgres.store import SQL, Taken, drawn, share
-from holdfast.store import transcripts
-from holdfast.store.files import Entry
-from holdfast.store.transcripts import LINE_BYTES, PART, SUFFIX, Line, Place, parts_of
+from holdfast.postgres.store import SQL, ErasedInode, fingerprint_document, make_inode
+from holdfast.store import layout
+from holdfast.store.interface import Entry, Line, Position
+from holdfast.store.layout import LINE_BYTES, TRANSCRIPT_SUFFIX, TRANSCRIPTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from holdfast.postgres import Session
     from holdfast.postgres.store import PostgresStore
-    from holdfast.store.atomic import Stamp
-    from holdfast.store.transcripts import Compose
-    from holdfast.store.transcripts import TranscriptFile as AnyRoll
+    from holdfast.store.interface import Compose, FileId, Transcript
 
-_CHUNK = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 
 
-class Row:
-    """A transcript's row as it was when somebody looked."""
+class TranscriptRow(NamedTuple):
+    """The row of a transcript."""
 
-    def __init__(self, ino: int, changed: int, size: int, lines: int, mix: int) -> None:
-        self.ino, self.changed, self.size, self.lines, self.mix = ino, changed, size, lines, mix
+    inode: int
+    changed: int  # ns
+    size: int  # bytes
+    lines: int
+    fingerprint: int
 
     @property
-    def stamp(self) -> Stamp:
-        return self.ino, self.changed, self.size
+    def file_id(self) -> FileId:
+        return self.inode, self.changed, self.size
 
 
-class PostgresTranscript(transcripts.TranscriptFile):
-    """One session's transcript."""
+class PostgresTranscript:
+    """One session's transcript; see `holdfast.store.interface.Transcript` for its methods."""
 
-    def __init__(self, store: PostgresStore, scope_folder: str, name: str, part: str = PART) -> None:
+    def __init__(self, store: PostgresStore, scope_folder: str, name: str, part: str = TRANSCRIPTS) -> None:
         self.name, self.part = name, part
         self.path = f"{scope_folder}/{part}/{name}"
-        self._client, self._file = parts_of(name)
+        self._client, self._file = layout.split_transcript_name(name)
         self._store, self._scope, self._database = store, scope_folder, store.database
         self._key = {"scope": scope_folder, "part": part, "name": name}
 
-    def stamp(self) -> Stamp | None:
-        row = self._row()
-        return row.stamp if row else None
+    def file_id(self) -> FileId | None:
+        row = self._read_row()
+        return row.file_id if row else None
 
-    def lines(self, place: Place = Place(), chunk: int = _CHUNK) -> Iterator[Line]:
-        last = place.offset + max(chunk, 1)
-        rows = self._database.rows("first_lines", **self._key, first=place.offset, last=last)
-        number, end = place.lines, place.offset
-        for _, start, data in [row for row in rows if row[2] is not None]:
+    def read_lines(self, position: Position = Position(), chunk: int = _CHUNK_BYTES) -> Iterator[Line]:
+        last = position.offset + max(chunk, 1)
+        rows = self._database.rows("first_lines", **self._key, first=position.offset, last=last)
+        number, end = position.lines, position.offset
+        for _, start, data in rows:
+            if data is None:
+                continue  # the transcript exists and has no line here
             number, end = number + 1, start + len(data) + 1
-            yield _line(number, start, data)
-        if end > place.offset:
-            yield from self._lines(rows[0][0], Place(end, number), chunk)
+            yield _make_line(number, start, data)
+        if end > position.offset:
+            inode, _, _ = rows[0]
+            yield from self._read_lines(inode, Position(end, number), chunk)
 
-    def ends_so(self, offset: int, test: Callable[[bytes], bool]) -> bool:
-        row = self._row()
-        last = self._database.row("line_before", ino=row.ino, offset=offset) if row else None
-        return bool(last and last[0] + len(last[1]) + 1 == offset and test(bytes(last[1])))
+    def matches_line_before(self, offset: int, test: Callable[[bytes], bool]) -> bool:
+        row = self._read_row()
+        found = self._database.row("line_before", ino=row.inode, offset=offset) if row else None
+        if found is None:
+            return False
+        start, data = found
+        return start + len(data) + 1 == offset and test(bytes(data))
 
-    def tail(self, offset: int) -> bytes:
-        return b""  # every line here is whole
+    def read_unfinished_line(self, offset: int) -> bytes:
+        return b""  # every line here is complete
 
-    def append(self, compose: Compose, since: Place = Place()) -> Place:
+    def append(self, compose: Compose, since: Position = Position()) -> Position:
         addition = _Addition(compose)
-        ino = drawn()
+        inode = make_inode()
 
         def work(db: Session) -> None:
-            row = Row(*db.execute(SQL["begin_roll"], {**self._key, "ino": ino, "changed": time.time_ns()}).fetchone())
-            self._extend(db, row, addition, since)
+            values = {**self._key, "ino": inode, "changed": time.time_ns()}
+            row = TranscriptRow(*db.execute(SQL["begin_transcript"], values).fetchone())
+            self._append(db, row, addition, since)
 
-        self._store.surely(work, self._lock, lambda: self._has(addition))
-        return addition.place
+        self._store.run_durably(work, lock=self._lock, is_done=lambda: self._has(addition))
+        return addition.position
 
-    def _extend(self, db: Session, row: Row, addition: _Addition, since: Place) -> None:
-        if row.size < since.offset or since.file not in (0, row.ino):
-            since = Place()
-        if not addition.composed(row, self._lines(row.ino, since, _CHUNK, db)):
-            if not row.lines:  # nothing was said yet, nor is it now
-                db.execute(SQL["erase_roll"], self._key)
+    def _append(self, db: Session, row: TranscriptRow, addition: _Addition, since: Position) -> None:
+        if row.size < since.offset or since.inode not in (0, row.inode):
+            since = Position()
+        if not addition.compose(row, self._read_lines(row.inode, since, _CHUNK_BYTES, db)):
+            if not row.lines:
+                db.execute(SQL["delete_transcript"], self._key)  # it is empty, and stays so
             return
         starts, numbers = [], []
         start = row.size
@@ -95,171 +103,183 @@ class PostgresTranscript(transcripts.TranscriptFile):
             starts.append(start)
             numbers.append(number)
             start += len(data) + 1
-        row_ = {"scope": self._scope, "ino": row.ino, "starts": starts, "numbers": numbers, "data": addition.data}
-        db.execute(SQL["add_lines"], row_)
-        self._set(db, row, Row(row.ino, time.time_ns(), start, row.lines + len(addition.data), 0))
+        values = {"scope": self._scope, "ino": row.inode, "starts": starts, "numbers": numbers, "data": addition.data}
+        db.execute(SQL["add_lines"], values)
+        lines = row.lines + len(addition.data)
+        self._update(db, row, row._replace(changed=time.time_ns(), size=start, lines=lines))
 
     def _has(self, addition: _Addition) -> bool:
-        """Whether the lines stand where they were put."""
+        """Return whether the lines are where they were added."""
         if not addition.data:
             return True
-        found = self._database.rows("lines", ino=addition.ino, first=addition.start, last=addition.start + 1)
-        return bool(found) and bytes(found[0][2]) == addition.data[0]
+        rows = self._database.rows("lines", ino=addition.inode, first=addition.start, last=addition.start + 1)
+        return any(bytes(data) == addition.data[0] for _, _, data in rows)
 
-    def settle(self) -> None:
+    def wait_for_writers(self) -> None:
         self._database.write(self._lock)
 
-    def rewrite(self, instead: Callable[[Line], bytes | None]) -> int:
+    def replace_lines(self, replace: Callable[[Line], bytes | None]) -> int:
         changed: dict[int, bytes] = {}
-        new, stamped = drawn(), [(0, 0, 0)]
+        new_inode = make_inode()
+        written: list[FileId] = []
 
         def work(db: Session) -> None:
             row = self._lock(db)
             changed.clear()
             if row is None:
                 return
-            found = [(line.number, instead(line)) for line in self._lines(row.ino, Place(), _CHUNK, db)]
-            changed.update({number: data.rstrip(b"\n") for number, data in found if data is not None})
+            lines = [(line.number, replace(line)) for line in self._read_lines(row.inode, Position(), _CHUNK_BYTES, db)]
+            changed.update({number: data.rstrip(b"\n") for number, data in lines if data is not None})
             for number, data in changed.items():
-                db.execute(SQL["change_line"], {"ino": row.ino, "number": number, "data": data})
+                db.execute(SQL["change_line"], {"ino": row.inode, "number": number, "data": data})
             if changed:
-                db.execute(SQL["renew_lines"], {"ino": row.ino, "new": new})
-                size = db.execute(SQL["roll_size"], {"ino": new}).fetchone()[0]
-                after = Row(new, time.time_ns(), size, row.lines, 0)
-                stamped.append(after.stamp)
-                self._set(db, row, after)
+                db.execute(SQL["renumber_lines"], {"ino": row.inode, "new": new_inode})
+                (size,) = db.execute(SQL["transcript_size"], {"ino": new_inode}).fetchone()
+                after = row._replace(inode=new_inode, changed=time.time_ns(), size=size)
+                written.append(after.file_id)
+                self._update(db, row, after)
 
-        self._store.surely(work, self._lock, lambda: not changed or self.stamp() == stamped[-1])
+        self._store.run_durably(work, lock=self._lock, is_done=lambda: not changed or self.file_id() == written[-1])
         return len(changed)
 
-    def erase(self, seen: Stamp | None = None) -> bool:
-        taken = Taken()
+    def erase(self, expected: FileId | None = None) -> bool:
+        erased = ErasedInode()
 
         def work(db: Session) -> None:
             row = self._lock(db)
-            row = row if row and seen in (None, row.stamp) else None
-            taken.note(row.ino if row else 0)
+            row = row if row and expected in (None, row.file_id) else None
+            erased.record(row.inode if row else 0)
             if row is not None:
-                db.execute(SQL["erase_lines"], {"ino": row.ino})
-                db.execute(SQL["erase_roll"], self._key)
-                self._mix(db, row.mix)
-                self._store.unname(db, self._scope, (PART,), self.name)
+                db.execute(SQL["delete_lines"], {"ino": row.inode})
+                db.execute(SQL["delete_transcript"], self._key)
+                self._change_folder(db, row.fingerprint)
+                self._store.forget_recent_name(db, self._scope, (TRANSCRIPTS,), self.name)
 
-        self._store.surely(work, self._lock, lambda: self._row() is None)  # or, where it has changed since, nothing was done
-        return bool(taken.last)
+        self._store.run_durably(work, lock=self._lock, is_done=lambda: self._read_row() is None)
+        return bool(erased.inode)
 
-    def _moved(self, name: str, away: bool) -> bool:
-        trashed = PostgresTranscript(self._store, self._scope, f"{self._client}/{name}", "trash")
-        source, target = (self, trashed) if away else (trashed, self)
-        moved = [0]
+    def move_to_trash(self, time: str) -> bool:
+        return self._move(self, self._in_trash(layout.format_trashed_transcript(self._file, time)))
+
+    def restore(self, trashed_name: str) -> bool:
+        return self._move(self._in_trash(trashed_name), self)
+
+    def _in_trash(self, file: str) -> PostgresTranscript:
+        return PostgresTranscript(self._store, self._scope, f"{self._client}/{file}", "trash")
+
+    def _move(self, source: PostgresTranscript, target: PostgresTranscript) -> bool:
+        """Move a transcript; return False if there is none or the target exists."""
+        moved = 0  # the inode that the last attempt moved
 
         def work(db: Session) -> None:
+            nonlocal moved
             row, other = source._lock(db), target._lock(db)
-            moved[0] = row.ino if row and not other else 0
+            moved = row.inode if row and not other else 0
             if row is None or other is not None:
                 return
             now = time.time_ns()
-            mix = target._share((row.ino, now, row.size))
-            to = {"to_part": target.part, "to_name": target.name, "changed": now, "mix": mix}
-            db.execute(SQL["move_roll"], {**source._key, **to})
-            source._mix(db, row.mix)
-            target._mix(db, mix)
+            fingerprint = target._fingerprint((row.inode, now, row.size))
+            values = {"to_part": target.part, "to_name": target.name, "changed": now, "mix": fingerprint}
+            db.execute(SQL["move_transcript"], {**source._key, **values})
+            source._change_folder(db, row.fingerprint)
+            target._change_folder(db, fingerprint)
 
-        def stands() -> bool:
-            there = target._row()
-            return there is not None and there.ino == moved[0]
+        def is_done() -> bool:
+            row = target._read_row()
+            return row is not None and row.inode == moved
 
-        self._store.surely(work, source._lock, stands)
-        return bool(moved[0])
+        self._store.run_durably(work, lock=source._lock, is_done=is_done)
+        return bool(moved)
 
-    # --- its rows ----------------------------------------------------------------------------------------------------
+    # --- rows --------------------------------------------------------------------------------------------------------
 
-    def _row(self) -> Row | None:
-        row = self._database.row("roll", **self._key)
-        return Row(*row) if row else None
+    def _read_row(self) -> TranscriptRow | None:
+        row = self._database.row("transcript", **self._key)
+        return TranscriptRow(*row) if row else None
 
-    def _lock(self, db: Session) -> Row | None:
-        row = db.execute(SQL["lock_roll"], self._key).fetchone()
-        return Row(*row) if row else None
+    def _lock(self, db: Session) -> TranscriptRow | None:
+        """Lock the row until the end of the transaction, and return it."""
+        row = db.execute(SQL["lock_transcript"], self._key).fetchone()
+        return TranscriptRow(*row) if row else None
 
-    def _lines(self, ino: int, place: Place, chunk: int, db: Session | None = None) -> Iterator[Line]:
-        offset, number = place.offset, place.lines
+    def _read_lines(self, inode: int, position: Position, chunk: int, db: Session | None = None) -> Iterator[Line]:
+        offset, number = position.offset, position.lines
         while True:
-            asked = {"ino": ino, "first": offset, "last": offset + max(chunk, 1)}
-            rows = self._database.rows("lines", **asked) if db is None else db.execute(SQL["lines"], asked).fetchall()
+            values = {"ino": inode, "first": offset, "last": offset + max(chunk, 1)}
+            rows = self._database.rows("lines", **values) if db is None else db.execute(SQL["lines"], values).fetchall()
             for _, start, data in rows:
                 number += 1
                 offset = start + len(data) + 1
-                yield _line(number, start, data)
+                yield _make_line(number, start, data)
             if not rows:
                 return
 
-    def _set(self, db: Session, before: Row, after: Row) -> None:
-        """Change the row, and with it the number of the folder it is in."""
-        mix = self._share(after.stamp)
-        row = {"ino": after.ino, "size": after.size, "lines": after.lines, "changed": after.changed, "mix": mix}
-        db.execute(SQL["set_roll"], {**self._key, **row})
-        self._mix(db, before.mix ^ mix)
+    def _update(self, db: Session, before: TranscriptRow, after: TranscriptRow) -> None:
+        """Change the row, and with it the fingerprint of its folder."""
+        fingerprint = self._fingerprint(after.file_id)
+        values = {"ino": after.inode, "size": after.size, "lines": after.lines, "changed": after.changed, "mix": fingerprint}
+        db.execute(SQL["update_transcript"], {**self._key, **values})
+        self._change_folder(db, before.fingerprint ^ fingerprint)
 
-    def _share(self, stamp: Stamp) -> int:
-        return share(PART, self.name, stamp) if self.part == PART else 0
+    def _fingerprint(self, file_id: FileId) -> int:
+        return fingerprint_document(TRANSCRIPTS, self.name, file_id) if self.part == TRANSCRIPTS else 0
 
-    def _mix(self, db: Session, mix: int) -> None:
-        if self.part == PART:
-            self._store.mix(db, self._scope, PART, mix, names=[self.name])
-
-
-def _line(number: int, start: int, data: bytes) -> Line:
-    return Line(number, start, start + len(data) + 1, b"" if len(data) > LINE_BYTES else bytes(data))
+    def _change_folder(self, db: Session, change: int) -> None:
+        if self.part == TRANSCRIPTS:
+            self._store.change_folder(db, self._scope, TRANSCRIPTS, change, names=[self.name])
 
 
-class _Addition:
-    """The lines that are to be added. They are composed once, since whoever composes them lets go of them; where a
-    transaction must be done again they count only if nobody else has added any meanwhile."""
-
-    def __init__(self, compose: Compose) -> None:
-        self._compose = compose
-        self._seen: tuple[int, int] | None = None
-        self.data: list[bytes] = []
-        self.ino = self.start = 0
-        self.place = Place()
-
-    def composed(self, row: Row, others: Iterator[Line]) -> bool:
-        """Whether there are any, behind what stands there."""
-        if self._seen is None:
-            self.data = b"".join(self._compose(others, row.size == 0)).split(b"\n")[:-1]
-        elif self.data and self._seen != (row.ino, row.size) and (self._seen[1] or row.size):
-            raise Busy("others wrote to this session while the database was away", "Try again; nothing is added twice")
-        self._seen = row.ino, row.size
-        self.ino, self.start = row.ino, row.size
-        size = row.size + sum([len(data) + 1 for data in self.data])
-        self.place = Place(size, row.lines + len(self.data), row.ino if size else 0)
-        return bool(self.data)
-
-
-class PostgresTranscripts(transcripts.TranscriptFiles):
-    """All sessions of one scope."""
+class PostgresTranscripts:
+    """The transcripts of one scope; see `holdfast.store.interface.Transcripts` for its methods."""
 
     def __init__(self, store: PostgresStore, scope_folder: str) -> None:
         self._store, self._scope = store, scope_folder
 
-    def transcript_file(self, name: str, part: str = PART) -> PostgresTranscript:
+    def transcript_file(self, name: str, part: str = TRANSCRIPTS) -> PostgresTranscript:
         return PostgresTranscript(self._store, self._scope, name, part)
 
     def census(self) -> Iterator[Entry]:
-        for name, *stamp in self._rows(PART):
-            yield Entry(name, tuple(stamp), regular=True)
+        yield from self._list(TRANSCRIPTS)
 
-    def settle(self) -> None:
-        self._store.database.write(lambda db: db.execute(SQL["settle_rolls"], {"scope": self._scope}))
+    def wait_for_writers(self) -> None:
+        self._store.database.write(lambda db: db.execute(SQL["wait_for_new_transcripts"], {"scope": self._scope}))
 
-    def trashed(self) -> list[AnyRoll]:
-        names = sorted([row[0] for row in self._rows("trash")], key=lambda name: name.rpartition("--")[2], reverse=True)
+    def list_trashed(self) -> list[Transcript]:
+        names = layout.sort_trashed_transcripts([entry.name for entry in self._list("trash")])
         return [self.transcript_file(name, "trash") for name in names]
 
-    def folders(self) -> list[str]:
-        return []
+    def list_folders(self) -> list[str]:
+        return []  # none is on disk
 
-    def _rows(self, part: str) -> list[Any]:
-        rows = self._store.database.rows("rolls", scope=self._scope, part=part)
-        return [row for row in rows if row[0].endswith(SUFFIX)]
+    def _list(self, part: str) -> list[Entry]:
+        rows = self._store.database.rows("transcripts", scope=self._scope, part=part)
+        entries = [Entry(name, (inode, changed, size), regular=True) for name, inode, changed, size in rows]
+        return [entry for entry in entries if entry.name.endswith(TRANSCRIPT_SUFFIX)]
+
+
+class _Addition:
+    """The lines to append. They are composed once, because the caller does not keep them: if a transaction is repeated, they
+    are valid only if nobody else appended meanwhile."""
+
+    def __init__(self, compose: Compose) -> None:
+        self._compose = compose
+        self._seen: tuple[int, int] | None = None  # inode and size before the last attempt
+        self.data: list[bytes] = []
+        self.inode = self.start = 0
+        self.position = Position()
+
+    def compose(self, row: TranscriptRow, others: Iterator[Line]) -> bool:
+        """Compose the lines that go behind those of the row, and return whether there are any."""
+        if self._seen is None:
+            self.data = b"".join(self._compose(others, row.size == 0)).split(b"\n")[:-1]
+        elif self.data and self._seen != (row.inode, row.size) and (self._seen[1] or row.size):
+            raise Busy("others wrote to this session while the database was away", "Try again; nothing is added twice")
+        self._seen = row.inode, row.size
+        self.inode, self.start = row.inode, row.size
+        size = row.size + sum([len(data) + 1 for data in self.data])
+        self.position = Position(size, row.lines + len(self.data), row.inode if size else 0)
+        return bool(self.data)
+
+
+def _make_line(number: int, start: int, data: bytes) -> Line:
+    return Line(number, start, start + len(data) + 1, b"" if len(data) > LINE_BYTES else bytes(data))

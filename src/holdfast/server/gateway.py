@@ -137,7 +137,7 @@ class Gateway:
         self._glance = Ledgers(self._config, _GLANCE_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be written down are logged here
             with suppress(HoldfastError):
-                home_folder.must_be_ours(self.home, create=True)
+                home_folder.check_owner(self.home, create=True)
 
     def _rooms(self) -> tuple[AccessGate, Ledgers, Ledgers]:
         return self._gate, self._ledgers, self._glance

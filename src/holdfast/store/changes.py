@@ -14,7 +14,8 @@ from holdfast.base.fork import on_fork
 from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Record
 from holdfast.store.atomic import is_utf8
-from holdfast.store.files import Entry, entry_at
+from holdfast.store.files import FileStore, stat_entry
+from holdfast.store.interface import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from holdfast.formats.versions import Stamp
-    from holdfast.store.atomic import Watch
-    from holdfast.store.files import FileStore
+    from holdfast.store.interface import Store
+    from holdfast.store.watch import Watch
 
     T = TypeVar("T")
     Folder = tuple[str, str]  # the scope's folder and the part: ("projects/demo", "notes")
@@ -82,7 +83,7 @@ class FolderChange(Record):
     deleted: tuple[str, ...] = ()
 
 
-def list_files(store: FileStore, scope: str, part: str) -> list[Entry]:
+def list_files(store: Store, scope: str, part: str) -> list[Entry]:
     """Return the files of a folder."""
     if part == "transcripts":
         return list(store.transcript_files(scope).census())
@@ -127,12 +128,12 @@ class FileChanges:
 
     def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
         if part in _NOTE_PARTS:
-            return self._store.stamps(scope, part, names)
+            return self._store.file_ids(scope, part, names)
         if part == "transcripts":
             transcripts = self._store.transcript_files(scope)
-            return {name: transcripts.transcript_file(name).stamp() for name in names}
+            return {name: transcripts.transcript_file(name).file_id() for name in names}
         tree = self._store.tree(scope)
-        return {name: tree.stamp(tuple(name.split("/"))) for name in names}
+        return {name: tree.file_id(tuple(name.split("/"))) for name in names}
 
     def run_query(self, question: Callable[[], T]) -> T:
         return question()
@@ -164,7 +165,7 @@ class FileChanges:
     def _differs(self, scope: str, part: str, known: tuple[int, int] | None) -> bool:
         """Compare the fingerprint of a folder with the index; watch the folder first, so that no change is missed."""
         indexed = known[1] if known else None
-        if not indexed and not self._store.has(scope, part):
+        if not indexed and not self._store.has_folder(scope, part):
             return False
         watched = self._watch_folder(scope, part)
         if watched:
@@ -177,13 +178,13 @@ class FileChanges:
         return False
 
     def _fingerprint(self, scope: str, part: str) -> int:
-        if not self._store.has(scope, part):
+        if not self._store.has_folder(scope, part):
             return 0
         if part in _NOTE_PARTS:
             return self._store.fingerprint(scope, part)
         total = 0
         for entry in list_files(self._store, scope, part):
-            total ^= fingerprint_of(entry.stamp, entry.name)
+            total ^= fingerprint_of(entry.file_id, entry.name)
         return total
 
     # --- inotify -----------------------------------------------------------------------------------------------------
@@ -196,10 +197,10 @@ class FileChanges:
             self.close()  # the events of a forked process would be its parent's
             self._clean.clear()
         if self._watch is None:
-            self._watch = self._store.watch()
+            self._watch = self._store.open_watch()
             return []
         changes = []
-        for path, names in self._watch.changes().items():
+        for path, names in self._watch.read_changes().items():
             scope, part = self._folder_of(path)
             if (scope, part) not in self._clean:
                 continue
@@ -209,7 +210,7 @@ class FileChanges:
                 self._clean.discard((scope, part))  # until the change is indexed
                 changes.append(change)
         for scope, part in list(self._clean):  # another thread may change the set
-            if not self._watch.watched(self._path(scope, part)):
+            if not self._watch.is_watching(self._path(scope, part)):
                 self._clean.discard((scope, part))
         return changes
 
@@ -217,11 +218,11 @@ class FileChanges:
         """Compare some files with the index; files whose names are not UTF-8 are not notes."""
         changed, deleted = [], []
         for name in filter(is_utf8, names):
-            entry = entry_at(self._path(scope, part), name)
+            entry = stat_entry(self._path(scope, part), name)
             indexed = self._index.stamp(scope, part, name)
             if entry is None and indexed is not None:
                 deleted.append(name)
-            elif entry is not None and entry.stamp != indexed:
+            elif entry is not None and entry.file_id != indexed:
                 changed.append(entry)
         return FolderChange(scope, part, changed, tuple(deleted)) if changed or deleted else None
 
@@ -232,7 +233,7 @@ class FileChanges:
         if part in _NOTE_PARTS:
             return self._watch.add(self._path(scope, part))
         tree = self._store.transcript_files(scope) if part == "transcripts" else self._store.tree(scope)
-        folders = tree.folders()
+        folders = tree.list_folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:

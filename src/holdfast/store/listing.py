@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from holdfast.models import Scope
-    from holdfast.store.files import FileStore, Right
+    from holdfast.store.interface import Store, StoreLock
 
     ListedFile = tuple[str, int, int, int]  # key, id in the index, inode and change time: another version has others
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         def exposed(self) -> bool: ...
 
 
-MOST = 500  # notes that index.md lists; a scope with more has their number below the list
-_EXCERPT = 120  # characters of a text that its line shows,
-_READ = 200  # from so many at its beginning
+MOST = 500  # notes that index.md lists; for a scope with more, their number follows the list
+_EXCERPT = 120  # characters of a text that a line shows,
+_READ = 200  # from the first so many
 _QUARANTINED = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
 _HEAD = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
 _CLOSED_FACTS = ("- ~~[", "* ~~[", "+ ~~[", "~~[")
@@ -46,11 +46,11 @@ _CLOSED_FACTS = ("- ~~[", "* ~~[", "+ ~~[", "~~[")
 class Listing:
     """Writes the index.md files of one store, and keeps their lines: between two writes most stay the same."""
 
-    def __init__(self, store: FileStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._lines: dict[str, dict[ListedFile, str]] = {}  # by scope
 
-    def lock(self, scope: Scope) -> Right:
+    def lock(self, scope: Scope) -> StoreLock:
         """Return the lock to hold while rows are read and index.md is written."""
         return self._store.named_lock("index.md+" + scope.folder.replace("/", "+"))
 
@@ -65,7 +65,7 @@ class Listing:
         for note in new_notes:
             new[note.id] = render_line(note)
             if note.exposed:
-                exposed.add(note.id)  # a secret is not kept in memory
+                exposed.add(note.id)
         known = self._lines.get(scope.folder, {})
         lines = {file: known.get(file) or new.get(file[1], "") for file in sorted(files)}
         self._lines[scope.folder] = {file: line for file, line in lines.items() if line and file[1] not in exposed}
@@ -90,25 +90,25 @@ def render_line(note: ListedNote) -> str:
     if note.exposed:
         from holdfast.safety.validate import cleaned
 
-        text = cleaned(text)  # without the secret that it seems to hold
-    excerpt = _QUARANTINED if note.quarantined else _excerpt(text, len(text) if note.exposed else _READ)
-    name = _plain(note.key)
+        text = cleaned(text)  # without the secret that it seems to contain
+    excerpt = _QUARANTINED if note.quarantined else _shorten(text, len(text) if note.exposed else _READ)
+    name = _escape(note.key)
     mark = ", in quarantine" if note.quarantined else ""
     return f"- [{name}](notes/{name}.md) ({note.type}, {note.date}{mark}): {excerpt}\n"
 
 
-def _excerpt(text: str, most: int) -> str:
-    """Return the beginning of a text on one line, from its first characters (`most`), without facts that are closed."""
+def _shorten(text: str, most: int) -> str:
+    """Return the beginning of a text on one line, from its first `most` characters, without closed facts."""
     if "~~[" in text:
         text = "\n".join([row for row in text.split("\n") if not row.lstrip().startswith(_CLOSED_FACTS)])
-    flat = " ".join(_plain(text[:most]).split())
+    flat = " ".join(_escape(text[:most]).split())
     return flat if len(flat) <= _EXCERPT else flat[: _EXCERPT - 3].rstrip() + "..."
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text as a briefing shows it; most texts need no change, and then nothing is imported."""
     if text.isascii() and text.replace("\n", "").isprintable() and not ("<" in text or "```" in text or "~~~" in text):
         return text
-    from holdfast.verbs.brief.render import safe
+    from holdfast.safety.escape import safe
 
     return safe(text).replace("\n", " ")

@@ -1,8 +1,7 @@
-"""Sessions word for word: `transcripts/<client>/<session>.jsonl` of a scope. Lines are appended and never changed in place: a
-purge puts another file there, with a mark where a line was.
+"""Transcripts on disk: `transcripts/<client>/<session>.jsonl` of a scope.
 
-An append is one write and one flush, under a lock. A crash leaves whole lines and at most one torn tail: readers pass
-over it, and the next append takes it away.
+Lines are appended and never changed in place: a purge replaces the file by another. An append is one write and one flush,
+under a lock. A crash leaves complete lines and at most one torn tail: readers skip it, and the next append removes it.
 """
 
 from __future__ import annotations
@@ -10,198 +9,148 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast.errors import DOCTOR, Damaged, InvalidPath, Template, from_os
+from holdfast.errors import DOCTOR, Damaged, Template, from_os
 from holdfast.home import Lock
-from holdfast.models import Record, digest
-from holdfast.store import atomic
-from holdfast.store.files import Entry
+from holdfast.models import digest
+from holdfast.store import atomic, layout
+from holdfast.store.atomic import Folder
+from holdfast.store.interface import Entry, Line, Position
+from holdfast.store.layout import LINE_BYTES, TRANSCRIPT_SUFFIX, TRANSCRIPTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.store.atomic import Folder, Stamp
+    from holdfast.store.interface import Compose, FileId, Transcript
 
-    Compose = Callable[[Iterator["Line"], bool], list[bytes]]
-
-PART = "transcripts"
-LINE_BYTES = 8 * 1024 * 1024  # of one of our lines; a longer one is nobody's turn
-SUFFIX = ".jsonl"
-_CHUNK = 256 * 1024
-_STRIPES = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that locks do not pile up
+_CHUNK_BYTES = 256 * 1024
+_LOCK_DIGITS = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that lock files do not pile up
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHANGE = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-class Line(Record):
-    """One whole line of a file: its number from 1, the bytes it spans, and its data (empty where it is too long)."""
-
-    number: int
-    start: int
-    end: int
-    data: bytes
-
-
-class Place(Record):
-    """A point between two lines, from which a reader may go on: how many bytes and lines lie before it."""
-
-    offset: int = 0
-    lines: int = 0
-    file: int = 0  # the inode it is in; 0: whichever stands there
+_APPEND = _CHANGE | os.O_CREAT
 
 
 class TranscriptFile:
-    """One session's file."""
+    """One session's file; see `holdfast.store.interface.Transcript` for its methods."""
 
-    def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float, part: str = PART) -> None:
-        self.name, self.part = name, part  # client/session.jsonl, and whether it lies in the trash
+    def __init__(self, home: str, scope_folder: str, name: str, lock_seconds: float, part: str = TRANSCRIPTS) -> None:
+        self.name, self.part = name, part
         self.path = f"{scope_folder}/{part}/{name}"
-        client, self._file = parts_of(name)
+        client, self._file = layout.split_transcript_name(name)
         self._home = home
         self._folder = ("shelf", *scope_folder.split("/"), part, client)
         self._lock_seconds = lock_seconds
-        self._kept = False  # whether we have flushed the folder that names the file
+        self._folder_synced = False
 
-    def stamp(self) -> Stamp | None:
-        """What the file system says of the file now; None where there is none."""
+    def file_id(self) -> FileId | None:
         folder = atomic.open_folder(self._home, self._folder)
         if folder is None:
             return None
         with folder:
-            return atomic.stamp(folder, self._file)
+            return atomic.file_id(folder, self._file)
 
-    def lines(self, place: Place = Place(), chunk: int = _CHUNK) -> Iterator[Line]:
-        """Every whole line from a place on, as the file stands now, read so many bytes at once. A torn tail is no line."""
-        folder = atomic.open_folder(self._home, self._folder)
-        if folder is None:
-            return
-        with folder:
-            fd = self._opened(folder, _READ)
+    def read_lines(self, position: Position = Position(), chunk: int = _CHUNK_BYTES) -> Iterator[Line]:
+        fd = self._open_to_read()
         if fd is None:
             return
         try:
-            yield from _lines(fd, place, chunk)
+            yield from _read_lines(fd, position, chunk)
         finally:
             os.close(fd)
 
-    def ends_so(self, offset: int, test: Callable[[bytes], bool]) -> bool:
-        """Whether the line that ends at this byte passes the test."""
-        folder = atomic.open_folder(self._home, self._folder)
-        if folder is None:
-            return False
-        with folder:
-            fd = self._opened(folder, _READ)
+    def matches_line_before(self, offset: int, test: Callable[[bytes], bool]) -> bool:
+        fd = self._open_to_read()
         if fd is None:
             return False
         try:
-            start = _end_of_last_line(fd, max(offset - 1, 0))
+            start = _find_last_line_end(fd, max(offset - 1, 0))
             data = os.pread(fd, offset - start, start)
         finally:
             os.close(fd)
         return len(data) == offset - start and data.endswith(b"\n") and test(data[:-1])
 
-    def tail(self, offset: int) -> bytes:
-        """What stands behind the last whole line, which ends at this byte, if it is a line that only lacks its newline."""
-        from holdfast.formats import transcript
-
-        folder = atomic.open_folder(self._home, self._folder)
-        fd = None
-        if folder is not None:
-            with folder:
-                fd = self._opened(folder, _READ)
+    def read_unfinished_line(self, offset: int) -> bytes:
+        fd = self._open_to_read()
         if fd is None:
             return b""
         try:
             data = os.pread(fd, LINE_BYTES + 1, offset)
         finally:
             os.close(fd)
-        return data if len(data) <= LINE_BYTES and transcript.is_whole(data) else b""
+        return data if len(data) <= LINE_BYTES and _is_complete(data) else b""
 
-    def append(self, compose: Compose, since: Place = Place()) -> Place:
-        """Add lines, durably and together. `compose` is told whether the file is empty and shown the lines after `since`
-        that others may have written, while nobody else writes; it answers with the lines to add. The place behind them is
-        where to go on."""
-        with self._locked():
-            folder = atomic.open_folder(self._home, self._folder, create=True)
-            assert folder is not None
-            with folder:
-                fd = self._opened(folder, _APPEND)
-                assert fd is not None
-                try:
-                    return self._add(folder, fd, compose, since)
-                except OSError as error:
-                    raise from_os(error, f"cannot write {self.path}") from error
-                finally:
-                    os.close(fd)
+    def append(self, compose: Compose, since: Position = Position()) -> Position:
+        with self._lock(), atomic.create_folder(self._home, self._folder) as folder:
+            fd = self._open(folder, _APPEND)
+            assert fd is not None
+            try:
+                return self._append(folder, fd, compose, since)
+            except OSError as error:
+                raise from_os(error, f"cannot write {self.path}") from error
+            finally:
+                os.close(fd)
 
-    def _add(self, folder: Folder, fd: int, compose: Compose, since: Place) -> Place:
-        size = _mended(fd)
+    def _append(self, folder: Folder, fd: int, compose: Compose, since: Position) -> Position:
+        size = _repair_tail(fd)
         inode = os.fstat(fd).st_ino
-        if size < since.offset or since.file not in (0, inode):  # somebody took the file away meanwhile, or lines out of it
-            since = Place()
-        count = [since.lines]
-        others = _counted(_lines(fd, since), count)
-        added = compose(others, size == 0)
-        for _ in others:
-            pass
+        if size < since.offset or since.inode not in (0, inode):  # the file was replaced or shortened
+            since = Position()
+        others = _CountedLines(_read_lines(fd, since), since.lines)
+        added = compose(iter(others), size == 0)
+        others.read_rest()
         data = b"".join(added)
         try:
-            _write(fd, data)
+            atomic.write_all(fd, data)
             os.fsync(fd)
         except BaseException:
-            os.ftruncate(fd, size)  # all of it or nothing
+            os.ftruncate(fd, size)  # all lines or none
             raise
-        if not self._kept:
+        if not self._folder_synced:
             atomic.sync_folder(folder)
-            self._kept = True
-        return Place(size + len(data), count[0] + len(added), inode)
+            self._folder_synced = True
+        return Position(size + len(data), others.count + len(added), inode)
 
-    def settle(self) -> None:
-        """Wait until whoever is about to add lines has done so: what was refused by now, nobody adds after this."""
-        with self._locked():
+    def wait_for_writers(self) -> None:
+        with self._lock():
             pass
 
-    def rewrite(self, instead: Callable[[Line], bytes | None]) -> int:
-        """Put other bytes in the place of some lines, which `instead` gives, and leave all the others as they are; how many.
-        Their number stays, so that citations of the others stay true."""
-        with self._locked():
+    def replace_lines(self, replace: Callable[[Line], bytes | None]) -> int:
+        with self._lock():
             folder = atomic.open_folder(self._home, self._folder)
             if folder is None:
                 return 0
             with folder:
-                fd = self._opened(folder, _CHANGE)
+                fd = self._open(folder, _CHANGE)
                 if fd is None:
                     return 0
                 try:
-                    _mended(fd)
-                    return self._rewrite(folder, fd, instead)
+                    _repair_tail(fd)
+                    return self._replace_lines(folder, fd, replace)
                 except OSError as error:
                     raise from_os(error, f"cannot write {self.path}") from error
                 finally:
                     os.close(fd)
 
-    def _rewrite(self, folder: Folder, fd: int, instead: Callable[[Line], bytes | None]) -> int:
-        changed = {line.number: new for line in _lines(fd, Place()) if (new := instead(line)) is not None}
+    def _replace_lines(self, folder: Folder, fd: int, replace: Callable[[Line], bytes | None]) -> int:
+        changed = {line.number: new for line in _read_lines(fd, Position()) if (new := replace(line)) is not None}
         if not changed:
             return 0
         out, temp = atomic.write_temp(folder, b"", sync=False)
         try:
-            for line in _lines(fd, Place()):
+            for line in _read_lines(fd, Position()):
                 new = changed.get(line.number)
-                for piece in _copied(fd, line.start, line.end) if new is None else (new.rstrip(b"\n") + b"\n",):
-                    _write(out, piece)
+                for piece in _read_range(fd, line.start, line.end) if new is None else (new.rstrip(b"\n") + b"\n",):
+                    atomic.write_all(out, piece)
             os.fsync(out)
-            os.rename(temp, self._file, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
+            atomic.rename(folder, temp, folder, self._file)
         finally:
-            atomic.discard(folder, out, temp)
+            atomic.discard_temp(folder, out, temp)
         atomic.sync_folder(folder)
         return len(changed)
 
-    def erase(self, seen: Stamp | None = None) -> bool:
-        """Unlink the file for good, only as it was seen if that is given; whether it was there."""
-        with self._locked():
-            folder = atomic.open_folder(self._home, self._folder) if seen in (None, self.stamp()) else None
+    def erase(self, expected: FileId | None = None) -> bool:
+        with self._lock():
+            folder = atomic.open_folder(self._home, self._folder) if expected in (None, self.file_id()) else None
             if folder is None:
                 return False
             with folder:
@@ -214,40 +163,47 @@ class TranscriptFile:
                     raise from_os(error, f"cannot erase {self.path}") from error
         return True
 
-    def bin(self, time: str) -> bool:
-        """Move the file to the trash; whether there was one."""
-        return self._moved(f"{self._file[: -len(SUFFIX)]}--{time}{SUFFIX}", away=True)
-
-    def unbin(self, name: str) -> bool:
-        """Bring a file back from the trash; not in the place of another."""
-        return self._moved(name, away=False)
-
-    def _moved(self, name: str, away: bool) -> bool:
-        other = (*self._folder[:-2], "trash", self._folder[-1])
-        with self._locked():
-            here = atomic.open_folder(self._home, self._folder, create=not away)
+    def move_to_trash(self, time: str) -> bool:
+        with self._lock():
+            here = atomic.open_folder(self._home, self._folder)
             if here is None:
                 return False
-            with here:
-                there = atomic.open_folder(self._home, other, create=away)
-                if there is None:
-                    return False
-                with there:
-                    source, target = ((here, self._file), (there, name)) if away else ((there, name), (here, self._file))
-                    try:
-                        if atomic.stamp(*source) is None or atomic.stamp(*target) is not None:
-                            return False
-                        os.rename(source[1], target[1], src_dir_fd=source[0].fd, dst_dir_fd=target[0].fd)
-                        atomic.sync_folder(target[0])
-                        atomic.sync_folder(source[0])
-                    except OSError as error:
-                        raise from_os(error, f"cannot move {self.path}") from error
+            with here, atomic.create_folder(self._home, self._trash_folder()) as trash:
+                return self._move(here, self._file, trash, layout.format_trashed_transcript(self._file, time))
+
+    def restore(self, trashed_name: str) -> bool:
+        with self._lock(), atomic.create_folder(self._home, self._folder) as here:
+            trash = atomic.open_folder(self._home, self._trash_folder())
+            if trash is None:
+                return False
+            with trash:
+                return self._move(trash, trashed_name, here, self._file)
+
+    def _move(self, source: Folder, name: str, target: Folder, new_name: str) -> bool:
+        try:
+            if atomic.file_id(source, name) is None or atomic.file_id(target, new_name) is not None:
+                return False
+            atomic.rename(source, name, target, new_name)
+            atomic.sync_folder(target)
+            atomic.sync_folder(source)
+        except OSError as error:
+            raise from_os(error, f"cannot move {self.path}") from error
         return True
 
-    def _locked(self) -> Lock:
-        return Lock(self._home, f"{PART}+{digest(self.path.encode())[:_STRIPES]}", self._lock_seconds)
+    def _trash_folder(self) -> tuple[str, ...]:
+        return (*self._folder[:-2], "trash", self._folder[-1])
 
-    def _opened(self, folder: Folder, flags: int) -> int | None:
+    def _lock(self) -> Lock:
+        return Lock(self._home, f"{TRANSCRIPTS}+{digest(self.path.encode())[:_LOCK_DIGITS]}", self._lock_seconds)
+
+    def _open_to_read(self) -> int | None:
+        folder = atomic.open_folder(self._home, self._folder)
+        if folder is None:
+            return None
+        with folder:
+            return self._open(folder, _READ)
+
+    def _open(self, folder: Folder, flags: int) -> int | None:
         try:
             fd = os.open(self._file, flags, 0o600, dir_fd=folder.fd)
         except FileNotFoundError:
@@ -261,139 +217,131 @@ class TranscriptFile:
 
 
 class TranscriptFiles:
-    """All sessions of one scope."""
+    """The transcripts of one scope; see `holdfast.store.interface.Transcripts` for its methods."""
 
     def __init__(self, home: str, scope_folder: str, lock_seconds: float) -> None:
         self._home = home
         self._scope_folder = scope_folder
         self._lock_seconds = lock_seconds
 
-    def transcript_file(self, name: str, part: str = PART) -> TranscriptFile:
-        """The file `client/session.jsonl`, whether it is there or not; or one in the trash."""
+    def transcript_file(self, name: str, part: str = TRANSCRIPTS) -> TranscriptFile:
         return TranscriptFile(self._home, self._scope_folder, name, self._lock_seconds, part)
 
     def census(self) -> Iterator[Entry]:
-        """Every session's file, as `client/session.jsonl`, in the order of the names."""
-        for client in self._clients():
-            folder = self._open(client)
-            if folder is None:
-                continue
-            with folder:
-                yield from sorted(_entries(folder, client), key=lambda entry: entry.name)
+        for client in self._list_clients(TRANSCRIPTS):
+            yield from sorted(self._list_files(TRANSCRIPTS, client), key=lambda entry: entry.name)
 
-    def settle(self) -> None:
-        """Wait until whoever begins a session has done so. A file is there before anybody asks what may stand in it."""
+    def wait_for_writers(self) -> None:
+        """Return at once: a file is created before its writer checks what may be written to it."""
 
-    def trashed(self) -> list[TranscriptFile]:
-        """Those in the trash, newest first; each is named `client/session--time.jsonl`."""
-        found = []
-        for client in self._clients("trash"):
-            folder = atomic.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), "trash", client))
-            if folder is not None:
-                with folder:
-                    found += [entry.name for entry in _entries(folder, client) if entry.regular]
-        found.sort(key=lambda name: name.rpartition("--")[2], reverse=True)
-        return [TranscriptFile(self._home, self._scope_folder, name, self._lock_seconds, "trash") for name in found]
+    def list_trashed(self) -> list[Transcript]:
+        entries = [entry for client in self._list_clients("trash") for entry in self._list_files("trash", client)]
+        names = layout.sort_trashed_transcripts([entry.name for entry in entries if entry.regular])
+        return [self.transcript_file(name, "trash") for name in names]
 
-    def folders(self) -> list[str]:
-        """The absolute path of every folder in which a session's file may stand, for a watch."""
-        top = os.path.join(self._home, "shelf", self._scope_folder, PART)
-        return [top, *[os.path.join(top, client) for client in self._clients()]] if os.path.isdir(top) else []
+    def list_folders(self) -> list[str]:
+        top = os.path.join(self._home, "shelf", self._scope_folder, TRANSCRIPTS)
+        return [top, *[os.path.join(top, client) for client in self._list_clients(TRANSCRIPTS)]] if os.path.isdir(top) else []
 
-    def _clients(self, part: str = PART) -> list[str]:
-        root = atomic.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), part))
+    def _list_clients(self, part: str) -> list[str]:
+        root = self._open(part)
         if root is None:
             return []
         with root, os.scandir(root.fd) as entries:
             return sorted(
                 entry.name
                 for entry in entries
-                if atomic.is_plain(root, entry.name) and entry.is_dir(follow_symlinks=False)
+                if atomic.is_visible(root, entry.name) and entry.is_dir(follow_symlinks=False)
             )
 
+    def _list_files(self, part: str, client: str) -> list[Entry]:
+        found: list[Entry] = []
+        folder = self._open(part, client)
+        if folder is None:
+            return found
+        with folder, os.scandir(folder.fd) as entries:
+            for entry in entries:
+                if not atomic.is_visible(folder, entry.name) or not entry.name.endswith(TRANSCRIPT_SUFFIX):
+                    continue
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                found.append(Entry(f"{client}/{entry.name}", atomic.file_id_of(info), stat.S_ISREG(info.st_mode)))
+        return found
+
     def _open(self, *parts: str) -> Folder | None:
-        return atomic.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), PART, *parts))
+        return atomic.open_folder(self._home, ("shelf", *self._scope_folder.split("/"), *parts))
 
 
-def _entries(folder: Folder, client: str) -> Iterator[Entry]:
-    with os.scandir(folder.fd) as entries:
-        for entry in entries:
-            if not atomic.is_plain(folder, entry.name) or not entry.name.endswith(SUFFIX):
-                continue
-            try:
-                info = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            yield Entry(f"{client}/{entry.name}", atomic.stamp_of(info), stat.S_ISREG(info.st_mode))
+class _CountedLines:
+    """Lines that a caller may read in part, and how many there are."""
+
+    def __init__(self, lines: Iterator[Line], count: int) -> None:
+        self._lines, self.count = lines, count
+
+    def __iter__(self) -> Iterator[Line]:
+        for line in self._lines:
+            self.count = line.number
+            yield line
+
+    def read_rest(self) -> None:
+        """Count the lines that the caller did not read."""
+        for line in self._lines:
+            self.count = line.number
 
 
-def parts_of(name: str) -> tuple[str, str]:
-    """The client and the file of a transcript's name."""
-    client, _, file = name.partition("/")
-    good = client and file.endswith(SUFFIX) and "/" not in file and "\0" not in name
-    if not good or client.startswith(".") or file.startswith("."):
-        raise InvalidPath(f"not the name of a transcript: {name[:80]!r}", "It is <client>/<session>.jsonl")
-    return client, file
-
-
-def _lines(fd: int, place: Place, size: int = _CHUNK) -> Iterator[Line]:
-    """Whole lines, in bounded memory: of one that is too long, only its end is looked for."""
-    start = offset = place.offset
-    number, held, skipping = place.lines, b"", False
+def _read_lines(fd: int, position: Position, size: int = _CHUNK_BYTES) -> Iterator[Line]:
+    """Yield complete lines in bounded memory: the data of a line that is too long is not kept."""
+    start = offset = position.offset
+    number, kept, too_long = position.lines, b"", False
     while chunk := os.pread(fd, size, offset):
         at = 0
         while (newline := chunk.find(b"\n", at)) >= 0:
             number += 1
             end = offset + newline + 1
-            data = held + chunk[at:newline]
-            yield Line(number, start, end, b"" if skipping or len(data) > LINE_BYTES else data)
-            start, at, held, skipping = end, newline + 1, b"", False
-        skipping = skipping or len(held) + len(chunk) - at > LINE_BYTES
-        held = b"" if skipping else held + chunk[at:]
+            data = kept + chunk[at:newline]
+            yield Line(number, start, end, b"" if too_long or len(data) > LINE_BYTES else data)
+            start, at, kept, too_long = end, newline + 1, b"", False
+        too_long = too_long or len(kept) + len(chunk) - at > LINE_BYTES
+        kept = b"" if too_long else kept + chunk[at:]
         offset += len(chunk)
 
 
-def _counted(lines: Iterator[Line], count: list[int]) -> Iterator[Line]:
-    """The lines, and in `count` the number of the last one."""
-    for line in lines:
-        count[0] = line.number
-        yield line
-
-
-def _mended(fd: int) -> int:
-    """The size of the file when its last line is whole: a torn tail is taken away, a missing newline is added."""
+def _repair_tail(fd: int) -> int:
+    """Remove a torn last line, or add its missing newline, and return the size of the file."""
     size = os.fstat(fd).st_size
-    end = _end_of_last_line(fd, size)
+    end = _find_last_line_end(fd, size)
     if end == size:
         return size
-    from holdfast.formats import transcript
-
-    if size - end <= LINE_BYTES and transcript.is_whole(os.pread(fd, size - end, end)):
-        _write(fd, b"\n")
+    if size - end <= LINE_BYTES and _is_complete(os.pread(fd, size - end, end)):
+        atomic.write_all(fd, b"\n")
         return size + 1
     os.ftruncate(fd, end)
     return end
 
 
-def _copied(fd: int, start: int, end: int) -> Iterator[bytes]:
-    """The bytes between two places, in pieces."""
-    while start < end and (piece := os.pread(fd, min(_CHUNK, end - start), start)):
+def _is_complete(data: bytes) -> bool:
+    """Return whether bytes without a newline are a complete line."""
+    from holdfast.formats import transcript  # imports json: not on the cold path
+
+    return transcript.is_whole(data)
+
+
+def _read_range(fd: int, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes between two offsets in pieces."""
+    while start < end and (piece := os.pread(fd, min(_CHUNK_BYTES, end - start), start)):
         yield piece
         start += len(piece)
 
 
-def _end_of_last_line(fd: int, size: int) -> int:
+def _find_last_line_end(fd: int, size: int) -> int:
+    """Return the offset behind the last newline within the first `size` bytes, or 0."""
     end = size
     while end > 0:
-        start = max(end - _CHUNK, 0)
+        start = max(end - _CHUNK_BYTES, 0)
         newline = os.pread(fd, end - start, start).rfind(b"\n")
         if newline >= 0:
             return start + newline + 1
         end = start
     return 0
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

@@ -6,7 +6,7 @@ from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import HoldfastError
 from holdfast.formats.versions import parse_note, restored, versions_of
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import quarantine
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def move_notes(context: Context, scope: Scope, keys: list[str], part: str, seen:
 
 def unarchive(context: Context, scope: Scope, keys: list[str]) -> list[str]:
     """Move the archived notes of these keys back among the notes, with their history; return the keys that were moved."""
-    return [key for key, note in context.store.archived(scope, keys).items() if unarchive_note(context, scope, note)]
+    return [key for key, note in context.store.find_archived(scope, keys).items() if unarchive_note(context, scope, note)]
 
 
 def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> bool:
@@ -53,7 +53,7 @@ def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> boo
         quarantine.refuse_restore(context, note_usage_id(scope, archived.key, note.head.id), archived.key)
         path = f"{scope.folder}/notes/{archived.key}"
         context.purge_filter.refuse_purged([(path, version.text) for version in versions_of(note)])
-        context.store.restore(scope, archived, archived.key)
+        context.store.restore_note(scope, archived, archived.key)
         context.update_index(lambda: context.sync.remove_files(scope.folder, archived.part, [archived.name]))
         index_restored(context, scope, archived.key)
     except (Changed, HoldfastError, OSError):
@@ -67,13 +67,13 @@ def index_restored(context: Context, scope: Scope, key: str, from_archive: bool 
     A note that a person restored `from_archive` is written with the time, or retention would archive it again at once.
     """
     context.sync.prepare_scope(scope.folder)
-    content = context.store.read(scope, key)
+    content = context.store.read_note(scope, key)
     try:
         if content:
-            note, file_id = parse_note(content.data, content.modified), content.stamp
+            note, file_id = parse_note(content.data, content.modified), content.file_id
             if from_archive:
                 note = restored(note, dates.now())
-                file_id = context.store.write(scope, key, note.data, file_id)
+                file_id = context.store.write_note(scope, key, note.data, file_id)
             context.update_index(lambda: context.sync.index_notes(scope.folder, [(f"{key}.md", note, file_id, None)]))
     except Changed:
         pass  # another process updated the note meanwhile, and indexed it
@@ -82,7 +82,7 @@ def index_restored(context: Context, scope: Scope, key: str, from_archive: bool 
 
 def trash_archived(context: Context, scope: Scope, key: str | None = None) -> int:
     """Move the archived notes of a scope, or only those of a key, to the trash; return how many keys had one."""
-    if not context.store.has(scope.folder, "archive"):
+    if not context.store.has_folder(scope.folder, "archive"):
         return 0
     archived = [note for note in reversed(context.store.list_trash(scope, key)) if note.part == "archive"]
     moved = [note for note in archived if context.store.trash_archived(scope, note, dates.clock())]  # oldest first

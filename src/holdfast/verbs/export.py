@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.context.caller import Context
     from holdfast.models import Scope, Source, Version
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent
 
     Row = dict[str, Any]
     Rows = Generator[Row, None, None]
@@ -73,7 +73,7 @@ def _rows(context: Context, scope: str | None, left_out: LeftOut) -> Rows:
     try:
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
-            contents = context.store.read_ahead([(place.folder, "notes", name) for place, name in batch])
+            contents = context.store.read_batch([(place.folder, "notes", name) for place, name in batch])
             purged = context.purge_filter.any_purged()
             for place, name in batch:
                 row = _row(context, place, name, contents.get((place.folder, "notes", name)), purged, left_out)
@@ -91,7 +91,7 @@ def _names(context: Context, place: Scope, left_out: LeftOut) -> list[str]:
     entries = list(context.store.entries(place.folder, "notes"))
     for one in [one for one in entries if not one.regular]:
         left_out.add(place, one.name, "a link or special file; never followed")
-    for path in context.store.misnamed(place.folder):
+    for path in context.store.list_misnamed(place.folder):
         where, _, name = path.rpartition("/")
         if where.endswith(f"/shelf/{place.folder}/notes"):
             left_out.add(place, ascii(name)[1:-1], "its name is not UTF-8")

@@ -141,7 +141,7 @@ def _find_key(context: Context, subject: str, scope: Scope) -> str:
     """Return the key of the note that has facts about this subject; else the key made from the subject."""
     key = facts.note_key(subject)
     folders = context.visible_folders(scope.kind)
-    if any(context.store.stamp(folder, "notes", f"{key}.md") for folder in folders):
+    if any(context.store.file_id(folder, "notes", f"{key}.md") for folder in folders):
         return key
     context.refresh(folders, archived=True)
     names = context.query(lambda: names_of(context.index, folders, [subject]))

@@ -6,13 +6,13 @@ from holdfast.context.caller import typed_errors
 from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, Template, UsageError, field
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
-from holdfast.store.atomic import FILE_BYTES
+from holdfast.store.layout import FILE_BYTES
 from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
-    from holdfast.store.tree import Tree
+    from holdfast.store.interface import Tree
 
 
 @typed_errors
@@ -26,7 +26,7 @@ class Files:
         """A file's text (or those lines of it), or the names in a folder."""
         parts, tree, _ = self._at(path, scope, writing=False)
         if tree.is_folder(parts):
-            return "\n".join(tree.names(parts) or [])
+            return "\n".join(tree.list_names(parts) or [])
         text = self._text(tree, parts, path)
         self._context.purge_filter.refuse_returned("", [text])
         if lines is None:
@@ -45,7 +45,7 @@ class Files:
         parts, tree, place = self._at(path, scope, writing=True)
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
-        seen = tree.stamp(parts)
+        seen = tree.file_id(parts)
         self._write(tree, place, parts, validate.redacted(text)[0] if redact else text, seen)
         return "created" if seen is None else "updated"
 
@@ -53,7 +53,7 @@ class Files:
         """Replace a text that stands exactly once in the file: as it is, or as it is shown where something in it is hidden."""
         old, new = self._words(old), self._words(new)
         parts, tree, place = self._at(path, scope, writing=True)
-        seen = tree.stamp(parts) if parts else None
+        seen = tree.file_id(parts) if parts else None
         text = self._text(tree, parts, path)
         count = text.count(old) if old else 0
         if count == 0 and "⟦" in old:  # whoever saw the file saw marks
@@ -66,7 +66,7 @@ class Files:
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert text after a line; 0 is the start."""
         parts, tree, place = self._at(path, scope, writing=True)
-        seen = tree.stamp(parts) if parts else None
+        seen = tree.file_id(parts) if parts else None
         before = self._text(tree, parts, path)
         rows = before.split("\n")
         if not isinstance(line, int) or not 0 <= line <= len(rows):

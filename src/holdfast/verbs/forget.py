@@ -9,7 +9,7 @@ from holdfast.formats import transcript
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import archive, quarantine
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import Stamp
     from holdfast.models import TrashedNote
-    from holdfast.store.transcripts import TranscriptFile
+    from holdfast.store.interface import Transcript
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def forget_key(context: Context, key: str, kind: str | None, expected: str | None) -> list[Scope]:
     """Move the visible note with this key to the trash; return the scopes that had it."""
     scopes = context.scopes_with_key(validate.key_of_note(key), kind)
-    scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: key in context.store.archived(scope, [key]))
+    scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: key in context.store.find_archived(scope, [key]))
     return forget(context, scopes, key, expected)
 
 
@@ -38,13 +38,13 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
     if expected is None:
         return [scope for scope in scopes if _trash_note(context, scope, key)]
     for scope in scopes:
-        content = context.store.read(scope, key)
+        content = context.store.read_note(scope, key)
         if content is not None:
             is_expected = parse_note(content.data, content.modified).digest == expected
-            if is_expected and _trash_note(context, scope, key, {key: content.stamp}):
+            if is_expected and _trash_note(context, scope, key, {key: content.file_id}):
                 return [scope]
             continue
-        archived = context.store.archived(scope, [key]).get(key)
+        archived = context.store.find_archived(scope, [key]).get(key)
         content = context.store.read_name(scope.folder, archived.part, archived.name) if archived else None
         if content and parse_note(content.data, content.modified).digest == expected and _trash_note(context, scope, key):
             return [scope]
@@ -56,9 +56,9 @@ def _trash_note(context: Context, scope: Scope, key: str, seen: dict[str, Stamp]
 
     The copies are moved first, so that `restore` brings back the note. Recall would find them if they stayed.
     """
-    if context.store.has(scope.folder, "archive"):
+    if context.store.has_folder(scope.folder, "archive"):
         quarantine.refuse_forget(context, scope, [key])
-    is_current = seen is None or context.store.stamp(scope.folder, "notes", f"{key}.md") == seen[key]
+    is_current = seen is None or context.store.file_id(scope.folder, "notes", f"{key}.md") == seen[key]
     copies = archive.trash_archived(context, scope, key) if is_current else 0
     moved = archive.move_notes(context, scope, [key], "trash", seen)
     return bool(moved) or bool(copies and seen is None)
@@ -104,7 +104,7 @@ def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: st
     versions = versions_of(note) if note else []
     context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in versions])
     try:
-        context.store.restore(scope, trashed, name)
+        context.store.restore_note(scope, trashed, name)
     except Changed:
         fix = Template("Bring it back under another: ", command("restore {} --as {}", trashed.key, "OTHER"))
         raise Conflict(f"another note has the key {name!r} by now", fix) from None
@@ -123,7 +123,7 @@ def forget_session(context: Context, session: str, client: str | None) -> Forgot
     for scope in context.visible_scopes(None):
         transcripts = context.store.transcript_files(scope.folder)
         files = [transcripts.transcript_file(entry.name) for entry in transcripts.census()]
-        moved = [file for file in files if _is_transcript_of(file, session, client) and file.bin(time)]
+        moved = [file for file in files if _is_transcript_of(file, session, client) and file.move_to_trash(time)]
         if moved:
             _refresh_transcripts(context, scope)
             until = dates.timestamp(dates.clock() + context.config.trash_days * 86400)
@@ -135,15 +135,15 @@ def restore_session(context: Context, session: str, client: str | None) -> Logge
     """Restore the transcript of a session from the trash; raise `Conflict` if the session has another one."""
     for scope in context.visible_scopes(None):
         transcripts = context.store.transcript_files(scope.folder)
-        for trashed in transcripts.trashed():
+        for trashed in transcripts.list_trashed():
             file_client, _, name = trashed.name.partition("/")
             file = transcripts.transcript_file(f"{file_client}/{name.rpartition('--')[0]}.jsonl")
             if not _is_transcript_of(file, session, client):
                 continue
-            if not file.unbin(name):
+            if not file.restore(name):
                 raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
             _refresh_transcripts(context, scope)
-            turns = sum([transcript.parse(line.data) is not None for line in file.lines()])
+            turns = sum([transcript.parse(line.data) is not None for line in file.read_lines()])
             return Logged(session, file_client, turns, 0, file.path)
     raise NotFound(f"no transcript of session {session!r} in the trash", "Sessions stay there for as long as notes do")
 
@@ -152,7 +152,7 @@ def _refresh_transcripts(context: Context, scope: Scope) -> None:
     context.update_index(lambda: context.sync.refresh_folder(scope.folder, "transcripts"))
 
 
-def _is_transcript_of(file: TranscriptFile, session: str, client: str | None) -> bool:
+def _is_transcript_of(file: Transcript, session: str, client: str | None) -> bool:
     file_client, _, name = file.name.partition("/")
     if name != f"{transcript.file_name(session)}.jsonl":
         return False

@@ -173,7 +173,7 @@ def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -
     """A note that is itself the source: all it ever said."""
     by_id = context.query(lambda: context.index.note_of_id(folders, name))
     places = (
-        [by_id[:2]] if by_id else [(one, f"{name}.md") for one in folders if context.store.stamp(one, "notes", f"{name}.md")]
+        [by_id[:2]] if by_id else [(one, f"{name}.md") for one in folders if context.store.file_id(one, "notes", f"{name}.md")]
     )
     gone = [one for one in _gone(known) if name in (one.key, one.parsed.head.id)]
     found = [*gone, *[_of(context, place, known) for place in places]]

@@ -21,7 +21,7 @@ from holdfast.formats.importers.message_parts import Tools, text_of
 from holdfast.formats.transcript import Header, Known, Tally, TranscriptLine
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
-from holdfast.store.transcripts import Place, TranscriptFile
+from holdfast.store.interface import Position, Transcript
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.importers.detect import Dialect
     from holdfast.models import Scope
-    from holdfast.store.transcripts import Line, TranscriptFiles
+    from holdfast.store.interface import Line, Transcripts
 
 MOST_AROUND = 1000  # turns before and after
 _REDACTED = "[REDACTED:"
@@ -306,7 +306,7 @@ class _Keeper:
         self._open[name] = one  # the last used is the last
         return one
 
-    def _roll(self, session: str) -> TranscriptFile:
+    def _roll(self, session: str) -> Transcript:
         """The session's file: where it is already, be it under an older id of the project, else in the caller's scope."""
         name = f"{transcript.file_name(self._client)}/{transcript.file_name(session)}.jsonl"
         transcript_files = [_rolls(self._context, place.folder).transcript_file(name) for place in self._places]
@@ -314,7 +314,7 @@ class _Keeper:
             (
                 transcript_file
                 for transcript_file in transcript_files[1:]
-                if transcript_file.stamp() and not transcript_files[0].stamp()
+                if transcript_file.file_id() and not transcript_files[0].file_id()
             ),
             transcript_files[0],
         )
@@ -324,7 +324,7 @@ class _Session:
     """One session that is being written."""
 
     def __init__(
-        self, transcript_file: TranscriptFile, name: str, client: str, counts: list[int], context: Context, kept: str = ""
+        self, transcript_file: Transcript, name: str, client: str, counts: list[int], context: Context, kept: str = ""
     ) -> None:
         self.pending: list[TranscriptLine] = []
         self._roll = transcript_file
@@ -333,7 +333,7 @@ class _Session:
         self._counts = counts
         self._context = context
         self._known = Known()
-        self._place = Place()
+        self._place = Position()
 
     def flush(self) -> None:
         """Write those that are new, after what others wrote meanwhile."""
@@ -370,7 +370,7 @@ class _Session:
                 self._known.add(one.replace(id=transcript.made_id(one, 0)))
 
 
-def _header(transcript_file: TranscriptFile, line: bytes, session: str | None = None) -> Header:
+def _header(transcript_file: Transcript, line: bytes, session: str | None = None) -> Header:
     header = transcript.parse_header(line)
     if header is None:
         raise Damaged(f"{transcript_file.path} does not start as a transcript does", "Move it out of the transcripts folder")
@@ -398,16 +398,16 @@ def expand(context: Context, what: str, before: int, after: int, session: str | 
     return around
 
 
-def turns_of(transcript_file: TranscriptFile, place: Place = Place(), header: Header | None = None) -> Iterator[Turn]:
+def turns_of(transcript_file: Transcript, place: Position = Position(), header: Header | None = None) -> Iterator[Turn]:
     """Every turn of a session's file from a place on; from the start the header is read, later it must be given."""
-    for line in transcript_file.lines(place):
+    for line in transcript_file.read_lines(place):
         if header is None:
             header = _header(transcript_file, line.data)
         elif said := transcript.parse(line.data):
             yield transcript.turn_of(said, header, line.number, transcript_file.path)
 
 
-def _cited(context: Context, what: str) -> tuple[TranscriptFile, int, int] | None:
+def _cited(context: Context, what: str) -> tuple[Transcript, int, int] | None:
     match = _CITATION.match(what)
     if match is None:
         return None
@@ -417,7 +417,7 @@ def _cited(context: Context, what: str) -> tuple[TranscriptFile, int, int] | Non
     return _rolls(context, match["scope"]).transcript_file(match["name"]), first, int(match["last"] or first)
 
 
-def _found(context: Context, id: str, session: str | None) -> tuple[TranscriptFile, int, int]:
+def _found(context: Context, id: str, session: str | None) -> tuple[Transcript, int, int]:
     """The one turn of that id that this caller may see."""
     found = [
         (transcript_file, number)
@@ -434,22 +434,22 @@ def _found(context: Context, id: str, session: str | None) -> tuple[TranscriptFi
     return transcript_file, number, number
 
 
-def _of_session(transcript_files: TranscriptFiles, session: str | None) -> Iterator[TranscriptFile]:
+def _of_session(transcript_files: Transcripts, session: str | None) -> Iterator[Transcript]:
     wanted = f"/{transcript.file_name(session)}.jsonl" if session is not None else ".jsonl"
     for entry in transcript_files.census():
         if entry.regular and entry.name.endswith(wanted):
             yield transcript_files.transcript_file(entry.name)
 
 
-def _line_of(transcript_file: TranscriptFile, id: str) -> int | None:
+def _line_of(transcript_file: Transcript, id: str) -> int | None:
     needle = transcript.spelled(id)
-    for line in transcript_file.lines():
+    for line in transcript_file.read_lines():
         if needle in line.data and (said := transcript.parse(line.data)) and said.id == id:
             return line.number
     return None
 
 
-def _around(context: Context, transcript_file: TranscriptFile, first: int, last: int, before: int, after: int) -> list[Turn]:
+def _around(context: Context, transcript_file: Transcript, first: int, last: int, before: int, after: int) -> list[Turn]:
     """The turns on those lines and around them; none if those lines hold none."""
     ahead: deque[Turn] = deque(maxlen=before)
     there: list[Turn] = []
@@ -475,5 +475,5 @@ def _missing(what: str) -> NotFound:
     return NotFound(f"no turn {what[:200]!r}", fix)
 
 
-def _rolls(context: Context, folder: str) -> TranscriptFiles:
+def _rolls(context: Context, folder: str) -> Transcripts:
     return context.store.transcript_files(folder)

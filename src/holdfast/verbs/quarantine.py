@@ -61,7 +61,7 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
 def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:
     """Return how a visible note is named as a source, and how far it is trusted; `note` is its key or id."""
     for scope in context.visible_scopes(None) if KEY.match(note) else ():
-        content = context.store.read(scope, note)
+        content = context.store.read_note(scope, note)
         if content is not None:
             parsed = versions.parse_note(content.data, content.modified)
             texts = [version.text for version in versions.versions_of(parsed)]
@@ -84,7 +84,7 @@ def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
     if scope not in context.visible_folders(None) or not name or not first.isdecimal():
         return None
     imported = False
-    for line in context.store.transcript_files(scope, 0).transcript_file(name).lines():
+    for line in context.store.transcript_files(scope, 0).transcript_file(name).read_lines():
         if line.number == 1:
             header = transcript.parse_header(line.data)
             imported = header is None or header.imported
@@ -223,8 +223,8 @@ def refuse_forget(context: Context, scope: Scope, keys: list[str]) -> None:
 
 def _is_quarantined(context: Context, scope: Scope, key: str) -> bool:
     try:
-        content = context.store.read(scope, key)
-        if content is None and (archived := context.store.archived(scope, [key]).get(key)):
+        content = context.store.read_note(scope, key)
+        if content is None and (archived := context.store.find_archived(scope, [key]).get(key)):
             content = context.store.read_name(scope.folder, archived.part, archived.name)
     except HoldfastError:
         return False  # not a file that can be read as a note

@@ -10,7 +10,7 @@ from holdfast.formats.note_file import clean
 from holdfast.index.sqlite import note_of_row
 from holdfast.models import TYPES, Hit, Record, Scope, Written, tags_of
 from holdfast.safety import validate
-from holdfast.store.files import key_of_trashed
+from holdfast.store.layout import parse_trashed_key
 from holdfast.verbs.recall import check_limit, round_score
 
 TYPE_CHECKING = False
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from holdfast.formats.versions import ParsedNote
     from holdfast.index.results import FoundPassage
     from holdfast.models import Answer, Note, TrashedNote, Version
-    from holdfast.store.atomic import FileContent
-    from holdfast.store.files import FileStore
+    from holdfast.store.interface import FileContent, Store
 
 WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
 WIKI_LINKS = (  # the lines of its template
@@ -81,7 +80,7 @@ class Piece(Written):
     exists: bool = True
 
 
-def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
+def hit_of_file(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
     """Return the lines of a file that matched, as they are now."""
     try:
         content = content or store.tree(found.scope, 0).read(tuple(found.name.split("/")))
@@ -121,14 +120,14 @@ def piece_of(rows: list[str], first: int, last: int) -> str:
     return validate.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
 
 
-def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
+def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
     """Return a turn as it is in its transcript; `content` is its line, if that was read already."""
     from holdfast.formats import transcript
-    from holdfast.store.transcripts import Place
+    from holdfast.store.interface import Position
 
     transcript_file = store.transcript_files(found.scope, 0).transcript_file(found.name)
     first = found.lines[0]
-    lines = transcript_file.lines(Place(found.offset or 0, first - 1), chunk=4096)
+    lines = transcript_file.read_lines(Position(found.offset or 0, first - 1), chunk=4096)
     for data in [content.data] if content else (line.data for line in lines):
         turn = transcript.parse(data)
         if turn is None or turn.id != found.turn:
@@ -191,10 +190,10 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
     if not context.config.enabled:
         raise NotFound(Disabled().text, Disabled().hint)
     scopes = context.visible_scopes(kind)
-    for scope, content in context.store.nearest(scopes, key):
+    for scope, content in context.store.find_notes(scopes, key):
         return LocatedNote(scope, _parse_unpurged(context, scope, key, content), None)
     for scope in scopes:
-        archived = context.store.archived(scope, [key]).get(key)
+        archived = context.store.find_archived(scope, [key]).get(key)
         found = context.store.read_name(scope.folder, archived.part, archived.name) if archived else None
         if found is not None:
             return LocatedNote(scope, _parse_unpurged(context, scope, key, found), archived)
@@ -310,7 +309,7 @@ def read_piece(context: Context, path: str, start: int, lines: int | None) -> Pi
 
 def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> FileContent | None:
     tree = context.store.tree(folder, 0)
-    content = None if tree.is_folder(below) else tree.beside("files", below)
+    content = None if tree.is_folder(below) else tree.read_part("files", below)
     if content is not None:
         context.purge_filter.refuse_returned("", [content.data.decode("utf-8", "replace")])
     return content
@@ -326,21 +325,21 @@ def _read_note(context: Context, folder: str, part: str, below: tuple[str, ...])
 
 
 def _find_note_file(
-    store: FileStore, scope: Scope, part: str, below: tuple[str, ...]
+    store: Store, scope: Scope, part: str, below: tuple[str, ...]
 ) -> tuple[str, TrashedNote | None, FileContent | None]:
     """Return the key of the note that a path means, its place in the archive if it can be unarchived, and its file."""
     tree, name = store.tree(scope.folder, 0), below[-1]
-    key = key_of_trashed(name) if part == "archive" else name.removesuffix(".md")
+    key = parse_trashed_key(name) if part == "archive" else name.removesuffix(".md")
     if not key:
         return "", None, None
-    last = store.archived(scope, [key]).get(key) if len(below) == 1 else None
-    content = tree.beside(part, below)
+    last = store.find_archived(scope, [key]).get(key) if len(below) == 1 else None
+    content = tree.read_part(part, below)
     if part == "notes":
         if content is not None or last is None:
             return key, None, content
         return key, last, store.read_name(scope.folder, last.part, last.name)
     if content is None:
-        return key, None, store.read(scope, key)
+        return key, None, store.read_note(scope, key)
     return key, last if last and last.name == name else None, content
 
 
@@ -355,12 +354,12 @@ class Overview(Record):
     lines: int
 
 
-def overviews(store: FileStore, scope: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
+def overviews(store: Store, scope: Scope, most: int = len(_OVERVIEWS)) -> list[Overview]:
     """Return the overview pages of the tree in the order MEMORY.md, index.md, memory/index.md.
 
     A page that is missing, blank, unreadable or an untouched template is left out.
     """
-    if not store.has(scope.folder, "files"):
+    if not store.has_folder(scope.folder, "files"):
         return []
     tree, found = store.tree(scope.folder, 0), list[Overview]()
     for name in _OVERVIEWS:

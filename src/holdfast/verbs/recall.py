@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.context.caller import Context, Tags, When
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent
 
     Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
 
@@ -201,7 +201,7 @@ def _read_hits(
     """Return the best passages with their current text; the next one replaces a passage that was deleted meanwhile."""
     hits: list[Hit] = []
     used: list[str] = []
-    contents = context.store.read_ahead([read_at(passage) for passage in ranked[:limit]])
+    contents = context.store.read_batch([read_at(passage) for passage in ranked[:limit]])
     for found in ranked:
         if len(hits) == limit:
             break

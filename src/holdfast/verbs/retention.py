@@ -58,7 +58,7 @@ def _unarchive_used(context: Context, scope: Scope) -> None:
     rows = context.query(lambda: context.index.notes((scope.folder,), archived=True))
     notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
     used = _last_used(context, list(notes.values()))
-    for key, archived in context.store.archived(scope, list(notes)).items():
+    for key, archived in context.store.find_archived(scope, list(notes)).items():
         if used[key] >= archived.time:
             archive.unarchive_note(context, scope, archived)
 
@@ -73,8 +73,8 @@ def _last_used(context: Context, notes: list[Note]) -> dict[str, str]:
 def _empty_trash(context: Context, scope: Scope, before: str) -> None:
     for note in context.store.list_trash(scope):
         if note.part == "trash" and note.time < before:
-            context.store.erase(scope, note.part, note.name)
+            context.store.erase_file(scope, note.part, note.name)
     compact = before.replace("-", "").replace(":", "")  # as the names of trashed transcripts have it
-    for transcript_file in context.store.transcript_files(scope.folder).trashed():
+    for transcript_file in context.store.transcript_files(scope.folder).list_trashed():
         if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < compact:
             transcript_file.erase()

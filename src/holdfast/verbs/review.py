@@ -9,7 +9,7 @@ from holdfast.formats import versions
 from holdfast.index.sqlite import note_of_row
 from holdfast.models import SCOPES, Scope
 from holdfast.safety import validate
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import forget, quarantine
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
     context.sync.prepare_scope(scope.folder)
     recorded = False
     for _ in range(_ATTEMPTS):
-        content = context.store.read(scope, key)
+        content = context.store.read_note(scope, key)
         if content is None:
             raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
         old = versions.parse_note(content.data, content.modified)
@@ -73,7 +73,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
             record_decision(context, "approved", scope, key, old.head.id)
             recorded = True
         try:
-            context.store.write(scope, key, new.data, content.stamp)
+            context.store.write_note(scope, key, new.data, content.file_id)
         except Changed:
             continue
         context.ledger.purges.unreject(_find_rejecting_folders(context, scope, new), new.text)
@@ -101,7 +101,7 @@ def reject(context: Context, key: str, where: str | Scope | None, expected: str 
     """Forget a note that a person does not want; return the scopes that had it."""
     require_person(context, "reject a note")
     scope = _find_scope(context, key, where)
-    content = context.store.read(scope, key)
+    content = context.store.read_note(scope, key)
     note = versions.parse_note(content.data, content.modified) if content else None
     if note is None or expected not in (None, note.digest):
         return forget.forget(context, [scope], key, expected)
@@ -128,7 +128,7 @@ def mark_untrusted(
             return note
         untrusted = versions.doubted(note, quarantine.least_trusted(trusts))
         try:
-            context.store.replace(scope, part, name, untrusted.data, content.stamp)
+            context.store.replace_file(scope, part, name, untrusted.data, content.file_id)
         except Changed:
             continue
         return untrusted

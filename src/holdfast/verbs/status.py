@@ -167,8 +167,8 @@ def _scope(context: Context, scope: str, visible: bool, last_write: str) -> Scop
     notes = [entry for entry in context.store.entries(scope, "notes") if entry.regular and entry.name.endswith(".md")]
     files = [entry for entry in context.store.tree(scope, 0).census() if entry.regular]
     said = [entry for entry in context.store.transcript_files(scope, 0).census() if entry.regular]
-    size = sum([entry.stamp[2] for entry in notes + files + said])
-    last = max([last_write, *[dates.timestamp(entry.stamp[1] / 1e9) for entry in said]])
+    size = sum([entry.file_id[2] for entry in notes + files + said])
+    last = max([last_write, *[dates.timestamp(entry.file_id[1] / 1e9) for entry in said]])
     archived = [one for one in context.store.list_trash(Scope.of_folder(scope)) if one.part == "archive"]
     return ScopeStatus(scope, visible, len(notes), len(files), size, last, len(said), len(archived))
 
@@ -349,11 +349,12 @@ def _times(count: int) -> str:
 
 
 def _strays(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Problem]:
+    store = context.store
     strays = [
-        Problem("stray", f"{path} stands where scopes do and is none", mending.out_of_the_way(context.store.full(path)), path)
-        for path in context.store.strays()
+        Problem("stray", f"{path} stands where scopes do and is none", mending.out_of_the_way(store.display_path(path)), path)
+        for path in store.list_strays()
     ]
-    misnamed = [path for scope in scopes for path in context.store.misnamed(scope)]
+    misnamed = [path for scope in scopes for path in context.store.list_misnamed(scope)]
     return strays + [
         Problem("misnamed", f"{path!a}: its name is not UTF-8, so it is not found", mending.renamed(path), ascii(path))
         for path in misnamed

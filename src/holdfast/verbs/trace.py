@@ -144,7 +144,7 @@ def _by_key(context: Context, key: str) -> tuple[str, str, str] | None:
     from holdfast.models import KEY
 
     for place in context.visible_scopes(None) if KEY.match(key) else ():
-        if context.store.stamp(place.folder, "notes", f"{key}.md"):
+        if context.store.file_id(place.folder, "notes", f"{key}.md"):
             return place.folder, f"{key}.md", ""
     return None
 

@@ -11,7 +11,7 @@ from holdfast.formats import versions
 from holdfast.formats.versions import Draft, ParsedNote
 from holdfast.models import SCOPES, Record, Source, Stored, key_of, new_id, tags_of
 from holdfast.safety import validate
-from holdfast.store.files import Changed
+from holdfast.store.interface import Changed
 from holdfast.verbs import archive, quarantine
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context, Tags, When
     from holdfast.formats.versions import Stamp
     from holdfast.models import Note, Scope
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent
 
     Composed = tuple[str, ParsedNote]  # the action (created, updated, unchanged), and the note after it
 
@@ -173,7 +173,7 @@ def write_notes(
     keys = [request.key for request in requests]
     rejected: Mapping[str, str] = {}
     for _ in range(_ATTEMPTS):
-        contents = context.store.read_many(scope, keys)
+        contents = context.store.read_notes(scope, keys)
         missing = [key for key, content in zip(keys, contents, strict=True) if content is None]
         if missing and archive.unarchive(context, scope, missing):
             continue  # the new text is the next version of the archived note
@@ -209,7 +209,7 @@ def _prepare(
     texts: list[tuple[str, str]] = []
     for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
         if action != "unchanged":
-            files.append((f"{draft.key}.md", note, content.stamp if content else None))
+            files.append((f"{draft.key}.md", note, content.file_id if content else None))
             texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[("", tag) for tag in draft.tags or ()]]
     return _Prepared(drafts, composed, files, texts)
 
@@ -268,9 +268,9 @@ def _store_files(
 
     if len(files) == 1:
         name, note, replaced = files[0]
-        file_ids = [context.store.write(scope, name.removesuffix(".md"), note.data, replaced, check)]
+        file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check)]
     else:
-        file_ids = context.store.write_many(scope, [(name, note.data, replaced) for name, note, replaced in files], check)
+        file_ids = context.store.write_notes(scope, [(name, note.data, replaced) for name, note, replaced in files], check)
     return [(name, note, file_id, replaced) for (name, note, replaced), file_id in zip(files, file_ids, strict=True)]
 
 
@@ -287,7 +287,7 @@ def _allow_again(
     for draft in prepared.drafts:
         context.purge_filter.allow_again(f"{scope.folder}/notes/{draft.key}", draft.text)
     return [
-        (f"{draft.key}.md", note, content.stamp, None)
+        (f"{draft.key}.md", note, content.file_id, None)
         for draft, content, (action, note) in zip(prepared.drafts, contents, prepared.composed, strict=True)
         if action == "unchanged" and content
     ]
@@ -436,13 +436,13 @@ def _check_storable(context: Context, groups: dict[Scope, list[BulkDraft]]) -> N
 
 def _find_first_error(context: Context, scope: Scope, group: list[BulkDraft]) -> HoldfastError | None:
     """Check all notes at once; if one is wrong, look for it in the first half and else in the second."""
-    from holdfast.store.atomic import must_stay_readable
+    from holdfast.store.layout import check_note_size
 
     try:
-        contents = context.store.read_many(scope, [one.draft.key for one in group])
+        contents = context.store.read_notes(scope, [one.draft.key for one in group])
         prepared = _prepare(scope, _as_requests(context, group), contents, {})
         for name, note, _ in prepared.files:
-            must_stay_readable(note.data, name)
+            check_note_size(note.data, name)
         context.purge_filter.refuse_purged(prepared.texts)
     except HoldfastError as error:
         if not _is_about_one_note(error):

@@ -91,7 +91,7 @@ def _replace(path: str, text: str) -> None:
             try:
                 os.rename(temp, os.path.basename(path), src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
             finally:
-                atomic.discard(folder, fd, temp)
+                atomic.discard_temp(folder, fd, temp)
             atomic.sync_folder(folder)
         except OSError as error:
             raise from_os(error, f"cannot write {path}") from error

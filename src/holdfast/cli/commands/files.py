@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import UsageError
-from holdfast.store.atomic import FILE_BYTES
+from holdfast.store.layout import FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

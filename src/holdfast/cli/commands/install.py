@@ -163,7 +163,7 @@ def _place(call: Invocation) -> tuple[Place, float]:
     from holdfast import clients, config, home
 
     settings = config.load(call["home"])
-    home.must_be_ours(settings.home)
+    home.check_owner(settings.home)
     return clients.place(settings), settings.lock_seconds
 
 

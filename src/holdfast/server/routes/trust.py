@@ -41,7 +41,7 @@ def _must_be_somebody(asked: Asked, agent: str) -> None:
     try:
         asked.gate.agent(agent)
     except NotFound:
-        if not asked.memory._context.store.has(Scope("agent", agent).folder):
+        if not asked.memory._context.store.has_folder(Scope("agent", agent).folder):
             raise
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from holdfast.errors import HoldfastError
-from holdfast.store.transfer import PARTS
+from holdfast.store.interface import Document
+from holdfast.store.layout import DOCUMENT_PARTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.models import Progress
-    from holdfast.store.atomic import FileContent
-    from holdfast.store.files import Named
-    from holdfast.store.transfer import Brought
+    from holdfast.store.interface import FileContent, FileRef
     from holdfast.verbs.copy.endpoints import End
     from holdfast.verbs.copy.purged import Purged
 
@@ -33,17 +32,17 @@ class Documents:
     def compare(self) -> Iterator[str]:
         """What is missing is noted; what stands there and is another is told. What nobody can ask for is left."""
         scopes = self._old.scopes()
-        self.left += [f"{path}: no scope" for path in self._old.strays()]
-        self.left += [f"{path!a}: a name that is not UTF-8" for scope in scopes for path in self._old.misnamed(scope)]
-        self.left += [f"{scope}/{path}: {why}" for scope in scopes for path, why in self._old.passed_over(scope)]
-        self._progress.start("comparing documents", len(scopes) * len(PARTS))
+        self.left += [f"{path}: no scope" for path in self._old.list_strays()]
+        self.left += [f"{path!a}: a name that is not UTF-8" for scope in scopes for path in self._old.list_misnamed(scope)]
+        self.left += [f"{scope}/{path}: {why}" for scope in scopes for path, why in self._old.list_unknown_files(scope)]
+        self._progress.start("comparing documents", len(scopes) * len(DOCUMENT_PARTS))
         for scope in scopes:
-            for part in PARTS:
-                mine = dict(self._old.digests(scope, part))
+            for part in DOCUMENT_PARTS:
+                mine = dict(self._old.list_digests(scope, part))
                 for name in [name for name, digest in mine.items() if not digest]:
                     self.left.append(f"{scope}/{part}/{name}: cannot be read")
                     del mine[name]
-                theirs = dict(self._new.digests(scope, part)) if mine else {}
+                theirs = dict(self._new.list_digests(scope, part)) if mine else {}
                 yield from [f"{scope}/{part}/{name}" for name in mine if name in theirs and theirs[name] != mine[name]]
                 self._digests[scope, part] = mine
                 self._missing[scope, part] = [name for name in mine if name not in theirs]
@@ -56,33 +55,33 @@ class Documents:
         self._progress.start("copying documents", sum(map(len, self._missing.values())))
         for (scope, part), names in self._missing.items():
             for batch in self._batches(scope, part, names):
-                self._new.bring(scope, part, batch)
+                self._new.add_documents(scope, part, batch)
                 self.copied += len(batch)
                 self._progress.step(len(batch))
         for scope in self._old.scopes():
-            for path in self._old.bare_folders(scope):
-                self._new.tree(scope).plant_folder(tuple(path.split("/")))
+            for path in self._old.list_empty_folders(scope):
+                self._new.tree(scope).create_folder(tuple(path.split("/")))
         self._progress.end()
 
-    def _batches(self, scope: str, part: str, names: list[str]) -> Iterator[list[Brought]]:
-        batch: list[Brought] = []
+    def _batches(self, scope: str, part: str, names: list[str]) -> Iterator[list[Document]]:
+        batch: list[Document] = []
         size = 0
         step = _AHEAD_FILES if part == "files" else _AHEAD
         for start in range(0, len(names), step):
             some = names[start : start + step]
-            ahead = self._old.read_ahead([(scope, part, name) for name in some])  # with one question, where it is a server
+            ahead = self._old.read_batch([(scope, part, name) for name in some])  # with one question, where it is a server
             for one in filter(None, [self._read(scope, part, name, ahead) for name in some]):
                 batch.append(one)
-                size += len(one[1])
+                size += len(one.data)
                 if len(batch) == _MOST or size > _MOST_BYTES:
                     yield batch
                     batch, size = [], 0
         if batch:
             yield batch
 
-    def _read(self, scope: str, part: str, name: str, ahead: dict[Named, FileContent]) -> Brought | None:
+    def _read(self, scope: str, part: str, name: str, ahead: dict[FileRef, FileContent]) -> Document | None:
         try:
-            content = ahead.get((scope, part, name)) or self._old.carried(scope, part, name)
+            content = ahead.get((scope, part, name)) or self._old.read_document(scope, part, name)
         except HoldfastError as error:
             self._let_be(scope, part, name, error.message)
             return None
@@ -93,7 +92,7 @@ class Documents:
         if receipt:
             self._let_be(scope, part, name, f"purged: see receipt {receipt}")
             return None
-        return name, content.data, content.modified
+        return Document(name, content.data, content.modified)
 
     def _let_be(self, scope: str, part: str, name: str, why: str) -> None:
         self.left.append(f"{scope}/{part}/{name}: {why}")
@@ -104,7 +103,7 @@ class Documents:
         """Everything again, as it stands there now."""
         self._progress.start("verifying documents", self.total)
         for (scope, part), wanted in self._digests.items():
-            there = dict(self._new.digests(scope, part)) if wanted else {}
+            there = dict(self._new.list_digests(scope, part)) if wanted else {}
             for name, digest in wanted.items():
                 if there.get(name) != digest:
                     yield f"{scope}/{part}/{name}"

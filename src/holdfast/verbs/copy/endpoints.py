@@ -14,26 +14,22 @@ from holdfast.store.files import FileStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from holdfast.config import Config
     from holdfast.ledger.interface import Ledger
+    from holdfast.store.interface import Store
 
 
 class End:
     """A shelf and a ledger, and what to call them."""
 
-    def __init__(self, name: str, what: object, store: FileStore, ledger: Ledger) -> None:
+    def __init__(self, name: str, what: object, store: Store, ledger: Ledger) -> None:
         self.name, self._what = name, what
         self.store, self.ledger = store, ledger
 
     def settle(self) -> None:
         """After much was brought: a server that may count it now plans the first questions well; else it does by itself."""
-        if self.ledger.tenant:
-            from holdfast.postgres import rows
-
-            store: Any = self.store
-            rows.analyzed(store)
+        self.store.finish_copy()
 
     def same_as(self, other: End) -> bool:
         return self._what == other._what
@@ -52,11 +48,11 @@ def opened(word: str, config: Config, must_exist: bool = False) -> Iterator[End]
 def _hosted(url: str, config: Config) -> End:
     from holdfast.postgres import ledger as ledgers
     from holdfast.postgres import settings_of
-    from holdfast.postgres import store as shelves
+    from holdfast.postgres.store import PostgresStore
 
     settings = settings_of(config.replace(store=url, store_read=None), None, all_agents=True)
     store, ledger = (
-        shelves.PostgresStore(settings, config.home, config.lock_seconds),
+        PostgresStore(settings, config.home, config.lock_seconds),
         ledgers.PostgresLedger(settings, config.lock_seconds),
     )
     return End(f"{without_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
@@ -68,5 +64,5 @@ def _folder(path: str, config: Config, must_exist: bool) -> End:
     home = os.path.abspath(os.path.expanduser(path))
     if must_exist and not os.path.isdir(os.path.join(home, "shelf")) and not os.path.isfile(os.path.join(home, "ledger.db")):
         raise NotFound(f"no memory in {home}", "Name the folder that `holdfast path` prints, or a postgresql:// address")
-    home_folder.must_be_ours(home)
+    home_folder.check_owner(home)
     return End(home, os.path.realpath(home), FileStore(home, config.lock_seconds), SqliteLedger(home, config.lock_seconds))

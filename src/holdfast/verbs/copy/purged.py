@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent
     from holdfast.verbs.copy.endpoints import End
 
 _AT_ONCE = 500  # lines that are asked about together

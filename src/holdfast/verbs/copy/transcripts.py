@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from holdfast.formats.transcript import parse
-from holdfast.store.transcripts import PART
+from holdfast.store.layout import TRANSCRIPTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.models import Progress
-    from holdfast.store.transcripts import TranscriptFile
+    from holdfast.store.interface import Transcript
     from holdfast.verbs.copy.endpoints import End
     from holdfast.verbs.copy.purged import Purged
 
@@ -47,8 +47,8 @@ class Sessions:
     def _every(self) -> Iterator[Which]:
         for scope in self._old.scopes():
             transcript_files = self._old.transcript_files(scope)
-            yield from [(scope, PART, entry.name) for entry in transcript_files.census() if entry.regular]
-            yield from [(scope, "trash", transcript_file.name) for transcript_file in transcript_files.trashed()]
+            yield from [(scope, TRANSCRIPTS, entry.name) for entry in transcript_files.census() if entry.regular]
+            yield from [(scope, "trash", transcript_file.name) for transcript_file in transcript_files.list_trashed()]
 
     def _lines(self, store: Any, which: Which) -> Iterator[bytes]:
         """A line that is too long to be kept ends what can be copied of its file."""
@@ -100,19 +100,19 @@ class Sessions:
         self._progress.end()
 
 
-def _roll(store: Any, which: Which) -> TranscriptFile:
+def _roll(store: Any, which: Which) -> Transcript:
     scope, part, name = which
-    transcript_file: TranscriptFile = store.transcript_files(scope).transcript_file(name, part)
+    transcript_file: Transcript = store.transcript_files(scope).transcript_file(name, part)
     return transcript_file
 
 
-def _lines(transcript_file: TranscriptFile) -> Iterator[bytes | None]:
+def _lines(transcript_file: Transcript) -> Iterator[bytes | None]:
     """The lines with their newlines; None for one that is too long. The last may lack it where a person edited the file."""
     end = 0
-    for line in transcript_file.lines():
+    for line in transcript_file.read_lines():
         end = line.end
         yield None if not line.data and line.end - line.start > 1 else line.data + b"\n"
-    tail = transcript_file.tail(end)
+    tail = transcript_file.read_unfinished_line(end)
     if tail:
         yield tail + b"\n"
 

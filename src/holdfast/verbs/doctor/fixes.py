@@ -9,8 +9,7 @@ from holdfast import config
 from holdfast.errors import ConfigError
 from holdfast.models import KEY, Problem, Scope, key_of
 from holdfast.safety.validate import withheld
-from holdfast.store.atomic import FILE_BYTES, NOTE_FILE_BYTES
-from holdfast.store.files import key_of_trashed
+from holdfast.store.layout import FILE_BYTES, NOTE_FILE_BYTES, parse_trashed_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class Fix:
 
     def of_returned(self, scope: str, part: str, name: str) -> str:
         """Takes away again what was purged and came back; a file of the tree is a person's to change."""
-        key = key_of_trashed(name) if part == "archive" else name[:-3]
+        key = parse_trashed_key(name) if part == "archive" else name[:-3]
         if part in ("notes", "archive") and KEY.match(key):
             return self.holdfast(self.purge(Scope.of_folder(scope), key))
         return self.edited(os.path.join(self._home, "shelf", scope, part, name))

@@ -36,7 +36,7 @@ def no_folder(home: str, mending: Fix) -> list[Problem]:
 def closed(home: str, mending: Fix) -> list[Problem]:
     """A home that is somebody else's, or that its own owner may not enter."""
     try:
-        home_folder.must_be_ours(home)
+        home_folder.check_owner(home)
     except HoldfastError as error:
         return [Problem("owner", error.message, mending.opened(home), home)]
     return []

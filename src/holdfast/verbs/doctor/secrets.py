@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
     from holdfast.context.caller import Context
-    from holdfast.store.atomic import FileContent
+    from holdfast.store.interface import FileContent
     from holdfast.verbs.doctor.fixes import Fix
 
     class Opened(Protocol):
@@ -99,7 +99,7 @@ def _rolls(context: Context) -> list[tuple[int, int, str, str]]:
         for entry in context.store.transcript_files(scope, 0).census()
         if entry.regular
     ]
-    return sorted([(entry.stamp[1], entry.stamp[2], scope, entry.name) for scope, entry in every], reverse=True)
+    return sorted([(entry.file_id[1], entry.file_id[2], scope, entry.name) for scope, entry in every], reverse=True)
 
 
 def _said(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
@@ -123,7 +123,7 @@ def _said(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
 def _first_said(context: Context, scope: str, name: str, most: int) -> tuple[int, str] | None:
     """The line of the first turn that seems to hold a secret, within so many bytes, and the rules."""
     try:
-        for line in context.store.transcript_files(scope, 0).transcript_file(name).lines():
+        for line in context.store.transcript_files(scope, 0).transcript_file(name).read_lines():
             most -= len(line.data)
             said = transcript.parse(line.data) if most >= 0 else None
             rules = _rules_in(bare(clean(said.text))) if said else ()

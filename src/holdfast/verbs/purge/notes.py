@@ -7,7 +7,8 @@ from holdfast.errors import Busy, DiskTrouble
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.index import purge_check
 from holdfast.models import Receipt, Scope
-from holdfast.store.files import Changed, key_of_trashed
+from holdfast.store.interface import Changed
+from holdfast.store.layout import parse_trashed_key
 from holdfast.verbs.purge import transcripts as transcripts_module
 from holdfast.verbs.purge.job import PurgeJob, long_lines
 from holdfast.verbs.purge.resume import named_as
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.context.caller import Context
-    from holdfast.store.atomic import FileContent
-    from holdfast.store.files import FileStore
+    from holdfast.store.interface import FileContent, Store
 
     File = tuple[Scope, str, str]
 
@@ -62,22 +62,22 @@ def _erase(work: PurgeJob, places: list[Scope], key: str) -> None:
         work.refuse(texts, long_lines(texts), named)
         for (place, part, name), content in contents.items():
             try:
-                if store.erase(place, part, name, content.stamp):
+                if store.erase_file(place, part, name, content.file_id):
                     work.removed.append(f"{place.folder}/{part}/{name}")
             except Changed:
                 continue
     raise Busy(f"the note {key!r} is written by others all the time", "Try again")
 
 
-def are_there(store: FileStore, place: Scope, key: str) -> bool:
+def are_there(store: Store, place: Scope, key: str) -> bool:
     """Whether a scope has a file of this key, seen while nobody can move one from the notes to the trash or back."""
-    if not store.has(place.folder) or _files(store, place, key):
-        return store.has(place.folder)
-    with store.lock(place):
+    if not store.has_folder(place.folder) or _files(store, place, key):
+        return store.has_folder(place.folder)
+    with store.lock_scope(place):
         return bool(_files(store, place, key))
 
 
-def _sheets(store: FileStore, places: list[Scope], key: str) -> dict[File, FileContent]:
+def _sheets(store: Store, places: list[Scope], key: str) -> dict[File, FileContent]:
     found = {}
     for place in places:
         for part, name in _files(store, place, key):
@@ -99,20 +99,20 @@ def _read(work: PurgeJob, contents: dict[File, FileContent]) -> list[str]:
     return texts
 
 
-def _files(store: FileStore, place: Scope, key: str) -> list[tuple[str, str]]:
+def _files(store: Store, place: Scope, key: str) -> list[tuple[str, str]]:
     """Every file of this key in a scope."""
-    here = [("notes", f"{key}.md")] if store.stamp(place.folder, "notes", f"{key}.md") else []
+    here = [("notes", f"{key}.md")] if store.file_id(place.folder, "notes", f"{key}.md") else []
     return here + [(one.part, one.name) for one in store.list_trash(place, key)]
 
 
-def _paths(store: FileStore, places: list[Scope], key: str) -> list[str]:
+def _paths(store: Store, places: list[Scope], key: str) -> list[str]:
     return [f"{place.folder}/{part}/{name}" for place in places for part, name in _files(store, place, key)]
 
 
 def _catalogued(context: Context, place: Scope, key: str) -> list[tuple[str, list[str]]]:
     """The files of this key that the catalogue may have rows of, by part."""
     archived = [
-        name for name in context.query(lambda: context.index.stamps(place.folder, "archive")) if key_of_trashed(name) == key
+        name for name in context.query(lambda: context.index.stamps(place.folder, "archive")) if parse_trashed_key(name) == key
     ]
     return [("notes", [f"{key}.md"]), ("archive", archived)]
 

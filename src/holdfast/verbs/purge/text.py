@@ -9,8 +9,8 @@ from holdfast.index import purge_check
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
 from holdfast.models import Scope, key_of
 from holdfast.safety import validate
-from holdfast.store.atomic import FILE_BYTES
-from holdfast.store.files import Changed, key_of_trashed
+from holdfast.store.interface import Changed
+from holdfast.store.layout import FILE_BYTES, parse_trashed_key
 from holdfast.verbs.purge import transcripts
 from holdfast.verbs.purge.job import PurgeJob
 from holdfast.verbs.purge.versions import without
@@ -44,7 +44,7 @@ def purge_text(context: Context, text: str, files: bool, told_of: Callable[[str]
     work.refuse([text], more=context.ledger.purges.digests((), (), words))
     scopes = tuple(context.store.scopes())  # also those that came meanwhile: from now on nobody may write it
     for folder in scopes:
-        with context.store.lock(Scope.of_folder(folder)):
+        with context.store.lock_scope(Scope.of_folder(folder)):
             pass  # who asked before it was refused has written by now, and is found
         while _notes(work, Scope.of_folder(folder), wanted):
             pass  # again: somebody may have moved one to where we had looked already
@@ -118,12 +118,12 @@ def _note(work: PurgeJob, place: Scope, part: str, name: str, wanted: str) -> No
             work.vectors += work.context.query(lambda: purge_check.vectors_of(work.context.index, place.folder, part, [name]))
         try:
             if kept:
-                store.replace(place, part, name, without(parsed, kept), content.stamp)
+                store.replace_file(place, part, name, without(parsed, kept), content.file_id)
                 path += f" ({len(gone)} of {len(versions)} versions)"
-            elif not store.erase(place, part, name, content.stamp):
+            elif not store.erase_file(place, part, name, content.file_id):
                 continue
             else:
-                counted = (part, name) if part != "archive" else ("notes", f"{key_of_trashed(name)}.md")
+                counted = (part, name) if part != "archive" else ("notes", f"{parse_trashed_key(name)}.md")
                 work.ids += [id for id in (parsed.head.id, path_usage_id(place.folder, *counted)) if id]
         except Changed:
             continue
@@ -140,14 +140,14 @@ def _files(work: PurgeJob, place: Scope, text: str) -> None:
     tree = context.store.tree(place.folder)
     data = text.encode()
     for entry in list(tree.census()):
-        if not entry.regular or entry.stamp[2] > FILE_BYTES:
+        if not entry.regular or entry.file_id[2] > FILE_BYTES:
             continue
         parts = tuple(entry.name.split("/"))
         content = tree.read(parts)
         if content is None or data not in content.data:
             continue
         try:
-            tree.write(parts, content.data.replace(data, INSTEAD.encode()), content.stamp)
+            tree.write(parts, content.data.replace(data, INSTEAD.encode()), content.file_id)
         except Conflict:
             work.pending.append((f"shelf/{place.folder}/files/{entry.name}", "somebody else changed it; purge again"))
             continue

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.transcript import TranscriptLine
     from holdfast.models import Receipt
-    from holdfast.store.transcripts import Line, TranscriptFile
+    from holdfast.store.interface import Line, Transcript
 
 _ATTEMPTS = 100
 _LOOKED_FOR = 2000  # turns of a session, and vectors, that are looked for in bytes afterwards
@@ -26,7 +26,7 @@ def take_out(work: PurgeJob, folders: Iterable[str], texts: list[str]) -> None:
     wanted = {one for text in texts for one in (folded(text), *lines_of(text)) if len(one) >= TEXT_LEAST}
     if wanted:
         for folder in folders:
-            work.context.store.transcript_files(folder).settle()
+            work.context.store.transcript_files(folder).wait_for_writers()
             changed = [
                 transcript_file.name
                 for transcript_file in _rolls(work.context, folder)
@@ -36,9 +36,9 @@ def take_out(work: PurgeJob, folders: Iterable[str], texts: list[str]) -> None:
                 _catalogue(work.context, folder)
 
 
-def _take_out(work: PurgeJob, transcript_file: TranscriptFile, wanted: set[str]) -> bool:
+def _take_out(work: PurgeJob, transcript_file: Transcript, wanted: set[str]) -> bool:
     """Out of one session's file; whether it held any. What goes is refused before it goes."""
-    transcript_file.settle()  # who asked before it was refused may be about to write
+    transcript_file.wait_for_writers()  # who asked before it was refused may be about to write
     found = [said for _, said in _said(transcript_file) if _holds(said, wanted)]
     if not found:
         return False
@@ -53,7 +53,7 @@ def _take_out(work: PurgeJob, transcript_file: TranscriptFile, wanted: set[str])
         gone.append(said)
         return transcript.purged_line(work.id)
 
-    work.turns += transcript_file.rewrite(instead)
+    work.turns += transcript_file.replace_lines(instead)
     _refuse(work, session, [said for said in gone if said not in found], TEXT_LEAST)
     return True
 
@@ -93,7 +93,7 @@ def purge_session(context: Context, session: str, client: str | None, told_of: C
     return work.done([*here, *[f"shelf/{path}" for path in work.removed]])
 
 
-def _of(context: Context, folders: Iterable[str], session: str, client: str | None) -> dict[str, tuple[str, TranscriptFile]]:
+def _of(context: Context, folders: Iterable[str], session: str, client: str | None) -> dict[str, tuple[str, Transcript]]:
     """By path, the files of a session, each with the scope it is in."""
     transcript_files = [(folder, transcript_file) for folder in folders for transcript_file in _rolls(context, folder)]
     return {
@@ -103,9 +103,9 @@ def _of(context: Context, folders: Iterable[str], session: str, client: str | No
     }
 
 
-def _erase(work: PurgeJob, folder: str, transcript_file: TranscriptFile, session: str) -> int:
+def _erase(work: PurgeJob, folder: str, transcript_file: Transcript, session: str) -> int:
     """One file, as it was read: what goes is refused before it goes. How many of its turns are not looked for in bytes."""
-    context, seen, name = work.context, transcript_file.stamp(), [transcript_file.name]
+    context, seen, name = work.context, transcript_file.file_id(), [transcript_file.name]
     every = [said for _, said in _said(transcript_file)]
     looked = [said.text for said in every if len(said.text) >= LINE_LEAST][:_LOOKED_FOR]
     vectors = context.query(lambda: purge_check.vectors_of(context.index, folder, "transcripts", name))
@@ -129,35 +129,35 @@ def _again(place: Scope, session: str, client: str | None) -> str:
     return f"purge --session {quote(session)}{f' --client {quote(client)}' if client else ''}{whose}"
 
 
-def _is_of(transcript_file: TranscriptFile, session: str, client: str | None) -> bool:
+def _is_of(transcript_file: Transcript, session: str, client: str | None) -> bool:
     folder, _, stem = _stem(transcript_file).partition("/")
     return stem == transcript.file_name(session) and (client is None or transcript.file_name(client) == folder)
 
 
-def _stem(transcript_file: TranscriptFile) -> str:
+def _stem(transcript_file: Transcript) -> str:
     """The client and the session of a file, here or in the trash."""
     stem = transcript_file.name.removesuffix(".jsonl")
     return stem.rpartition("--")[0] if transcript_file.part == "trash" else stem
 
 
-def _rolls(context: Context, folder: str) -> Iterator[TranscriptFile]:
+def _rolls(context: Context, folder: str) -> Iterator[Transcript]:
     """Every session's file of a scope, and those in its trash; that on both sides of the others, so that one which is moved
     meanwhile is met, whichever way it goes."""
     transcript_files = context.store.transcript_files(folder)
-    yield from transcript_files.trashed()
+    yield from transcript_files.list_trashed()
     yield from [transcript_files.transcript_file(entry.name) for entry in transcript_files.census() if entry.regular]
-    yield from transcript_files.trashed()
+    yield from transcript_files.list_trashed()
 
 
-def _said(transcript_file: TranscriptFile) -> Iterator[tuple[Line, TranscriptLine]]:
-    for line in transcript_file.lines():
+def _said(transcript_file: Transcript) -> Iterator[tuple[Line, TranscriptLine]]:
+    for line in transcript_file.read_lines():
         said = transcript.parse(line.data)
         if said is not None:
             yield line, said
 
 
-def _session_of(transcript_file: TranscriptFile) -> str:
-    header = next((transcript.parse_header(line.data) for line in transcript_file.lines()), None)
+def _session_of(transcript_file: Transcript) -> str:
+    header = next((transcript.parse_header(line.data) for line in transcript_file.read_lines()), None)
     return header.session if header else ""
 
 

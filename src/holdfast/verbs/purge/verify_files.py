@@ -7,7 +7,7 @@ import stat
 
 from holdfast.errors import from_os
 from holdfast.formats.versions import parse_note, versions_of
-from holdfast.sqlite import in_use, pieces_of
+from holdfast.sqlite import is_open, read_pieces
 from holdfast.store import atomic
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ def files_of(home: str, under: str = "") -> list[str]:
     if root is None:
         return found
     with root:
-        for where, folders, names in atomic.walk(root, f"{under}/" if under else ""):
+        for _, where, folders, names in atomic.walk(root, f"{under}/" if under else ""):
             folders[:] = sorted([name for name in folders if name != ".git"])
             found += [f"{where}{name}" for name in sorted(names) if _is_regular(home, f"{where}{name}")]
     return found
@@ -158,10 +158,10 @@ def _pieces(home: str, path: str) -> Iterator[bytes]:
     """A file's bytes. A database that somebody in this process may have open is read through SQLite: to close another
     descriptor of it would drop their locks; and its shared memory, which holds page numbers and no text, not at all."""
     name, full = os.path.basename(path), os.path.join(home, path)
-    if name.endswith(".db-shm") and in_use(full[: -len("-shm")]):
+    if name.endswith(".db-shm") and is_open(full[: -len("-shm")]):
         return
     if name in ("index.db", "ledger.db"):
-        yield from pieces_of(full, _CHUNK)
+        yield from read_pieces(full, _CHUNK)
         return
     try:
         fd = os.open(path, _READ) if os.path.isabs(path) else atomic.open_file(home, path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from holdfast.index import purge_check
-from holdfast.postgres import rows as rows_module
 from holdfast.verbs.purge import verify_files
 from holdfast.verbs.purge.patterns import Traces
 
@@ -32,11 +31,11 @@ class Tables:
         self._context = context
         store: Any = context.store
         self._store: PostgresStore = store
-        self._tables = [verify_files.TABLE + name for name in rows_module.tables(self._store)]
+        self._tables = [verify_files.TABLE + name for name in self._store.list_tables()]
 
     def files(self, under: str = "") -> list[str]:
         """Every document and transcript by its path; and, unless only those are wanted, every other table."""
-        return rows_module.paths(self._store) + ([] if under else self._tables)
+        return self._store.list_paths() + ([] if under else self._tables)
 
     def scan(self, paths: Iterable[str], traces: Traces) -> Found:
         """Which of the traces stand in which of these documents and tables, and in files beside the store."""
@@ -48,7 +47,7 @@ class Tables:
         tables = [path for path in wanted if path.startswith(verify_files.TABLE)]
         self._context.progress.start("reading everything back", len(tables) + 1)
         try:
-            for path, data in rows_module.documents(self._store):
+            for path, data in self._store.read_everything():
                 if path in wanted and (numbers := traces.within(data)):
                     found[path] = found.get(path, set()) | numbers
             for path in tables:
@@ -62,14 +61,14 @@ class Tables:
 
     def _within(self, table: str, traces: Traces) -> set[int]:
         found: set[int] = set()
-        for batch in _batches(rows_module.rows(self._store, table)):
+        for batch in _batches(self._store.read_table(table)):
             found |= traces.within(batch)
         return found
 
     def texts(self, paths: Iterable[str]) -> Iterator[str]:
         """What these documents say."""
         some = dict.fromkeys(paths)
-        for path, data in rows_module.documents(self._store) if some else ():
+        for path, data in self._store.read_everything() if some else ():
             if path in some:
                 yield from verify_files.said_in(path, data)
         yield from [
@@ -92,7 +91,7 @@ class Tables:
 
     def swept(self) -> list[str]:
         """Deleted rows are taken out of the tables' files where that is allowed."""
-        why = rows_module.vacuumed(self._store)
+        why = self._store.vacuum()
         return [f"rows in the server's files until it vacuums them: {why}"] if why else []
 
     def held_elsewhere(self, paths: Iterable[str], traces: Traces) -> list[str]:
@@ -105,7 +104,7 @@ def strings(context: Context, path: str) -> Iterator[str]:
     import json
 
     store: Any = context.store
-    for row in rows_module.rows(store, path[len(verify_files.TABLE) :]):
+    for row in store.read_table(path[len(verify_files.TABLE) :]):
         yield from [value for value in json.loads(row).values() if isinstance(value, str)]
 
 

@@ -51,7 +51,7 @@ def make(context: Context, name: str, place: Scope) -> Scaffolded:
     made: dict[str, bool] = {}
     for path, file in _templates(os.path.join(_HERE, _known(name))):
         parts = tuple(path.removesuffix("/").split("/"))
-        made[path] = tree.plant_folder(parts) if path.endswith("/") else tree.plant(parts, _read(file))
+        made[path] = tree.create_folder(parts) if path.endswith("/") else tree.create_file(parts, _read(file))
     if any(made.values()):
         context.update_index(lambda: context.sync.refresh_folder(place.folder, "files"))
     created = tuple([path for path, new in made.items() if new])

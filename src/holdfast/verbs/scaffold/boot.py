@@ -11,6 +11,7 @@ from holdfast.base.lazy_re import pattern
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models import Record
 from holdfast.safety import validate
+from holdfast.safety.escape import safe
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render
 from holdfast.verbs.scaffold.inbox import unread
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.context.caller import Context
     from holdfast.models import Scope
-    from holdfast.store.tree import Tree
+    from holdfast.store.interface import Tree
 
 CHARS = 6000  # unless somebody asks for more or less
 LEAST = 1500
@@ -147,8 +148,8 @@ def _said(tree: Tree, place: Scope, name: str, path: str) -> _Said | None:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
-    told = render.safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
-    return _Said(name, render.safe(path), date, tuple(told), place.kind)
+    told = safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
+    return _Said(name, safe(path), date, tuple(told), place.kind)
 
 
 def _answers(tree: Tree) -> str:
@@ -199,7 +200,7 @@ def _further(tree: Tree) -> tuple[str, ...]:
         if _lines(text):
             found.append(there)
     try:
-        research = tree.names(tuple(_RESEARCH.split("/")))
+        research = tree.list_names(tuple(_RESEARCH.split("/")))
     except HoldfastError:
         research = None
     return (*found, f"{_RESEARCH}/") if research else tuple(found)
