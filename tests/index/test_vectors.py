@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.index import vectors
 from holdfast.index.sqlite import SQL, SqliteIndex
-from holdfast.index.vectors import PIECES, Model, Writer, packed, unpacked
+from holdfast.index.vectors import PIECES, Model, Writer, pack, unpack
 from holdfast.models import Progress
 from holdfast.search import hybrid, vectorize
 from holdfast.search.hybrid import HybridSearch
@@ -97,7 +97,7 @@ def bytes_of(home):
 
 def holds(home, vector):
     """Whether a part of a vector stands in the file; a whole one may be split over pages."""
-    signs, numbers = packed(vector[None])
+    signs, numbers = pack(vector[None])
     there = bytes_of(home)
     parts = [numbers[0, place : place + 32].tobytes() for place in range(0, 256, 32)] + [signs[0].tobytes()]
     return any(part in there for part in parts)
@@ -109,16 +109,16 @@ def holds(home, vector):
 @given(st.integers(1, 5), st.sampled_from([8, 12, 64, 100, 256]), st.integers(0, 1000))
 def test_a_packed_vector_points_the_same_way(count, dim, seed):
     rows = directions(count, dim, seed)
-    signs, numbers = packed(rows)
-    again = unpacked(numbers)
+    signs, numbers = pack(rows)
+    again = unpack(numbers)
     assert signs.shape == (count, -(-dim // 8)) and numbers.dtype == np.int8
     assert np.allclose(np.linalg.norm(again, axis=1), 1, atol=1e-5)
     assert ((again * rows).sum(axis=1) > 0.9995).all()
 
 
 def test_a_vector_of_zeros_stays_one():
-    signs, numbers = packed(np.zeros((2, 16), np.float32))
-    assert not signs.any() and not numbers.any() and not unpacked(numbers).any()
+    signs, numbers = pack(np.zeros((2, 16), np.float32))
+    assert not signs.any() and not numbers.any() and not unpack(numbers).any()
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_the_nearest_are_those_that_brute_force_finds(index, dim):
     model = index.vectors.model("m", dim)
     put(index, model, rows)
     for query in directions(10, dim, seed=8):
-        exact = np.argsort(-(unpacked(packed(rows)[1]) @ query), kind="stable") + 1
+        exact = np.argsort(-(unpack(pack(rows)[1]) @ query), kind="stable") + 1
         assert index.vectors.nearest(model, [1], query, 20) == exact[:20].tolist()
 
 
@@ -143,7 +143,7 @@ def test_beyond_what_is_compared_in_full_the_signs_choose_and_the_numbers_decide
     rows = directions(3000, dim)
     model = index.vectors.model("m", dim)
     put(index, model, rows)
-    full = unpacked(packed(rows)[1])
+    full = unpack(pack(rows)[1])
     shared = 0
     for query in directions(20, dim, seed=9):
         near = (query + 0.3 * rows[17]) / np.linalg.norm(query + 0.3 * rows[17])
@@ -169,7 +169,7 @@ def test_the_vectors_of_some_passages_come_in_their_order(index, monkeypatch, ex
     owners, numbers, found = index.vectors.of(model, [1], wanted)
     assert owners.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
     assert numbers.tolist() == [0, 1, 2] * 4
-    expected = unpacked(packed(rows)[1])[
+    expected = unpack(pack(rows)[1])[
         [(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]
     ]
     assert np.allclose(found, expected, atol=1e-6)
@@ -182,7 +182,7 @@ def test_of_several_folders_the_vectors_come_in_the_order_of_the_passages(index)
     put(index, model, rows[2:], folder=2, first=3)
     owners, _, found = index.vectors.of(model, [1, 2], np.array([4, 1, 3]))
     assert owners.tolist() == [0, 1, 2]
-    assert np.allclose(found, unpacked(packed(rows[[3, 0, 2]])[1]), atol=1e-6)
+    assert np.allclose(found, unpack(pack(rows[[3, 0, 2]])[1]), atol=1e-6)
 
 
 def test_a_folder_that_was_not_asked_about_is_not_searched(index):
@@ -208,7 +208,7 @@ def test_a_passage_with_many_near_pieces_leaves_room_for_others(index):
 @given(data=st.data())
 def test_after_any_puts_and_drops_brute_force_agrees(data, tmp_path_factory):
     index = SqliteIndex(str(tmp_path_factory.mktemp("home")), 5)
-    model, there, last = index.vectors.model("m", 64), {}, 0
+    model, there, last = index.vectors.ensure_model("m", 64), {}, 0
     exact, held = data.draw(st.sampled_from([(50_000, 0), (5, 1 << 30), (5, 0), (64, 16 * 64 * 6)]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "SLOTS", 16)
@@ -223,9 +223,9 @@ def test_after_any_puts_and_drops_brute_force_agrees(data, tmp_path_factory):
             drop(index, gone)
             there = {id: row for id, row in there.items() if id not in gone}
             query = directions(1, 64, seed=last + 99)[0]
-            scores = {id: float(unpacked(packed(row[None])[1])[0] @ query) for id, row in there.items()}
+            scores = {id: float(unpack(pack(row[None])[1])[0] @ query) for id, row in there.items()}
             best = sorted(scores, key=lambda id: -scores[id])
-            found = index.vectors.nearest(model, [1], query, 500)
+            found = index.vectors.find_nearest(model, [1], query, 500)
             assert found == best or np.allclose([scores[id] for id in found], [scores[id] for id in best], atol=1e-6)
     index.close()
 
@@ -327,8 +327,8 @@ def test_a_new_model_in_the_place_of_a_forgotten_one_shares_nothing_with_it(inde
     put(index, old, rows)
     index.vectors.nearest(old, [1], rows[0], 1)  # this process holds its vectors
     other = SqliteIndex(str(home), 5)
-    other.vectors.forget(old)
-    new = other.vectors.model("new", dim)
+    other.vectors.remove_model(old)
+    new = other.vectors.ensure_model("new", dim)
     put(other, new, directions(2, dim, seed=50), first=7)
     other.close()
     assert set(index.vectors.nearest(index.vectors.model("new", dim), [1], directions(1, dim)[0], 10)) == {7, 8}

@@ -157,7 +157,7 @@ def questions(index):
     yield "beside", sorted({ids[id] for id in index.beside(order[::3])})
     speakers = ["Mara", "MARA", "jürgen", "Jürgen", "User", "nobody"]
     yield "who_of", [sorted(index.who_of(speakers, asked)) for asked in (EVERYTHING, *PARTLY)]
-    terms = list(tokenizer.asked(" ".join(WORDS)))
+    terms = list(tokenizer.query_terms(" ".join(WORDS)))
     yield "frequencies", [index.frequencies([*terms, "nobodysaysthis"], asked) for asked in (EVERYTHING, *PARTLY)]
     yield "beginning", [sorted(index.beginning(start)) for start in ("harb", "dep", "_gnu", "記", "zzzz")]
     counted = index.frequencies(terms, EVERYTHING)
@@ -194,7 +194,7 @@ def result(seeker, query, **more):
 def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
     here, there = seekers(both)
     for seeker in (here, there):
-        assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
+        assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
     broken = made(7).broken
     for query in QUERIES:
         for part in (None, "notes", "transcripts"):
@@ -213,7 +213,7 @@ def with_toy(index):
     """An index in PostgreSQL and a toy model that has embedded all of it."""
     fill(index, made(3, 60))
     seeker = HybridSearch(index, (Toy(),))
-    seeker.embedding.catch_up(Progress(), everything=True)
+    seeker.vectorizer.catch_up(Progress(), everything=True)
     return index, seeker
 
 
@@ -237,7 +237,7 @@ def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatc
     monkeypatch.setattr(vectors, "EXACT", most_exact)
     monkeypatch.setattr(vectors, "_FEW", few)
     fill(index, made(5, 80))
-    HybridSearch(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
     for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
         for folder, wanted in exactly(index, query, 10).items():
             found = index.vectors.nearest(model_of(index), [folder], query, 10)
@@ -289,7 +289,7 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
     one.note()
     doc = one.puts[0][0]
     index.put(one.puts, lambda _: True)
-    terms = list(tokenizer.asked("xylophonist"))
+    terms = list(tokenizer.query_terms("xylophonist"))
     assert purge_check.lingering(index, terms) == []
     with index._catalogue.transaction() as db:  # while others change the catalogue, they may be about to say it
         db.execute(index._sql["lock_folder"], {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}).fetchall()
@@ -312,7 +312,7 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
         return [row[0] for row in everyone._all("every_word")]
 
     everyone._sql = everyone._catalogue._sql = {**everyone._sql, "every_word": "SELECT term FROM word ORDER BY term"}
-    terms = list(tokenizer.asked("xylophonist"))
+    terms = list(tokenizer.query_terms("xylophonist"))
     assert set(terms) <= set(known())
     index.drop(first.scope, first.part, [first.name], lambda _: True)
     assert set(terms) <= set(known())
@@ -330,7 +330,7 @@ def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
 
 def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     seeker = seekers(both)[1]
-    assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
+    assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
     result(seeker, "storm captain"), result(seeker, "storm captain")
     asked = []
     ask = Connection.run
@@ -418,7 +418,7 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
     orphans = "SELECT count(*) FROM {} x WHERE NOT EXISTS (SELECT 1 FROM passage p WHERE p.id = x.passage)"
     for table in ("mention", "made", "piece", "lacking", "vectors"):
         assert index._catalogue.query(orphans.format(table), ()) == [(0,)], table
-    HybridSearch(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
     bare = (
         "SELECT count(*) FROM passage p WHERE NOT p.past AND p.words > 0"
         " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id)"
@@ -433,10 +433,10 @@ def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
     asked = SearchFilter(("agents/ada",))
     found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
     assert found[0] == found[1] != [] and found[2] == []
-    assert eve.notes(("agents/ada",)) == [] and eve.folder("agents/ada", "notes") is None
+    assert eve.list_notes(("agents/ada",)) == [] and eve.find_folder("agents/ada", "notes") is None
     ids = list(named(everyone))
     hidden = {id for id, place in named(everyone).items() if place[0] == "agents/ada"}
-    assert hidden and not hidden & {row[0] for row in (*eve.texts(ids), *eve.lengths(ids))}
+    assert hidden and not hidden & {row[0] for row in (*eve.read_texts(ids), *eve.count_words(ids))}
 
 
 # --- quality ----------------------------------------------------------------------------------------------------------

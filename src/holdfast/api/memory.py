@@ -284,7 +284,7 @@ class Memory(Provenance):
             found, by_meaning, ran = [], ran != "keyword", "keyword"
             reason = reason or ("facts are found by words: keyword search ran" if by_meaning else "")
         elif ran == "recent":
-            found = context.query(lambda: context.index.recent(asked, limit * 4))
+            found = context.query(lambda: context.index.find_recent(asked, limit * 4))
         else:
             result = context.query(lambda: context.search(query, asked, limit, present, ran, explain))
             found, ran, why, reason = result.found, result.mode, result.why, reason or result.reason
@@ -332,16 +332,16 @@ class Memory(Provenance):
         if archived:
             if source is not None:
                 raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
-            rows = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
+            rows = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most, archived=True))
             return [note_of_row(row, archived=True) for row in rows]
         if source is not None:
             from holdfast.verbs import forget_source
 
             paths = forget_source.paths(context, source, folders)
-            every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
+            every = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags)))
             return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
         return [
-            note_of_row(row) for row in context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most))
+            note_of_row(row) for row in context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most))
         ]
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
@@ -426,7 +426,7 @@ class Memory(Provenance):
         context = self._context
         context.require_enabled()
         context.refresh(tuple(context.store.scopes()), archived=True)
-        return context.query(lambda: context.hybrid_search().embedding.catch_up(context.progress, everything=True))
+        return context.query(lambda: context.hybrid_search().vectorizer.catch_up(context.progress, everything=True))
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         """Pieces of notes and files that match, by words and by meaning: path, lines, score, snippet. The list also says

@@ -50,8 +50,8 @@ def _noted(
 
     def rows() -> list[tuple[object, ...]]:
         if last is None:
-            return context.index.notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
-        return context.index.notes_after(last, folders, type, tags, limit + 1, only, archived)
+            return context.index.list_notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
+        return context.index.list_notes_after(last, folders, type, tags, limit + 1, only, archived)
 
     return _some([note_of_row(row, archived) for row in context.query(rows)], limit, _cursor_of)
 
@@ -67,7 +67,7 @@ def waiting(
     context = memory._context
     folders = review.everywhere(context, scope) if everywhere else context.visible_folders(scope)
     found, following = _noted(memory, limit, folders, _last_note(cursor, folders), only=_HELD)
-    return found, following, context.query(lambda: context.index.count(folders, only=_HELD))
+    return found, following, context.query(lambda: context.index.count_notes(folders, only=_HELD))
 
 
 def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
@@ -80,7 +80,7 @@ def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
     for folder in folders:
         after = ""
         while True:
-            rows = context.query(lambda: context.index.notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
+            rows = context.query(lambda: context.index.list_notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
             yield from [note_of_row(row) for row in rows]
             if len(rows) < _AT_A_TIME:
                 break

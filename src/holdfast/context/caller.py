@@ -315,7 +315,7 @@ class Context:
         if not self.config.quarantine or all(draft.source.origin == "user" for draft in drafts):
             return False
         try:
-            return self.index.has_held()
+            return self.index.has_quarantined()
         except (IndexReset, Busy, DiskTrouble):
             return True  # asked again when it is made anew
 
@@ -436,23 +436,23 @@ class Context:
 
     def query(self, question: Callable[[], T]) -> T:
         """Ask the catalogue; if it turns out unusable, build it from the shelf and ask again. Who forks only lets go."""
-        begun, left = self.index.seen[1], _ASKED
-        while left and self.index.seen[1] < begun + _MOST_CLOSED:
-            seen = self.index.seen
+        begun, left = self.index.file_state[1], _ASKED
+        while left and self.index.file_state[1] < begun + _MOST_CLOSED:
+            seen = self.index.file_state
             try:
                 which, answer = self.index.generation(), self.sync.run_query(question)
-                if not self.sync.is_outdated() and which == self.index.seen[0]:
+                if not self.sync.is_outdated() and which == self.index.file_state[0]:
                     return answer
             except (IndexReset, *_NONSENSE) as error:
-                if not isinstance(error, IndexReset) and seen == self.index.seen and not self.index.spoiled():
+                if not isinstance(error, IndexReset) and seen == self.index.file_state and not self.index.reset_if_damaged():
                     raise
                 self.sync.reset()
             except DiskTrouble:
                 if not self.sync.is_outdated():
                     raise
             self.refresh(self.sync.scopes, self.sync.archived)
-            left -= seen[1] == self.index.seen[1]
-        self.index.go_without_file()
+            left -= seen[1] == self.index.file_state[1]
+        self.index.use_memory()
         try:
             self.refresh(self.sync.scopes, self.sync.archived)
             return question()
@@ -465,7 +465,7 @@ class Context:
         """What a search finds, in the order of how well it answers."""
         if mode == "keyword" or asked.as_of:
             reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
-            with self.index.asking(asked), self.index.reading():
+            with self.index.cache_query(asked), self.index.read_transaction():
                 result = by_words(self.index.search(query, asked, limit), explain, reason)
                 if asked.as_of:
                     return result  # older versions are not among the passages whose words are weighed
@@ -520,10 +520,10 @@ class Context:
         """Return, by passage, the weight of the question's words that stand in it."""
         from holdfast.search import abstention
 
-        terms, common = self.index.looked_for(query, asked)
+        terms, common = self.index.resolve_terms(query, asked)
         known = {term: word for term, word in terms.items() if term in common}
-        weights = abstention.word_weights(query, known, common, self.index.passage_count(asked))
-        return abstention.shared_weights(passages, known, weights, lambda some: self.index.having(some, asked, POSTINGS))
+        weights = abstention.word_weights(query, known, common, self.index.count_passages(asked))
+        return abstention.shared_weights(passages, known, weights, lambda some: self.index.find_postings(some, asked, POSTINGS))
 
     def _hit(self, found: FoundPassage, content: FileContent | None) -> Hit | None:
         try:
@@ -582,7 +582,7 @@ class Context:
 
         self.refresh(folders := self.visible_folders(None))
         raise missing(
-            self.store, self.visible_scopes(None), key, lambda: self.query(lambda: self.index.notes(folders, most=5000))
+            self.store, self.visible_scopes(None), key, lambda: self.query(lambda: self.index.list_notes(folders, most=5000))
         )
 
     def _opened(self, place: Scope, key: str, content: FileContent) -> versions.ParsedNote:
@@ -593,7 +593,7 @@ class Context:
 
     def close(self) -> None:
         if self._hybrid_search is not None:
-            self._hybrid_search.embedding.stop()
+            self._hybrid_search.vectorizer.stop()
             self._hybrid_search = None
         for part in (self.sync, self.index, self.ledger, self.store):
             part.close()

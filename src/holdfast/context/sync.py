@@ -102,7 +102,7 @@ class Sync:
             self.reset()
         self._read_events()
         reason = self._index.in_memory and f"the index is kept in memory: {self._index.in_memory}"
-        known = self._index.known(scopes)
+        known = self._index.known_folders(scopes)
         for scope in scopes:
             for part in parts:
                 if (scope, part) not in self._clean:
@@ -128,7 +128,7 @@ class Sync:
 
     def is_indexed(self, scope: str) -> bool:
         """Whether this scope's notes were ever looked at."""
-        return self._index.folder(scope, "notes") is not None
+        return self._index.find_folder(scope, "notes") is not None
 
     def reset(self) -> None:
         """Trust nothing: the catalogue was lost."""
@@ -159,7 +159,7 @@ class Sync:
     def remove_files(self, scope: str, part: str, names: list[str]) -> int:
         """Take files out of the catalogue that we just took off the shelf."""
         stamps = self._stamps(scope, part, names)
-        return self._index.drop(scope, part, names, lambda name: stamps(name) is None)
+        return self._index.remove(scope, part, names, lambda name: stamps(name) is None)
 
     def listing(self, place: Scope) -> bool:
         """Write index.md of a scope and return whether that worked. It is derived from the notes, so its failure fails no call,
@@ -182,7 +182,7 @@ class Sync:
     def refresh_folder(self, scope: str, part: str) -> None:
         """Look at one folder whatever the watch says."""
         self._clean.discard((scope, part))
-        self._refresh_folder(scope, part, self._index.known((scope,)).get((scope, part)))
+        self._refresh_folder(scope, part, self._index.known_folders((scope,)).get((scope, part)))
 
     def close(self) -> None:
         with self._lock:  # not while another thread listens
@@ -230,7 +230,7 @@ class Sync:
 
     def _difference(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
         here = {entry.name: entry for entry in self._census(scope, part)}
-        known = self._index.stamps(scope, part)
+        known = self._index.file_ids(scope, part)
         changed = [entry for name, entry in here.items() if name not in known or known[name][0] != entry.stamp]
         return changed, [name for name in known if name not in here]
 
@@ -358,7 +358,7 @@ class Sync:
             if stamp is None:
                 if self.remove_files(scope, part, [name]):
                     self._changed.add(scope)
-            elif stamp != self._index.stamp(scope, part, name):
+            elif stamp != self._index.file_id(scope, part, name):
                 entry = entry_at(self._path(scope, part), name)
                 doc = self._describe(scope, part, entry) if entry else None
                 if doc:

@@ -45,7 +45,7 @@ def index_transcript(
         doc = unreadable_entry(scope, "transcripts", entry.name, entry.stamp, "a link or special file; never followed")
         index.put([(doc, None)], lambda _: True)
         return
-    for doc in docs(scope, transcript_file, entry.stamp, index.mark(scope, "transcripts", entry.name), purged):
+    for doc in docs(scope, transcript_file, entry.stamp, index.file_digest(scope, "transcripts", entry.name), purged):
         index.put([(doc, None)], lambda one: _goes_on(one.stamp, transcript_file.stamp()))
 
 

@@ -27,7 +27,7 @@ def has_vector(index: SqliteIndex, vector: bytes) -> bool:
 def lingering(index: SqliteIndex, words: Iterable[str]) -> list[str]:
     """Those of these words that the dictionaries still have though nothing that is catalogued says them."""
     wanted = list(dict.fromkeys(words))
-    return [word for start in range(0, len(wanted), _AT_ONCE) for word in index.unsaid(wanted[start : start + _AT_ONCE])]
+    return [word for start in range(0, len(wanted), _AT_ONCE) for word in index.find_orphaned_terms(wanted[start : start + _AT_ONCE])]
 
 
 def texts(index: SqliteIndex, turns: bool) -> Iterator[str]:

@@ -61,14 +61,14 @@ class SqliteIndex(IndexWriter):
         self._common: tuple[object, dict[tuple[str, str], int]] = None, {}  # what it was, and how common words were in places
 
     @property
-    def seen(self) -> tuple[int, int]:
+    def file_state(self) -> tuple[int, int]:
         """Which file was opened last, and how often it was let go of, which is not the same as lost."""
         return self._database.generation, self._database.let_go
 
-    def begin_anew(self) -> None:
+    def after_fork(self) -> None:
         """In a child: what its parent's threads had in hand is half."""
         if self._vectors is not None:
-            self._vectors.begin_anew()
+            self._vectors.after_fork()
 
     def generation(self) -> int:
         """Which file this is, counted from the first that was opened."""
@@ -95,22 +95,22 @@ class SqliteIndex(IndexWriter):
     def search(self, query: str, asked: SearchFilter, limit: int) -> list[FoundPassage]:
         """Keyword search: the passages that have any of the words, best first; at least `limit` if there are so many."""
         if asked.as_of:  # older versions may have words that nothing current has
-            terms = list(words.asked(query))
+            terms = list(words.query_terms(query))
         else:
-            terms = words.rarest(*self.looked_for(query, asked))
+            terms = words.rarest_terms(*self.resolve_terms(query, asked))
         pool = max(limit * 4, 40)
         while True:
-            scores = self.matches(terms, asked, pool)
-            found = self.passages(scores, asked)
+            scores = self.match_passages(terms, asked, pool)
+            found = self.find_passages(scores, asked)
             if len(found) >= limit or len(scores) < pool:
                 return found
             pool *= 8
 
-    def looked_for(self, query: str, asked: SearchFilter) -> tuple[dict[str, str], dict[str, int]]:
+    def resolve_terms(self, query: str, asked: SearchFilter) -> tuple[dict[str, str], dict[str, int]]:
         """The words to look for, each with the word as asked; and how common each is in the places asked about."""
-        return words.looked_for(query, lambda terms: self.frequencies(terms, asked), self.beginning)
+        return words.resolve_terms(query, lambda terms: self.count_terms(terms, asked), self.find_terms_by_prefix)
 
-    def matches(self, terms: list[str], asked: SearchFilter, most: int) -> dict[int, float]:
+    def match_passages(self, terms: list[str], asked: SearchFilter, most: int) -> dict[int, float]:
         """The passages of the places asked about that have any of these words, the best with the lowest number."""
         within = self._within(asked) if terms else None
         if within is None:
@@ -121,7 +121,7 @@ class SqliteIndex(IndexWriter):
             scores.update(self._all("match_past", query=match, pool=most))
         return scores
 
-    def known(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], Known]:
+    def known_folders(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], Known]:
         """The folders of these scopes that were ever catalogued."""
         rows: list[Any] = self._all("known_folders", scopes=listed(scopes))
         return {(row[0], row[1]): row[2:] for row in rows}
@@ -131,15 +131,15 @@ class SqliteIndex(IndexWriter):
         row = self._one("count_listed", scope=scope)
         return int(row[0]) if row else None
 
-    def newest_listed(self, scope: str, most: int) -> list[ListedFile]:
+    def list_newest_files(self, scope: str, most: int) -> list[ListedFile]:
         """Return the first notes of a scope in the order of `notes`: pinned first, then newest first."""
         return self._all("newest_listed", scope=scope, most=most)
 
-    def listed_notes(self, ids: list[int]) -> list[ListedNote]:
+    def read_listed_notes(self, ids: list[int]) -> list[ListedNote]:
         """Return what index.md shows of these notes."""
         return [ListedNote(*row) for row in self._all("listed_notes", ids=_numbers(ids), held=self._held)]
 
-    def having(self, terms: list[str], asked: SearchFilter, most: int) -> list[str]:
+    def find_postings(self, terms: list[str], asked: SearchFilter, most: int) -> list[str]:
         """For each of these words the newest passages of the places asked about that have it, their numbers with commas
         between. Numbers as one text, because there may be thousands, and rating each costs ten times as much as naming it."""
         within = self._within(asked)
@@ -147,45 +147,45 @@ class SqliteIndex(IndexWriter):
             return [""] * len(terms)
         return [str(self._one("having", query=within + _any_of([term]), most=most)[0] or "") for term in terms]
 
-    def lengths(self, ids: list[int]) -> list[tuple[int, int]]:
+    def count_words(self, ids: list[int]) -> list[tuple[int, int]]:
         """How many words each of these passages has: id, words."""
         return self._all("lengths", ids=_numbers(ids))
 
     def _within(self, asked: SearchFilter) -> str | None:
         """What keeps a match of FTS5 to the places asked about; None where there are none."""
-        folders = self.folders_of(asked)
+        folders = self.find_folders(asked)
         if not folders:
             return None
         if asked.as_of or sum([folder[1] for folder in folders]) < self._one("current")[0]:  # else there is nothing elsewhere
             return f"place : ({' OR '.join([PLACE.format(folder[0]) for folder in folders])}) AND "
         return ""
 
-    def folders_of(self, asked: SearchFilter) -> list[tuple[int, int, int]]:
+    def find_folders(self, asked: SearchFilter) -> list[tuple[int, int, int]]:
         """The folders a question is about: id, how many passages, how many words in them."""
         return self._all("folders_of", scopes=listed(asked.scopes), part=asked.part)
 
-    def passage_count(self, asked: SearchFilter) -> int:
+    def count_passages(self, asked: SearchFilter) -> int:
         """Return how many passages the folders of a question have."""
-        return sum([folder[1] for folder in self.folders_of(asked)])
+        return sum([folder[1] for folder in self.find_folders(asked)])
 
-    def pieces(self, ids: list[int]) -> list[tuple[int, int, str]]:
+    def read_pieces(self, ids: list[int]) -> list[tuple[int, int, str]]:
         """The pieces of these passages: passage, marks, tokens."""
         return self._all("pieces", ids=_numbers(ids))
 
-    def texts(self, ids: list[int]) -> list[tuple[int, str, str, str | None]]:
+    def read_texts(self, ids: list[int]) -> list[tuple[int, str, str, str | None]]:
         """What these passages say: id, what each is called, its text, who said it."""
         return self._all("texts_of", ids=_numbers(ids))
 
-    def beside(self, ids: list[int]) -> list[int]:
+    def find_adjacent_turns(self, ids: list[int]) -> list[int]:
         """The turns just before and after these, and these."""
         return [row[0] for row in self._all("beside", ids=_numbers(ids))]
 
-    def who_of(self, names: list[str], asked: SearchFilter) -> list[str]:
+    def find_speakers(self, names: list[str], asked: SearchFilter) -> list[str]:
         """Those of these names that somebody who speaks in a session of the places asked about has."""
-        folders = _numbers([folder[0] for folder in self.folders_of(asked)]) if self._within(asked) != "" else None
+        folders = _numbers([folder[0] for folder in self.find_folders(asked)]) if self._within(asked) != "" else None
         return [row[0] for row in self._all("who_of", names=listed(names), folders=folders)]
 
-    def frequencies(self, terms: list[str], asked: SearchFilter) -> dict[str, int]:
+    def count_terms(self, terms: list[str], asked: SearchFilter) -> dict[str, int]:
         """In how many passages of the places asked about each of these words stands; one that stands in none is not told."""
         now, within = self._database.mark(), self._within(asked)
         if within is None:
@@ -203,19 +203,19 @@ class SqliteIndex(IndexWriter):
         """Where others have passages too, a word that is common in a large place counts as if it were so everywhere."""
         counts = dict(self._all("frequency", terms=listed(terms)))
         if within and counts:
-            here, all_ = sum([folder[1] for folder in self.folders_of(asked)]), self._one("current")[0]
+            here, all_ = sum([folder[1] for folder in self.find_folders(asked)]), self._one("current")[0]
             few = [term for term in counts if min(counts[term], here) <= _COUNTED]
             counts = {term: max(count * here // max(all_, 1), 1) for term, count in counts.items()}
             found = self._all("frequency_within", queries=listed([within + _any_of([term]) for term in few]))
             counts.update({term: count for term, (count,) in zip(few, found, strict=True)})
         return counts
 
-    def beginning(self, start: str) -> list[str]:
+    def find_terms_by_prefix(self, start: str) -> list[str]:
         """The commonest words that begin so."""
         rows = self._all("beginning", first=start, last=start[:-1] + chr(ord(start[-1]) + 1))
         return [term for term, _ in rows]
 
-    def recent(self, asked: SearchFilter, limit: int) -> list[FoundPassage]:
+    def find_recent(self, asked: SearchFilter, limit: int) -> list[FoundPassage]:
         """The newest passages."""
         if asked.as_of:
             rows = self._all("recent_at", scopes=listed(asked.scopes), part=asked.part, known_at=asked.known_at or _ANY_TIME)
@@ -224,9 +224,9 @@ class SqliteIndex(IndexWriter):
                 "recent", scopes=listed(asked.scopes), part=asked.part, type=asked.type, tags=listed(folded_tags(asked.tags)),
                 now=asked.now, pool=limit,
             )  # fmt: skip
-        return self.passages({row[0]: -0.0 for row in rows}, asked)
+        return self.find_passages({row[0]: -0.0 for row in rows}, asked)
 
-    def notes(
+    def list_notes(
         self, scopes: tuple[str, ...], type: str | None = None, tags: tuple[str, ...] = (),
         before: str | None = None, most: int = -1, now: str = "", only: int | None = None, archived: bool = False,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
@@ -238,7 +238,7 @@ class SqliteIndex(IndexWriter):
             before=before, most=most, now=now, held=self._held, only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
-    def notes_after(
+    def list_notes_after(
         self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
         only: int | None = None, archived: bool = False,
     ) -> list[tuple[Any, ...]]:  # fmt: skip
@@ -249,7 +249,7 @@ class SqliteIndex(IndexWriter):
             only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
-    def notes_by_key(self, scope: str, after: str, most: int) -> list[tuple[Any, ...]]:
+    def list_notes_by_key(self, scope: str, after: str, most: int) -> list[tuple[Any, ...]]:
         """The notes of one scope by their files' names, from behind one on: whatever changes meanwhile, each is met once."""
         return self._all("notes_by_key", scope=scope, after=after, most=most, held=self._held)
 
@@ -258,17 +258,17 @@ class SqliteIndex(IndexWriter):
         archived."""
         return self._all("notes_of", ids=_numbers(ids), held=self._held)
 
-    def note_named(self, scope: str, name: str) -> tuple[Any, ...] | None:
+    def find_note(self, scope: str, name: str) -> tuple[Any, ...] | None:
         """The note of that file, a row for `note_of_row`."""
         row: tuple[Any, ...] | None = self._one("note_named", scope=scope, name=name, held=self._held)
         return row
 
-    def count(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
+    def count_notes(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
         """How many notes some scopes have that are not over; of those in quarantine (1), or of the others (0)."""
         agents = '"agent"' in self._held  # most notes are theirs, so they are not in the index of what may be held
         return int(self._one("count_notes", scopes=listed(scopes), now=now, held=self._held, agents=agents, only=only)[0])
 
-    def facts(
+    def find_facts(
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
         last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
@@ -320,7 +320,7 @@ class SqliteIndex(IndexWriter):
             groups.setdefault((fold(one.subject), fold(one.label)), []).append(Statement(one, row[-2], bool(row[-1])))
         return [group for pair, group in groups.items() if pair in pairs]
 
-    def stale_lines(self, scopes: tuple[str, ...], now: str) -> set[str]:
+    def find_stale_lines(self, scopes: tuple[str, ...], now: str) -> set[str]:
         """Return every line of the notes and files of these scopes that states a fact which no longer holds because another
         file has a newer line, as `path:line`. Lines that their own file closed are not among them."""
         if not self.has_facts():
@@ -331,7 +331,7 @@ class SqliteIndex(IndexWriter):
         groups = self._statements(scopes, contested, True)
         return {f"{one.path}:{one.line}" for group in groups for one in outdated(group, now) if not one.archived}
 
-    def newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
+    def find_newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
         """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
         if not self.has_facts():
             return []
@@ -345,7 +345,7 @@ class SqliteIndex(IndexWriter):
         places = [(one, (one.path, one.line)) for one in stated]
         return [settled.get(place, one) for one, place in places if place in settled or place not in contested]
 
-    def stating(self, scope: str, subject: str) -> str | None:
+    def find_note_stating(self, scope: str, subject: str) -> str | None:
         """The key of a note that states facts about a subject; of an archived one if no other does."""
         row = self._one("stating", scope=scope, about=fold(subject))
         return str(row[0]) if row else None
@@ -354,12 +354,12 @@ class SqliteIndex(IndexWriter):
         """Whether anything states a fact."""
         return self._one("any_fact") is not None
 
-    def declared(self, scopes: tuple[str, ...], labels: list[str]) -> list[tuple[str, str, tuple[str, ...]]]:
+    def find_labelled_facts(self, scopes: tuple[str, ...], labels: list[str]) -> list[tuple[str, str, tuple[str, ...]]]:
         """The facts that hold under these labels: subject, value, links."""
         rows = self._all("declared", scopes=listed(scopes), labels=listed(labels))
         return [(subject, value, tuple(links.split("\n")) if links else ()) for subject, value, links in rows]
 
-    def stating_passages(self, names: Iterable[str], asked: SearchFilter, now: str, most: int) -> list[tuple[int, str, str]]:
+    def find_stating_passages(self, names: Iterable[str], asked: SearchFilter, now: str, most: int) -> list[tuple[int, str, str]]:
         """The passages that state what holds now about any of these names: passage, subject, label."""
         rows = self._all(
             "stating_passages", names=listed(names), scopes=listed(asked.scopes), part=asked.part, now=now, most=most
@@ -370,11 +370,11 @@ class SqliteIndex(IndexWriter):
             (id, subject, label) for id, subject, label, path, line, several in rows if not several or (path, line) in settled
         ]
 
-    def subjects_of(self, ids: Iterable[int], scopes: tuple[str, ...]) -> list[str]:
+    def find_subjects(self, ids: Iterable[int], scopes: tuple[str, ...]) -> list[str]:
         """The folded subjects of the facts that stand in the files of these passages."""
         return [about for (about,) in self._all("subjects_of", ids=_numbers(ids), scopes=listed(scopes))]
 
-    def stated_at(self, names: Iterable[str], asked: SearchFilter, at: str, most: int) -> list[FoundFact]:
+    def find_facts_at(self, names: Iterable[str], asked: SearchFilter, at: str, most: int) -> list[FoundFact]:
         """The facts about any of these names, or so labelled, that hold at a moment."""
         rows = self._all(
             "stated_at", names=listed(names), scopes=listed(asked.scopes), as_of=at, known_at=asked.known_at or _ANY_TIME,
@@ -395,22 +395,22 @@ class SqliteIndex(IndexWriter):
             if (place := (one.fact.path, one.fact.line)) in settled or place not in disputed
         ]
 
-    def amounts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
+    def count_passages_and_facts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Passages and facts of some scopes, or of all."""
         if scopes is None:
-            return self.totals()[2:]
+            return self.count_all()[2:]
         row: tuple[int, int] = self._one("amounts", scopes=listed(scopes))
         return row
 
-    def exposed(self, scopes: tuple[str, ...]) -> frozenset[str]:
+    def find_exposed_notes(self, scopes: tuple[str, ...]) -> frozenset[str]:
         """The paths of the notes of some scopes that seem to hold a secret."""
         return frozenset([row[0] for row in self._all("exposed", scopes=listed(scopes))])
 
-    def problems(self, scopes: tuple[str, ...]) -> list[tuple[str, str, str, str]]:
+    def find_problems(self, scopes: tuple[str, ...]) -> list[tuple[str, str, str, str]]:
         """Files that are not as they should be."""
         return self._all("problems", scopes=listed(scopes))
 
-    def unsaid(self, words: list[str]) -> list[str]:
+    def find_orphaned_terms(self, words: list[str]) -> list[str]:
         """Those of these words that the dictionaries still have though nothing that is catalogued says them."""
         self._all("past_words")
         left = []
@@ -419,13 +419,13 @@ class SqliteIndex(IndexWriter):
             left += [word for word in known if not self._all(match, query=f'"{word}"', pool=1)]
         return left
 
-    def asking(self, asked: SearchFilter) -> AbstractContextManager[object]:
+    def cache_query(self, asked: SearchFilter) -> AbstractContextManager[object]:
         """Around one question: what it asks twice need not be asked twice."""
         from contextlib import nullcontext
 
         return nullcontext()
 
-    def reading(self, replica: bool = False) -> AbstractContextManager[object]:
+    def read_transaction(self, replica: bool = False) -> AbstractContextManager[object]:
         """Around what is only read: one transaction, where beginning one costs time; of a replica, where there is one."""
         from contextlib import nullcontext
 
@@ -444,7 +444,7 @@ class SqliteIndex(IndexWriter):
         except IndexReset as error:
             return str(error)
 
-    def spoiled(self) -> bool:
+    def reset_if_damaged(self) -> bool:
         """Whether it holds what was never written; then it begins anew. Of several threads that ask one looks, which may take
         long, and the others wait for what it finds."""
         before = self._verdicts
@@ -453,14 +453,14 @@ class SqliteIndex(IndexWriter):
             if self._verdicts == before:
                 broken = bool(self.verify())
                 if broken:
-                    self.start_anew()
+                    self.reset()
                 self._verdicts, self._broken = before + 1, broken
             return self._broken
         finally:
             if waited:
                 self._looking.release()
 
-    def passages(self, scores: dict[int, float], asked: SearchFilter) -> list[FoundPassage]:
+    def find_passages(self, scores: dict[int, float], asked: SearchFilter) -> list[FoundPassage]:
         """Those of these passages that the question may see; what has the lowest number comes first."""
         found = [found_of(row, -scores[row[0]]) for row in self.rows(scores, asked)]
         return sorted(found, key=lambda one: -one.score)
@@ -477,43 +477,43 @@ class SqliteIndex(IndexWriter):
             held=self._held,
         )  # fmt: skip
 
-    def outlines(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
+    def find_outlines(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
         """Of the current ones of these what an order is made of: only the columns of OUTLINE, for they are many."""
         return self._all(
             "outlines", ids=_numbers(ids), scopes=listed(asked.scopes), type=asked.type, tags=listed(folded_tags(asked.tags)),
             now=asked.now,
         )  # fmt: skip
 
-    def note_of_id(self, scopes: tuple[str, ...], id: str) -> tuple[str, str, str] | None:
+    def find_note_by_id(self, scopes: tuple[str, ...], id: str) -> tuple[str, str, str] | None:
         """The note of that id, if any of these scopes has it: scope, name, how far it can be trusted."""
         row: tuple[str, str, str] | None = self._one("note_of_id", scopes=listed(scopes), id=id)
         return row
 
-    def made_from(self, scopes: tuple[str, ...], what: str) -> list[tuple[str, str]]:
+    def find_notes_made_from(self, scopes: tuple[str, ...], what: str) -> list[tuple[str, str]]:
         """The notes that have a version made from something whose name begins so: scope, name."""
         return self._all("made_from", scopes=listed(scopes), first=what, last=what + chr(0x10FFFF))
 
-    def made_from_any(self, scopes: tuple[str, ...], meant: Callable[[str], bool]) -> list[tuple[str, str]]:
+    def find_notes_made_from_any(self, scopes: tuple[str, ...], meant: Callable[[str], bool]) -> list[tuple[str, str]]:
         """The notes that have a version made from anything that is meant: scope, name."""
         what = [row[0] for row in self._all("made_of_what") if meant(row[0])]
         return self._all("made_from_any", scopes=listed(scopes), what=listed(what)) if what else []
 
-    def held_saying(self, scopes: tuple[str, ...], texts: Iterable[str]) -> list[tuple[str, str, str]]:
+    def find_quarantined_texts(self, scopes: tuple[str, ...], texts: Iterable[str]) -> list[tuple[str, str, str]]:
         """The notes in quarantine that say, or did, one of these texts: the text, how far it was trusted, the note's id."""
         rows = self._all("held_saying", scopes=listed(scopes), texts=listed(texts), held=self._held)
         return [(text, source_from(source).trusted if past else trust, id) for text, trust, id, past, source in rows]
 
-    def said_by(self, scopes: tuple[str, ...], name: str) -> list[tuple[str, str]]:
+    def find_notes_by_source(self, scopes: tuple[str, ...], name: str) -> list[tuple[str, str]]:
         """The notes that have a version whose source names this: an origin, an agent, a client, a session."""
         return self._all("said_by", scopes=listed(scopes), named=name)
 
     # --- the file ------------------------------------------------------------------------------------------------
 
-    def start_anew(self) -> None:
+    def reset(self) -> None:
         """Throw the catalogue away; the next look at the shelf fills a new one."""
         self._database.renew()
 
-    def go_without_file(self) -> None:
+    def use_memory(self) -> None:
         """Answer from memory: somebody keeps deleting the file."""
         self._database.go_without_file("its file keeps disappearing")
 

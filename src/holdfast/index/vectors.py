@@ -90,7 +90,7 @@ class Writer:
         import numpy as np
 
         ids = np.array([passage for passage, _ in rows], dtype="<i8")
-        signs, numbers = packed(np.stack([vector for _, vector in rows]))
+        signs, numbers = pack(np.stack([vector for _, vector in rows]))
         self._write(block, "ids", used * 8, ids.tobytes())
         self._write(block, "signs", used * signs.shape[1], signs.tobytes())
         self._write(block, "numbers", used * model.dim, numbers.tobytes())
@@ -127,7 +127,7 @@ def sum_of_slot(owner: Buffer, signs: Buffer, numbers: Buffer) -> int:
     return crc32(numbers, crc32(signs, crc32(owner)))
 
 
-def packed(vectors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def pack(vectors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Unit vectors as signs (one bit a number) and as bytes that keep their directions to half a percent."""
     import numpy as np
 
@@ -137,7 +137,7 @@ def packed(vectors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return signs, np.rint(vectors * (127 / most)).astype(np.int8)
 
 
-def unpacked(numbers: NDArray[Any]) -> NDArray[Any]:
+def unpack(numbers: NDArray[Any]) -> NDArray[Any]:
     """The unit vectors again."""
     import numpy as np
 
@@ -215,7 +215,7 @@ class Reader:
         if self._numbers is not None:
             numbers = np.frombuffer(row[2], np.int8).reshape(SLOTS, self._model.dim)
             self._scales[slots] = _scales(numbers.astype(np.float32))
-            self._numbers[slots] = unpacked(numbers) if self._numbers.dtype == np.float32 else numbers
+            self._numbers[slots] = unpack(numbers) if self._numbers.dtype == np.float32 else numbers
 
     def nearest(self, query: NDArray[Any], most: int, fetch: Fetch) -> list[int]:
         """The passages whose pieces point most nearly the same way, best first."""
@@ -273,7 +273,7 @@ class Reader:
             return np.zeros((0, self._model.dim), np.float32)
         if self._numbers is None:
             blocks = np.array(self._blocks, np.int64)[slots // SLOTS]
-            return unpacked(fetch(list(zip(blocks.tolist(), (slots % SLOTS).tolist(), strict=True))))
+            return unpack(fetch(list(zip(blocks.tolist(), (slots % SLOTS).tolist(), strict=True))))
         numbers = self._numbers.take(slots, axis=0)
         return numbers if numbers.dtype == np.float32 else numbers.astype(np.float32) * self._scales[slots, None]
 
@@ -348,23 +348,23 @@ class VectorIndex:
         self._readers: dict[tuple[int, int, int], Reader] = {}
         self._reading = RLock()  # who reads anew what changed does so before another compares
 
-    def begin_anew(self) -> None:
+    def after_fork(self) -> None:
         """In a child: a thread that compared just now did not come along."""
         self._readers, self._reading = {}, RLock()
 
-    def models(self) -> list[Model]:
+    def list_models(self) -> list[Model]:
         """Every model that has vectors here."""
         return [Model(*row) for row in self._database.rows("models")]
 
-    def model(self, name: str, dim: int, role: str = "", setting: str = "") -> Model:
+    def ensure_model(self, name: str, dim: int, role: str = "", setting: str = "") -> Model:
         """The model of this name and role, known from now on."""
-        for model in self.models():
+        for model in self.list_models():
             if (model.name, model.role, model.dim) == (name, role, dim):
                 return model
             if (model.name, model.role) == (name, role):  # the same name for another model: its vectors mean nothing any more
-                self.forget(model)
+                self.remove_model(model)
         self._add_model({"name": name, "dim": dim, "role": role, "setting": setting})
-        for model in self.models():
+        for model in self.list_models():
             if (model.name, model.role) == (name, role):
                 return model
         raise DatabaseReset("the catalogue went away while it was asked")  # as one does that is kept in memory
@@ -373,29 +373,29 @@ class VectorIndex:
         with self._database.transaction() as db:
             db.execute(self._sql["add_model"], fields)
 
-    def asked_for(self, model: Model, newest: int) -> None:
+    def mark_used(self, model: Model, newest: int) -> None:
         """Note that somebody still has this model set, though a newer one came."""
         with self._database.transaction() as db:
             db.execute(self._sql["model_asked"], {"model": model.id, "newest": newest})
 
-    def forget(self, model: Model) -> None:
+    def remove_model(self, model: Model) -> None:
         """Take a model and all its vectors out."""
         with self._database.transaction() as db:
             for statement in ("drop_model_places", "drop_blocks", "drop_model"):
                 db.execute(self._sql[statement], {"model": model.id})
 
-    def waiting(self, model: Model, most: int) -> list[Waiting]:
+    def next_waiting(self, model: Model, most: int) -> list[Waiting]:
         """The next passages that lack this model's vectors, in the order in which they came."""
         return [Waiting(*row) for row in self._database.rows("waiting", done=model.done, most=most)]
 
     def count_waiting(self, model: Model) -> int:
         return int(self._database.row("count_waiting", done=model.done)[0])
 
-    def speakers(self, doc: int) -> list[str]:
+    def find_speakers(self, doc: int) -> list[str]:
         """Who speaks in a session."""
         return [row[0] for row in self._database.rows("speakers", doc=doc)]
 
-    def keep(
+    def add_vectors(
         self, model: Model, done: list[Waiting], rows: Iterable[tuple[int, int, NDArray[Any]]], pieces: list[dict[str, object]]
     ) -> Model:
         """Put vectors for the passages that were waiting; nothing, if another process was faster."""
@@ -407,14 +407,14 @@ class VectorIndex:
                 mine = [piece | {"sum": sum_of(piece)} for piece in pieces if piece["passage"] in there]
                 db.executemany(self._sql["add_piece"], mine)
                 Writer(db, self._sql).put(model, [row for row in rows if row[1] // PIECES in there])
-        return next((one for one in self.models() if one.id == model.id), model)
+        return next((one for one in self.list_models() if one.id == model.id), model)
 
-    def nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
+    def find_nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
         """The passages of these folders whose pieces point most nearly the same way."""
         with self._reading:
             return [id for folder in folders for id in self._reader(model, folder).nearest(query, most, self._fetch(model))]
 
-    def of(
+    def vectors_of(
         self, model: Model, folders: Iterable[int], passages: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """The vectors of these passages, each with the place of its passage among them and its piece."""

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from holdfast.index.results import PLACE
-from holdfast.index.tokenizer import kept
+from holdfast.index.tokenizer import index_terms
 from holdfast.index.vectors import PIECES, SLOTS, sum_of_slot
 from holdfast.index.writer import sum_of
 from holdfast.sqlite import FAILURES
@@ -92,7 +92,7 @@ class _Look:
             folder = row.pop("of_folder")
             if sum_of(row) != row["sum"] or folder not in sizes:
                 return "a text is not what was written"
-            said[row["past"]].add(row["id"], [PLACE.format(folder), *kept(row["names"]), *kept(row["text"])])
+            said[row["past"]].add(row["id"], [PLACE.format(folder), *index_terms(row["names"]), *index_terms(row["text"])])
             made.update([(what, row["id"]) for what in row["source"].split("\n")[_MADE_FROM:]])
             if not row["past"]:
                 sizes[folder] = sizes[folder][0] + 1, sizes[folder][1] + row["words"]

@@ -11,7 +11,7 @@ from _operator import itemgetter  # what operator.itemgetter is, without that im
 from holdfast.formats.facts import fold
 from holdfast.formats.versions import IndexEntry, Passage, Stamp, fingerprint_of
 from holdfast.index.results import PLACE
-from holdfast.index.tokenizer import kept
+from holdfast.index.tokenizer import index_terms
 from holdfast.models import Fact, Source
 
 TYPE_CHECKING = False
@@ -40,28 +40,28 @@ class IndexWriter:
         self._held = held  # the origins that are in quarantine, as JSON
         self._one, self._all, self._writing = database.row, database.rows, database.transaction
 
-    def folder(self, scope: str, part: str) -> tuple[int, int] | None:
+    def find_folder(self, scope: str, part: str) -> tuple[int, int] | None:
         """The id and the fingerprint of a folder, or None if it was never catalogued."""
         row: tuple[int, int] | None = self._one("folder_of", scope=scope, part=part)
         return row
 
-    def stamps(self, scope: str, part: str) -> dict[str, tuple[Stamp, str]]:
+    def file_ids(self, scope: str, part: str) -> dict[str, tuple[Stamp, str]]:
         """Every file of a folder that is catalogued: its stamp and digest."""
-        known = self.folder(scope, part)
+        known = self.find_folder(scope, part)
         if known is None:
             return {}
         rows = self._all("doc_stamps", folder=known[0])
         return {name: ((unsigned(ino), ctime, size), digest) for name, ino, ctime, size, digest in rows}
 
-    def mark(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
+    def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
         """The inode and the digest of one catalogued file."""
-        known = self.folder(scope, part)
+        known = self.find_folder(scope, part)
         row = self._one("doc_stamp", folder=known[0], name=name) if known else None
         return (unsigned(row[1]), row[5]) if row else None
 
-    def stamp(self, scope: str, part: str, name: str) -> Stamp | None:
+    def file_id(self, scope: str, part: str, name: str) -> Stamp | None:
         """The stamp of one catalogued file."""
-        known = self.folder(scope, part)
+        known = self.find_folder(scope, part)
         row = self._one("doc_stamp", folder=known[0], name=name) if known else None
         return (unsigned(row[1]), row[2], row[3]) if row else None
 
@@ -76,7 +76,7 @@ class IndexWriter:
                     change.put(doc, replaced)
             change.save()
 
-    def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
+    def remove(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
         """Take files out that are no longer on the shelf; how many were in."""
         with self._writing() as db:
             change = Change(db, self._sql)
@@ -89,15 +89,15 @@ class IndexWriter:
         with self._writing() as db:
             db.execute(self._sql["add_folder"], _folder(scope, part))
 
-    def has_held(self) -> bool:
+    def has_quarantined(self) -> bool:
         """Whether any note is in quarantine: one look into an index that is mostly empty, since every store asks."""
         return self._one("any_held", held=self._held) is not None
 
-    def counts(self) -> list[tuple[str, str, int, int, str]]:
+    def count_files(self) -> list[tuple[str, str, int, int, str]]:
         """Per folder: how many files, how many bytes, last change."""
         return self._all("counts")
 
-    def totals(self) -> tuple[int, int, int, int]:
+    def count_all(self) -> tuple[int, int, int, int]:
         """Notes, files, passages, facts."""
         row: tuple[int, int, int, int] = self._one("totals") or (0, 0, 0, 0)
         return row
@@ -318,14 +318,14 @@ def _folder(scope: str, part: str) -> dict[str, Any]:
 
 
 def passage_fields(id: int, doc: int, folder: int, passage: Passage) -> dict[str, Any]:
-    said = kept(passage.text)
+    said = index_terms(passage.text)
     return {
         "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,
         "first_line": passage.lines[0], "last_line": passage.lines[1], "type": passage.type, "tags": _tags(passage.tags),
         "source": _source(passage.source), "recorded": passage.recorded, "valid_from": passage.valid_from,
         "valid_to": passage.valid_to, "closed": passage.closed, "replaced": passage.replaced, "words": len(said),
         "turn": passage.turn, "speaker": passage.speaker, "offset": passage.offset, "place": PLACE.format(folder),
-        "called": " ".join(kept(passage.names)), "said": " ".join(said),
+        "called": " ".join(index_terms(passage.names)), "said": " ".join(said),
     }  # fmt: skip
 
 

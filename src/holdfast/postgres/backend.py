@@ -105,8 +105,8 @@ class PostgresSync(sync.Sync):
         there = getattr(self._now, "there", None)
         self._now.replica = False
         if there is not None and not getattr(self._now, "of_primary", False):
-            with self._index.reading(replica=True):
-                known = self._index.known(tuple(dict.fromkeys([scope for scope, _ in there])))
+            with self._index.read_transaction(replica=True):
+                known = self._index.known_folders(tuple(dict.fromkeys([scope for scope, _ in there])))
                 if all(_number(known.get(place)) == mix for place, mix in there.items()):
                     self._now.replica = True
                     return question()

@@ -260,11 +260,11 @@ class PostgresIndex(sqlite.SqliteIndex):
         return {term: (here, all_) for term, (here, all_, _) in known.items()}
 
     def _folders(self, asked: SearchFilter) -> tuple[int, ...]:
-        return tuple([id for id, _, _ in self.folders_of(asked)])
+        return tuple([id for id, _, _ in self.find_folders(asked)])
 
     def beside(self, ids: list[int]) -> list[int]:
         """The turns just before and after these, and these; nothing need be asked where nobody spoke."""
-        return super().beside(ids) if self._talks() else []
+        return super().find_adjacent_turns(ids) if self._talks() else []
 
     def who_of(self, names: list[str], asked: SearchFilter) -> list[str]:
         """Those of these names that somebody who speaks in a session of the places asked about has."""

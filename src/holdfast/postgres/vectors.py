@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 
 from holdfast.errors import Trouble
 from holdfast.index import vectors
-from holdfast.index.vectors import EXACT, PIECES, Model, Waiting, packed, unpacked
+from holdfast.index.vectors import EXACT, PIECES, Model, Waiting, pack, unpack
 from holdfast.models import Record
 from holdfast.postgres import lacking, statements
 from holdfast.postgres.index_text import tidied
@@ -131,7 +131,7 @@ class PostgresVectors(vectors.VectorIndex):
         what, fix = self.lacking()
         if what:
             raise Trouble(f"{what}: keyword search ran", fix)
-        return super().model(name, dim, role, setting)
+        return super().ensure_model(name, dim, role, setting)
 
     def _add_model(self, fields: dict[str, Any]) -> None:
         """While nobody adds passages: each is told what it lacks, by them or by us."""
@@ -190,7 +190,7 @@ class PostgresVectors(vectors.VectorIndex):
     ) -> None:
         import numpy as np
 
-        numbers = packed(np.stack([vector for _, _, vector in rows]))[1].tolist()
+        numbers = pack(np.stack([vector for _, _, vector in rows]))[1].tolist()
         places, narrow, wide = Counter[int](), Counter[int](), Counter[int]()
         told: list[tuple[int, int, int, int, bool, int]] = []
         for folder, owner, _ in rows:
@@ -320,4 +320,4 @@ def _read(owners: bytes, numbers: bytes, dim: int) -> tuple[NDArray[Any], NDArra
     import numpy as np
 
     rows = np.frombuffer(numbers, np.uint8).reshape(-1, _HEAD + 2 * dim)[:, _HEAD:]
-    return np.frombuffer(owners, ">i8").astype(np.int64), unpacked(np.ascontiguousarray(rows).view(">f2"))
+    return np.frombuffer(owners, ">i8").astype(np.int64), unpack(np.ascontiguousarray(rows).view(">f2"))

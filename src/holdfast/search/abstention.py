@@ -107,7 +107,7 @@ def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str
     `terms` maps index terms to the word as typed, in lower case.
     """
     every = max(passages, _LEAST_PASSAGES)
-    names = names_in(prompt, terms)
+    names = find_names(prompt, terms)
     return {
         term: log(1 + every / max(frequencies.get(term, 0), 0.5)) * (_IDENTIFIER if term in names else 1.0)
         for term, word in terms.items()
@@ -115,7 +115,7 @@ def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str
     }
 
 
-def names_in(prompt: str, terms: Mapping[str, str]) -> set[str]:
+def find_names(prompt: str, terms: Mapping[str, str]) -> set[str]:
     """Return the terms of words that look like names; not those of a part of one, such as Map of flatMap."""
     names = {word.lower() for piece in prompt.split() if is_name(word := piece.strip(_AROUND))}
     return {term for term, word in terms.items() if word in names and term.startswith(word[: max(len(word) - 2, 1)])}

@@ -122,7 +122,7 @@ class Vocabulary:
 
     def _new(self, token: str, number: int) -> None:
         self._fresh.append(token)
-        for term in tokenizer.kept(token):
+        for term in tokenizer.index_terms(token):
             self._holders.setdefault(term, []).append(number)
         if number >= len(self._plain):
             self._plain = np.concatenate([self._plain, np.zeros(len(self._plain), bool)])

@@ -15,7 +15,7 @@ from holdfast.index import tokenizer
 from holdfast.index.results import ID, RECORDED, SPEAKER, TURN, SearchResult
 from holdfast.index.sqlite import by_words, found_of
 from holdfast.search import abstention, chunking
-from holdfast.search.fact_matches import stated
+from holdfast.search.fact_matches import find_stating_passages
 from holdfast.search.vectorize import Vectorizer, tokens_of
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ class HybridSearch:
 
     def __init__(self, index: SqliteIndex, embedders: tuple[Embedder, ...]) -> None:
         self._index = index
-        self.embedding = Vectorizer(index, embedders)
+        self.vectorizer = Vectorizer(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None
         self._lock = RLock()
         _seekers.add(ref(self, _seekers.discard))
@@ -59,26 +59,26 @@ class HybridSearch:
         progress: Progress,
     ) -> SearchResult:
         """The order of everything that may answer. One question after the other: what is remembered of words is shared."""
-        with self._lock, self._index.asking(asked):
+        with self._lock, self._index.cache_query(asked):
             query = query.encode("utf-8", "replace").decode()  # half a character is in no text
-            left = self.embedding.catch_up(progress)
-            with self._index.reading():
+            left = self.vectorizer.catch_up(progress)
+            with self._index.read_transaction():
                 return self._search(query, asked, limit, now, mode, explain, left)
 
-    def begin_anew(self) -> None:
+    def after_fork(self) -> None:
         """In a child: the threads that asked here did not come along, and what one of them was about to remember is half."""
-        self.embedding.begin_anew()
+        self.vectorizer.after_fork()
         if not self._lock.acquire(blocking=False):
             self._lock, self._vocabulary = RLock(), None
-            self._index.begin_anew()
+            self._index.after_fork()
         else:
             self._lock.release()
 
     def _search(
         self, query: str, asked: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
     ) -> SearchResult:
-        named = self._named(query, asked) if self.embedding.by_role else []
-        vectors = self.embedding.of_question(_first_person(query, named))
+        named = self._named(query, asked) if self.vectorizer.by_role else []
+        vectors = self.vectorizer.embed_question(_first_person(query, named))
         legs = self._legs(vectors)
         reason = self._reason(left)
         if legs == "lexical":
@@ -87,12 +87,12 @@ class HybridSearch:
 
         from holdfast.search import scoring
 
-        terms, common = self._index.looked_for(query, asked)
+        terms, common = self._index.resolve_terms(query, asked)
         most = _LEXICAL * 8 if asked.type or asked.tags else _LEXICAL  # more where some may be filtered out
-        folders = self._index.folders_of(asked)
+        folders = self._index.find_folders(asked)
         matched = self._by_words(terms, common, asked, folders, most) if mode != "semantic" else []
         near = self._near(vectors, legs, [id for id, _, _ in folders])
-        facts = stated(self._index, query, asked, asked.as_of or now or dates.now()) if mode != "semantic" else {}
+        facts = find_stating_passages(self._index, query, asked, asked.as_of or now or dates.now()) if mode != "semantic" else {}
         ids = dict.fromkeys([*matched, *facts, *[id for _, _, some in near.values() for id in some]])
         rows = self._rows(ids, asked)
         if not rows:
@@ -121,15 +121,15 @@ class HybridSearch:
         """1 for the candidates that have a rare name of the question, such as an error code; models know nothing of these."""
         import numpy as np
 
-        names = [term for term in abstention.names_in(query, terms) if 0 < common.get(term, 0) <= _RARE]
-        having = {int(id) for ids in self._index.having(names, asked, _RARE) for id in ids.split(",") if id} if names else set()
+        names = [term for term in abstention.find_names(query, terms) if 0 < common.get(term, 0) <= _RARE]
+        having = {int(id) for ids in self._index.find_postings(names, asked, _RARE) for id in ids.split(",") if id} if names else set()
         return np.array([float(id in having) for id in pool.ids.tolist()])
 
     def _threshold(self, query: str, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> float | None:
         """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
-        if "multi" not in vectors or "multi" not in self.embedding.by_role:
+        if "multi" not in vectors or "multi" not in self.vectorizer.by_role:
             return None
-        likeness = float((self.embedding.general_requests() @ vectors["multi"][1]).max())
+        likeness = float((self.vectorizer.general_requests() @ vectors["multi"][1]).max())
         return abstention.threshold(query, likeness)
 
     def _by_words(
@@ -142,10 +142,10 @@ class HybridSearch:
         from holdfast.search import scoring
 
         if sum([common.get(term, 0) for term in terms]) <= _RATED:
-            return list(self._index.matches([term for term in terms if term in common], asked, most))
+            return list(self._index.match_passages([term for term in terms if term in common], asked, most))
         passages, total = _sizes(folders)
-        chosen = tokenizer.rarest(terms, common, 1)
-        named = self._index.having(chosen, asked, tokenizer.POSTINGS)
+        chosen = tokenizer.rarest_terms(terms, common, 1)
+        named = self._index.find_postings(chosen, asked, tokenizer.POSTINGS)
         mentions = [np.fromstring(one, np.int64, sep=",") if one else np.zeros(0, np.int64) for one in named]
         worth = np.array([_idf(common[term], passages) for term in chosen])
         every = np.concatenate(mentions)
@@ -163,16 +163,16 @@ class HybridSearch:
         """How many words each of these passages has; 0 of one that is gone."""
         known = self._words().lengths
         if fresh := [id for id in ids if id not in known]:
-            known.update({**dict.fromkeys(fresh, 0), **dict(self._index.lengths(fresh))})
+            known.update({**dict.fromkeys(fresh, 0), **dict(self._index.count_words(fresh))})
         return [known[id] for id in ids]
 
     def _rows(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
         """The candidates, and the turns just before and after those of people, who answer each other."""
-        rows = self._index.outlines(ids, asked)
+        rows = self._index.find_outlines(ids, asked)
         people = [row[ID] for row in rows if row[TURN] and row[SPEAKER] not in _ROLES]
         if people:
             known = set(ids)
-            rows += self._index.outlines([id for id in dict.fromkeys(self._index.beside(people)) if id not in known], asked)
+            rows += self._index.find_outlines([id for id in dict.fromkeys(self._index.find_adjacent_turns(people)) if id not in known], asked)
         return rows
 
     def _signals(
@@ -186,7 +186,7 @@ class HybridSearch:
 
         pool = self._pool(rows)
         passages, total = _sizes(folders)
-        names = {term for name in named for term in tokenizer.asked(name)}
+        names = {term for name in named for term in tokenizer.query_terms(name)}
         kept = {term: word for term, word in terms.items() if term not in names} or terms
         years = sorted({int(year) for year in {row[RECORDED][:4] for row in rows} if year.isdigit()})
         question = scoring.Question(
@@ -194,10 +194,10 @@ class HybridSearch:
             spans(query, now, tuple(years[:50])), day_of(now[:10]) if now else 0,
         )  # fmt: skip
         nearness = {
-            role: scoring.Nearness(*self._index.vectors.of(model, [id for id, _, _ in folders], pool.ids), vector)
+            role: scoring.Nearness(*self._index.vectors.vectors_of(model, [id for id, _, _ in folders], pool.ids), vector)
             for role, (model, vector, _) in near.items()
         }
-        static: Any = self.embedding.by_role["static"]  # without it, words alone are searched
+        static: Any = self.vectorizer.by_role["static"]  # without it, words alone are searched
         return pool, scoring.signals(pool, question, total / passages, nearness, static.words(list(kept.values())), legs)
 
     def _words(self) -> Vocabulary:
@@ -206,7 +206,7 @@ class HybridSearch:
 
         generation = self._index.generation()
         if self._vocabulary is None or self._vocabulary[0] != generation:
-            static: Any = self.embedding.by_role["static"]
+            static: Any = self.vectorizer.by_role["static"]
             self._vocabulary = generation, Vocabulary(lambda some: static.words([one.lower() for one in some]))
         return self._vocabulary[1]
 
@@ -217,10 +217,10 @@ class HybridSearch:
         vocabulary.make_room()
         fresh = vocabulary.unseen([row[ID] for row in rows])
         cut: dict[int, list[tuple[int, str]]] = {}
-        for passage, marks, tokens in self._index.pieces(fresh) if fresh else ():
+        for passage, marks, tokens in self._index.read_pieces(fresh) if fresh else ():
             cut.setdefault(passage, []).append((marks, tokens))
         uncut = [id for id in fresh if id not in cut]  # what waits for its vectors
-        for passage, names, text, speaker in self._index.texts(uncut) if uncut else ():
+        for passage, names, text, speaker in self._index.read_texts(uncut) if uncut else ():
             some = enumerate(chunking.cut(text, speaker or ""))
             cut[passage] = [(piece.marks, tokens_of(names, piece, speaker, place)) for place, piece in some]
         vocabulary.add(cut)
@@ -233,19 +233,19 @@ class HybridSearch:
         near = {}
         for role, (model, vector) in vectors.items():
             if legs == "all" or role == "static":
-                near[role] = model, vector, self._index.vectors.nearest(model, folders, vector, _NEAR)
+                near[role] = model, vector, self._index.vectors.find_nearest(model, folders, vector, _NEAR)
         return near
 
     def _reason(self, left: dict[str, int]) -> str:
         """Why an answer is less than it could be."""
-        if not self.embedding.by_role:
+        if not self.vectorizer.by_role:
             return "no embedder is set: keyword search ran"
-        said = list(dict.fromkeys(self.embedding.failed.copy().values()))
+        said = list(dict.fromkeys(self.vectorizer.failed.copy().values()))
         waiting = max(left.values(), default=0)
         if waiting and not said:
             said.append(f"{waiting:,} passages wait for their vectors: `holdfast embed` makes them now")
-        if said and self.embedding.older:
-            said.append(f"until then the older vectors of {', '.join(self.embedding.older)} answer")
+        if said and self.vectorizer.older:
+            said.append(f"until then the older vectors of {', '.join(self.vectorizer.older)} answer")
         return "; ".join(said)
 
     def _legs(self, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> str:
@@ -259,7 +259,7 @@ class HybridSearch:
         found = [token for token in tokenizer.tokens(query) if token[0].isupper()]
         pairs = [f"{first} {second}" for first, second in pairwise(found)]
         every = [name for name in dict.fromkeys([*found, *pairs]) if name.casefold() not in chunking.NAMELESS]
-        return self._index.who_of(every, asked) if every else []
+        return self._index.find_speakers(every, asked) if every else []
 
 
 def _first_person(query: str, names: list[str]) -> str:
@@ -303,7 +303,7 @@ _seekers: set[ref[HybridSearch]] = set()
 
 def _in_the_child() -> None:
     for seeker in [one for reference in list(_seekers) if (one := reference())]:
-        seeker.begin_anew()
+        seeker.after_fork()
 
 
 os.register_at_fork(after_in_child=_in_the_child)

@@ -56,7 +56,7 @@ class Vectorizer:
     def model(self, role: str) -> Model:
         """The model of a role, as the catalogue knows it."""
         embedder = self.by_role[role]
-        return self._index.vectors.model(embedder.name, embedder.dim, role, embedder.setting)
+        return self._index.vectors.ensure_model(embedder.name, embedder.dim, role, embedder.setting)
 
     def catch_up(self, progress: Progress, everything: bool = False) -> WaitingCounts:
         """Give passages their vectors; by role, how many still lack them. What an answer cannot wait for goes on behind it."""
@@ -88,7 +88,7 @@ class Vectorizer:
                 self._go_on_behind()
         return left
 
-    def of_question(self, text: str) -> dict[str, tuple[Model, NDArray[Any]]]:
+    def embed_question(self, text: str) -> dict[str, tuple[Model, NDArray[Any]]]:
         """By role, the question's vector and whose it is: of the model that is set, or of the one that stands in for it."""
         vectors, older = {}, []
         for role in dict.fromkeys([*self.by_role, *self._older]) if "static" not in self.failed else ():
@@ -185,7 +185,7 @@ class Vectorizer:
     def _others(self) -> list[Model]:
         """Models that have vectors here and are not set."""
         own = self._own()
-        return [model for model in self._index.vectors.models() if (model.name, model.role) not in own]
+        return [model for model in self._index.vectors.list_models() if (model.name, model.role) not in own]
 
     def _own(self) -> set[tuple[str, str]]:
         own = set()
@@ -199,7 +199,7 @@ class Vectorizer:
     def _outdated(self) -> list[Model]:
         """Models that nobody asks for any more: none did since the newest of those now set came. Who has others set than we
         have may ask in turn with us: then neither takes the other's vectors away."""
-        own, models = self._own(), self._index.vectors.models()
+        own, models = self._own(), self._index.vectors.list_models()
         mine = [model for model in models if (model.name, model.role) in own]
         others = [model for model in models if (model.name, model.role) not in own]
         newest = max([model.id for model in others], default=0)
@@ -211,13 +211,13 @@ class Vectorizer:
 
     def _note(self, model: Model, newest: int) -> None:
         try:
-            self._index.vectors.asked_for(model, newest)
+            self._index.vectors.mark_used(model, newest)
         except (Busy, DiskTrouble):
             pass  # a catalogue that cannot be written answers all the same
 
     def _forget(self, models: list[Model]) -> None:
         for model in models:
-            self._index.vectors.forget(model)
+            self._index.vectors.remove_model(model)
 
     # --- making vectors ----------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class Vectorizer:
             self.failed["behind"] = str(error)
             self._behind.release()
 
-    def begin_anew(self) -> None:
+    def after_fork(self) -> None:
         """In a child: whoever worked behind the answers did not come along."""
         self._behind = allocate_lock()
 
@@ -273,11 +273,11 @@ class Vectorizer:
         done, role = 0, model.role
         speakers: dict[int, tuple[str, ...]] = {}
         batch = _BATCH if role != "static" else 32 * _BATCH
-        while done < most and not self._stopped and (rows := self._index.vectors.waiting(model, min(batch, most - done))):
+        while done < most and not self._stopped and (rows := self._index.vectors.next_waiting(model, min(batch, most - done))):
             units, owners, kept = self._units(rows, role, speakers)
             vectors: Any = embedder.passages(units) if units else []
             put = [(*owner, vector) for owner, vector in zip(owners, vectors, strict=True) if vector.any()]
-            model = self._index.vectors.keep(model, rows, put, kept)
+            model = self._index.vectors.add_vectors(model, rows, put, kept)
             done += len(rows)
             progress.step(len(rows))
         return done
@@ -291,7 +291,7 @@ class Vectorizer:
         kept: list[dict[str, object]] = []
         for row in rows:
             if row.speaker and row.doc not in speakers:
-                speakers[row.doc] = _names(self._index.vectors.speakers(row.doc))
+                speakers[row.doc] = _names(self._index.vectors.find_speakers(row.doc))
             cut = chunking.cut(row.text, row.speaker or "", speakers.get(row.doc, ()))
             for number, piece in enumerate(cut):
                 texts = _for(role, piece, row)

@@ -49,12 +49,12 @@ class Listing:
     def _read(self, folder: str) -> list[str]:
         """Return the lines of the newest notes, ordered by key."""
         before = self._lines.get(folder, {})
-        files = sorted(self._index.newest_listed(folder, MOST))
+        files = sorted(self._index.list_newest_files(folder, MOST))
         lines = [before.get(file, "") for file in files]
         exposed = set()
         if "" in lines:
             new = {file[1]: number for number, file in enumerate(files) if not lines[number]}
-            for note in self._index.listed_notes(list(new)):
+            for note in self._index.read_listed_notes(list(new)):
                 lines[new[note.id]] = render_line(note)
                 if note.exposed:
                     exposed.add(files[new[note.id]])

@@ -9,7 +9,7 @@ from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
 from holdfast.models import Fact, FactSet, Hit, title_of
 from holdfast.safety import validate
-from holdfast.search.fact_matches import answering, names_of
+from holdfast.search.fact_matches import find_answers, expand_names
 from holdfast.verbs import projects
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def _settled(context: Context, stated: Fact) -> Fact:
     folders = context.visible_folders(None)
     try:
         context.refresh(folders)
-        found = context.query(lambda: context.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
+        found = context.query(lambda: context.index.find_facts(folders, [facts.fold(stated.subject)], stated.label, None))
     except HoldfastError:
         return stated
     same = [one for one in found if (one.path, one.line, one.value) == (stated.path, stated.line, stated.value)]
@@ -70,15 +70,15 @@ def facts_of(
         return []
     folders = context.visible_folders(scope)
     context.refresh(folders, archived=True)
-    names = context.query(lambda: names_of(context.index, folders, [subject])) if subject is not None else None
+    names = context.query(lambda: expand_names(context.index, folders, [subject])) if subject is not None else None
     moment_or_all = None if history else moment
-    return context.query(lambda: context.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
+    return context.query(lambda: context.index.find_facts(folders, names, label, moment_or_all, last, most, archived=True))
 
 
 def recalled(context: Context, query: str, asked: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
     """The facts that held at a moment and answer a question, best first, as hits with a score of up to 1; those of archived
     notes score less: `Memory.recall`."""
-    found = context.query(lambda: answering(context.index, query, asked, at, limit))
+    found = context.query(lambda: find_answers(context.index, query, asked, at, limit))
     found = sorted([(one, _score(one.fact, rate)) for one, rate in found], key=lambda pair: -pair[1])
     context.count_uses([one.note_id or path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found])
     return [
@@ -123,13 +123,13 @@ def _key(context: Context, subject: str, scope: Scope) -> str:
         return key
     context.refresh(folders, archived=True)
     names = sorted(
-        context.query(lambda: names_of(context.index, folders, [subject])), key=lambda name: name != facts.fold(subject)
+        context.query(lambda: expand_names(context.index, folders, [subject])), key=lambda name: name != facts.fold(subject)
     )
     return next((there for name in names for folder in folders if (there := _stating(context, folder, name))), key)
 
 
 def _stating(context: Context, folder: str, subject: str) -> str | None:
-    return context.query(lambda: context.index.stating(folder, subject))
+    return context.query(lambda: context.index.find_note_stating(folder, subject))
 
 
 def _same(fact: Fact, line: facts.Dated) -> bool:

@@ -61,7 +61,7 @@ def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
             context.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.versions_of(there)])
             return f"note:{there.head.id or note}", there.trust
     context.refresh(context.visible_folders(None))
-    found = context.query(lambda: context.index.note_of_id(context.visible_folders(None), note))
+    found = context.query(lambda: context.index.find_note_by_id(context.visible_folders(None), note))
     return (f"note:{note}", found[2]) if found else None
 
 
@@ -96,7 +96,7 @@ def _copies(context: Context, drafts: list[Draft], made: list[Made]) -> dict[str
     if not texts:
         return {}
     folders = context.visible_folders(None)
-    rows = context.query(lambda: context.index.held_saying(folders, texts))
+    rows = context.query(lambda: context.index.find_quarantined_texts(folders, texts))
     return {texts[text]: (trust, id) for text, trust, id in rows if trust in context.config.quarantine}
 
 

@@ -24,7 +24,7 @@ def run(context: Context, dry_run: bool) -> list[Note]:
         for folder in folders:
             _bring_back(context, Scope.of_folder(folder))
         for scope in dict.fromkeys([note.scope for note in expired]):
-            known = context.query(lambda scope=scope: context.index.stamps(scope.folder, "notes"))  # type: ignore[misc]
+            known = context.query(lambda scope=scope: context.index.file_ids(scope.folder, "notes"))  # type: ignore[misc]
             keys = [note.key for note in expired if note.scope == scope]
             context.move_notes(scope, keys, "archive", {key: known[f"{key}.md"][0] for key in keys if f"{key}.md" in known})
         _empty_trash(context, folders, dates.days_before(dates.now(), context.config.trash_days))
@@ -36,7 +36,7 @@ def _expired(context: Context, scope: Scope) -> list[Note]:
     if not most:
         return []
     before = dates.days_before(dates.now(), most)
-    rows = context.query(lambda: context.index.notes((scope.folder,), before=before))
+    rows = context.query(lambda: context.index.list_notes((scope.folder,), before=before))
     notes = [note for row in rows if (note := note_of_row(row)).type not in _NEVER and not note.pinned]
     used = _last_used(context, notes)
     return [note for note in notes if used[note.key] < before]
@@ -44,7 +44,7 @@ def _expired(context: Context, scope: Scope) -> list[Note]:
 
 def _bring_back(context: Context, scope: Scope) -> None:
     """Archived notes that were used since they were archived: those that a recall found."""
-    rows = context.query(lambda: context.index.notes((scope.folder,), archived=True))
+    rows = context.query(lambda: context.index.list_notes((scope.folder,), archived=True))
     notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
     used = _last_used(context, list(notes.values()))
     there = context.store.archived(scope, list(notes))

@@ -37,7 +37,7 @@ def waiting(context: Context, kind: str | None, of_all: bool = False) -> list[No
     """The notes in quarantine that this caller may see, newest first; those of all there are, if it is a person."""
     folders = everywhere(context, kind) if of_all else context.visible_folders(kind)
     context.refresh(folders)
-    return [note_of_row(row) for row in context.query(lambda: context.index.notes(folders, only=_HELD))]
+    return [note_of_row(row) for row in context.query(lambda: context.index.list_notes(folders, only=_HELD))]
 
 
 def everywhere(context: Context, kind: str | None = None) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def count(context: Context) -> int:
     """How many there are."""
     folders = context.visible_folders(None)
     context.refresh(folders)
-    return context.query(lambda: context.index.count(folders, only=_HELD))
+    return context.query(lambda: context.index.count_notes(folders, only=_HELD))
 
 
 def must_be_person(who: Somebody, what: str) -> None:

@@ -124,7 +124,7 @@ def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen
     """One step up. What a version was made from is told once in a whole trace: many ways may lead to it."""
     if not what.startswith("note:") or depth == _DEEPEST:
         return Step(what)
-    found = context.query(lambda: context.index.note_of_id(folders, what[5:])) or _by_key(context, what[5:])
+    found = context.query(lambda: context.index.find_note_by_id(folders, what[5:])) or _by_key(context, what[5:])
     there = read(context, found[0], found[1]) if found else None
     if found is None or there is None:
         return Step(what)
@@ -168,7 +168,7 @@ def _down(
 def made_of(context: Context, folders: tuple[str, ...], id: str, key: str) -> list[tuple[str, str]]:
     """The notes that may have been made from one: scope and name."""
     names = [f"note:{one}" for one in (id, key) if one]
-    found = [context.query(lambda name=name: context.index.made_from(folders, name)) for name in names]  # type: ignore[misc]
+    found = [context.query(lambda name=name: context.index.find_notes_made_from(folders, name)) for name in names]  # type: ignore[misc]
     return list(dict.fromkeys([one for some in found for one in some]))
 
 

@@ -55,14 +55,14 @@ def matches(context: Context, prompt: str, mode: str) -> list[Match]:
 
 def note_at(context: Context, match: Match) -> Note | None:
     """Return the note of a match; None if it is gone, over, or in quarantine."""
-    row = context.query(lambda: context.index.note_named(match.scope, match.name))
+    row = context.query(lambda: context.index.find_note(match.scope, match.name))
     note = note_of_row(row) if row else None
     return note if note and not note.quarantined and not (note.valid_to and note.valid_to <= dates.now()) else None
 
 
 def _by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
     asked = SearchFilter(folders, "notes transcripts", now=now)
-    held = context.index.count(folders, now, 1)  # notes in quarantine must not crowd out the others
+    held = context.index.count_notes(folders, now, 1)  # notes in quarantine must not crowd out the others
     result = context.search(prompt, asked, min(_SOUGHT + held, 100), None, "hybrid", False)
     if result.mode != "hybrid" or result.threshold is None:
         return _by_words(context, prompt, folders, now)
@@ -97,11 +97,11 @@ def _with_words(
     context: Context, prompt: str, asked: SearchFilter, wording: abstention.Wording
 ) -> tuple[list[FoundPassage], dict[int, float]]:
     """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
-    if not context.index.passage_count(asked):
+    if not context.index.count_passages(asked):
         return [], {}
-    ranks = context.index.matches(tokenizer.rarest(*context.index.looked_for(prompt, asked)), asked, _CANDIDATES)
+    ranks = context.index.match_passages(tokenizer.rarest_terms(*context.index.resolve_terms(prompt, asked)), asked, _CANDIDATES)
     shared = context.shared_weights(prompt, asked, ranks)
-    found = context.index.passages(ranks, asked)
+    found = context.index.find_passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
 

@@ -154,7 +154,7 @@ class PurgeJob:
             self.checks.append(f"{short} of its texts shorter than {LEAST} characters: too short to be looked for in bytes")
 
     def _check_words(self) -> None:
-        terms = [term for text in self.texts for term in tokenizer.kept(text)]
+        terms = [term for text in self.texts for term in tokenizer.index_terms(text)]
         found = self.context.query(lambda: purge_check.lingering(self.context.index, terms))
         if found:
             self.pending.append(("index.db", f"{len(found)} of its words are still in the dictionary; `holdfast reindex`"))

@@ -112,7 +112,7 @@ def _paths(store: FileStore, places: list[Scope], key: str) -> list[str]:
 def _catalogued(context: Context, place: Scope, key: str) -> list[tuple[str, list[str]]]:
     """The files of this key that the catalogue may have rows of, by part."""
     archived = [
-        name for name in context.query(lambda: context.index.stamps(place.folder, "archive")) if key_of_trashed(name) == key
+        name for name in context.query(lambda: context.index.file_ids(place.folder, "archive")) if key_of_trashed(name) == key
     ]
     return [("notes", [f"{key}.md"]), ("archive", archived)]
 
