@@ -119,7 +119,7 @@ desk, asked = memory._desk, []
 def question():
     asked.append(True)
     if len(asked) == 1:  # as another thread does that answers from memory and lets go of it again
-        desk.index.go_without_file()
+        desk.index.use_memory()
         desk.index.close()
         raise ValueError("vectors of two catalogues met")
     return len(asked)

@@ -36,7 +36,7 @@ def test_one_scope_tells_its_notes_as_it_does_among_others_and_counts_them(fille
     index = SqliteIndex(str(filled), 5, quarantine)
     try:
         alone = index.list_notes((SCOPE,), now=now, only=only)
-        among = [row for row in index.list_notes((SCOPE, "global"), now=now, only=only) if row[0] == SCOPE]
+        among = [row for row in index.list_notes((SCOPE, "global"), now=now, only=only) if row.scope.folder == SCOPE]
         assert alone == among
         assert index.count_notes((SCOPE,), now, only) == len(alone)
         assert index.count_notes((SCOPE, "global"), now, only) == len(index.list_notes((SCOPE, "global"), now=now, only=only))

@@ -173,8 +173,8 @@ def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, mo
         return ""
 
     monkeypatch.setattr(type(index), "verify", verify)
-    monkeypatch.setattr(type(index), "_looking", lock)
-    threads = [threading.Thread(target=lambda: told.append(index.spoiled())) for _ in range(6)]
+    monkeypatch.setattr(type(index), "_verify_lock", lock)
+    threads = [threading.Thread(target=lambda: told.append(index.reset_if_damaged())) for _ in range(6)]
     for thread in threads:
         thread.start()
     for _ in threads:
@@ -183,4 +183,4 @@ def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, mo
     for thread in threads:
         thread.join()
     assert told == [False] * 6 and looks == [True]
-    assert index.spoiled() is False and len(looks) == 2  # asked later, it looks anew
+    assert index.reset_if_damaged() is False and len(looks) == 2  # asked later, it looks anew

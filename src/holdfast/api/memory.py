@@ -9,8 +9,8 @@ from holdfast.api.provenance import Provenance
 from holdfast.base import dates
 from holdfast.context.caller import Context, typed_errors, usage_id
 from holdfast.errors import Template, UsageError, field
+from holdfast.index.filters import SearchFilter
 from holdfast.index.results import rank_archived_lower
-from holdfast.index.sqlite import SearchFilter, note_of_row
 from holdfast.models import (
     EVERY_PART,
     MODES,
@@ -332,17 +332,14 @@ class Memory(Provenance):
         if archived:
             if source is not None:
                 raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
-            rows = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most, archived=True))
-            return [note_of_row(row, archived=True) for row in rows]
+            return context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most, archived=True))
         if source is not None:
             from holdfast.verbs import forget_source
 
             paths = forget_source.paths(context, source, folders)
             every = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags)))
-            return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
-        return [
-            note_of_row(row) for row in context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most))
-        ]
+            return [note for note in every if note.path in paths][: limit or len(every)]
+        return context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most))
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
         """Every version of a note, newest first."""

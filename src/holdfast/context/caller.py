@@ -24,8 +24,8 @@ from holdfast.errors import (
 )
 from holdfast.formats import note_file, versions
 from holdfast.formats.versions import Draft
-from holdfast.index.results import FoundPassage, SearchResult
-from holdfast.index.sqlite import IndexReset, SqliteIndex, by_words, read_at
+from holdfast.index.results import FoundPassage, SearchResult, keyword_result, passage_location
+from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.index.tokenizer import POSTINGS
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
     from holdfast.formats.versions import Stamp
-    from holdfast.index.sqlite import SearchFilter
+    from holdfast.index.filters import SearchFilter
+    from holdfast.index.interface import Index
     from holdfast.models import TrashedNote
     from holdfast.search.hybrid import HybridSearch
     from holdfast.store.atomic import FileContent
@@ -74,7 +75,7 @@ class Context:
         self._hybrid_search: HybridSearch | None = None
         self._cwd, self.progress, self._named = cwd, progress, False  # whether its names were looked at
         self.store, kept_true = FileStore(config.home, config.lock_seconds), Sync
-        self.index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
+        self.index: Index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
         self.ledger = SqliteLedger(config.home, config.lock_seconds)
         if config.store or config.store_read:
             from holdfast.postgres.backend import rooms
@@ -466,7 +467,7 @@ class Context:
         if mode == "keyword" or asked.as_of:
             reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
             with self.index.cache_query(asked), self.index.read_transaction():
-                result = by_words(self.index.search(query, asked, limit), explain, reason)
+                result = keyword_result(self.index.search(query, asked, limit), explain, reason)
                 if asked.as_of:
                     return result  # older versions are not among the passages whose words are weighed
                 return result.replace(weak=self._weak_by_words(result.found, query, asked))
@@ -493,11 +494,11 @@ class Context:
         """The best passages with the bytes that stand on the shelf; one that is gone by now makes room for the next."""
         hits: list[Hit] = []
         counted: list[str] = []
-        contents = self.store.read_ahead([read_at(one) for one in ranked[:limit]])
+        contents = self.store.read_ahead([passage_location(one) for one in ranked[:limit]])
         for found in ranked:
             if len(hits) == limit:
                 break
-            hit = self._hit(found, contents.get(read_at(found)))
+            hit = self._hit(found, contents.get(passage_location(found)))
             if hit is not None:
                 hit = hit.replace(weak=True) if found.passage in weak else hit
                 hits.append(hit.replace(why=why[found.passage]) if found.passage in why else hit)

@@ -22,7 +22,7 @@ from holdfast.formats.versions import (
     unreadable_entry,
     versions_of,
 )
-from holdfast.index.sqlite import IndexReset, SqliteIndex
+from holdfast.index.sqlite import IndexReset
 from holdfast.models import Progress, Scope
 from holdfast.store.atomic import is_utf8
 from holdfast.store.files import Entry, FileStore, entry_at, key_of_trashed
@@ -32,10 +32,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from holdfast.context.transcript_entries import PurgedTurns
-    from holdfast.index.sqlite import Known
+    from holdfast.index.interface import Index
+    from holdfast.index.results import FolderState
     from holdfast.store.atomic import FileContent, Watch
 
     T = TypeVar("T")
@@ -55,7 +56,7 @@ class Sync:
     """The bridge between one shelf and its catalogue."""
 
     def __init__(
-        self, store: FileStore, index: SqliteIndex, progress: Progress, lock_seconds: float,
+        self, store: FileStore, index: Index, progress: Progress, lock_seconds: float,
         purged_as: PurgedAs = lambda _path, _texts: "", purged_turns: PurgedTurns | None = None,
     ) -> None:  # fmt: skip
         self._purged_as, self._purged_turns = purged_as, purged_turns  # of what was purged and stands on the shelf again
@@ -67,7 +68,8 @@ class Sync:
         self._ready: set[str] = set()
         self._changed: set[str] = set()  # scopes whose notes were read again, and whose index.md was not written since
         self._without: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
-        self._listing = Listing(store, index)
+        sqlite_index: Any = index  # PostgresSync writes no index.md
+        self._listing = Listing(store, sqlite_index)
         self._generation = 0
         self.scopes: tuple[str, ...] = ()  # those looked at last
         self.archived = False  # whether any call asked for archived notes
@@ -107,8 +109,9 @@ class Sync:
             for part in parts:
                 if (scope, part) not in self._clean:
                     reason = self._refresh_folder(scope, part, known.get((scope, part))) or reason
-            _, some = known.get((scope, "notes"), (0, 0))
+            notes = known.get((scope, "notes"))
             place = Scope.of_folder(scope)
+            some = notes is not None and notes.fingerprint != 0
             if scope in self._changed or (some and scope not in self._without and not self._store.has_listing(place)):
                 self.listing(place)
         self._generation = generation  # not before: until then another thread would take half of it for all
@@ -192,11 +195,11 @@ class Sync:
 
     # --- looking -------------------------------------------------------------------------------------------------
 
-    def _refresh_folder(self, scope: str, part: str, known: Known | None) -> str:
-        if not (known and known[1]) and not self._store.has(scope, part):
+    def _refresh_folder(self, scope: str, part: str, known: FolderState | None) -> str:
+        if not (known and known.fingerprint) and not self._store.has(scope, part):
             return ""  # nothing there, nothing known
         watching = self._watched(scope, part)
-        changed = known is None or known[1] != self._fingerprint(scope, part)
+        changed = known is None or known.fingerprint != self._fingerprint(scope, part)
         if changed and (reason := self._reconcile(scope, part)):
             return reason
         if watching:
@@ -231,7 +234,7 @@ class Sync:
     def _difference(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
         here = {entry.name: entry for entry in self._census(scope, part)}
         known = self._index.file_ids(scope, part)
-        changed = [entry for name, entry in here.items() if name not in known or known[name][0] != entry.stamp]
+        changed = [entry for name, entry in here.items() if name not in known or known[name] != entry.stamp]
         return changed, [name for name in known if name not in here]
 
     def _apply(self, scope: str, part: str, changed: list[Entry], gone: list[str]) -> None:

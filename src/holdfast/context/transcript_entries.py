@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.index.sqlite import SqliteIndex
+    from holdfast.index.interface import Index
     from holdfast.store.files import Entry
     from holdfast.store.transcripts import Line, TranscriptFile
 
@@ -38,7 +38,7 @@ class ReadPosition:
 
 
 def index_transcript(
-    index: SqliteIndex, scope: str, transcript_file: TranscriptFile, entry: Entry, purged: PurgedTurns | None
+    index: Index, scope: str, transcript_file: TranscriptFile, entry: Entry, purged: PurgedTurns | None
 ) -> None:
     """Catalogue a session's file; of one that only grew, the turns that are new."""
     if not entry.regular:

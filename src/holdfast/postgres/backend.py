@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
     from holdfast.formats.versions import ParsedNote, Stamp
-    from holdfast.index.sqlite import Known
+    from holdfast.index.results import FolderState
     from holdfast.models import Scope
     from holdfast.store.atomic import FileContent
 
@@ -42,7 +42,7 @@ def rooms(
     settings = settings_of(config, agent, all_agents)
     store = PostgresStore(settings, config.home, config.lock_seconds)
     index = PostgresIndex(settings, config.lock_seconds, config.quarantine)
-    index.standing = SQL["standing"]
+    index.stored_files = SQL["standing"]
     return store, index, PostgresLedger(settings, config.lock_seconds), PostgresSync
 
 
@@ -166,11 +166,11 @@ class PostgresSync(sync.Sync):
         """There is no folder in which anybody would look for an index.md."""
         return True
 
-    def _refresh_folder(self, scope: str, part: str, known: Known | None) -> str:
+    def _refresh_folder(self, scope: str, part: str, known: FolderState | None) -> str:
         if _number(known) == self._store.fingerprint(scope, part):
             return ""
         return self._mend(scope, part)
 
 
-def _number(known: Known | None) -> int | None:
-    return known[1] if known else None
+def _number(known: FolderState | None) -> int | None:
+    return known.fingerprint if known else None

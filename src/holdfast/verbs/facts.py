@@ -9,14 +9,14 @@ from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
 from holdfast.models import Fact, FactSet, Hit, title_of
 from holdfast.safety import validate
-from holdfast.search.fact_matches import find_answers, expand_names
+from holdfast.search.fact_matches import expand_names, find_answers
 from holdfast.verbs import projects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import Draft
-    from holdfast.index.sqlite import SearchFilter
+    from holdfast.index.filters import SearchFilter
     from holdfast.models import Note, Scope
 
 

@@ -173,9 +173,10 @@ def _is_meant(what: str, names: tuple[str, ...]) -> bool:
 def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -> list[_Found]:
     """A note that is itself the source: all it ever said."""
     by_id = context.query(lambda: context.index.find_note_by_id(folders, name))
-    places = (
-        [by_id[:2]] if by_id else [(one, f"{name}.md") for one in folders if context.store.stamp(one, "notes", f"{name}.md")]
-    )
+    if by_id:
+        places = [(by_id.scope, by_id.name)]
+    else:
+        places = [(one, f"{name}.md") for one in folders if context.store.stamp(one, "notes", f"{name}.md")]
     gone = [one for one in _gone(known) if name in (one.key, one.parsed.head.id)]
     found = [*gone, *[_of(context, place, known) for place in places]]
     marked = [one for one in found if one and one.mark(lambda _: f"note:{name}")]

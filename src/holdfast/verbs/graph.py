@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from holdfast.errors import Template, UsageError, field
-from holdfast.formats.facts import fold
+from holdfast.formats.facts import ALIAS_LABELS, alias_names, fold
 from holdfast.models import Record
 from holdfast.safety.hidden_chars import named, shown
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from holdfast.models import Fact
 
-ALIAS = frozenset(("alias", "aliases", "aka", "also known as"))
 _DECLARES, _IS_SUBJECT, _IS_NAMED = 0, 1, 2  # whose spelling is shown: the lower, the rather
 
 
@@ -108,11 +107,6 @@ def about(facts: Iterable[Fact], entity: str) -> list[Fact]:
     return [fact for fact in facts if wanted is not None and wanted in map(web.find, (fact.subject, *fact.links))]
 
 
-def others_of(value: str, links: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that an alias declares: those linked in it, else those with commas between."""
-    return links or tuple(value.split(","))
-
-
 class _Web:
     """Names gathered into entities, and the links between them. An entity goes by the first of its folded names."""
 
@@ -127,7 +121,7 @@ class _Web:
         self._facts: list[Fact] = []
         self._links: dict[str, list[int]] = defaultdict(list)
         facts = list(facts)
-        declaring = {label for label in {fact.label for fact in facts} if fold(label) in ALIAS}
+        declaring = {label for label in {fact.label for fact in facts} if fold(label) in ALIAS_LABELS}
         linking = [fact for fact in facts if fact.links and fact.label not in declaring]
         self._join([fact for fact in facts if fact.label in declaring] if declaring else [])
         self._gather({fact.subject for fact in facts if fact.label not in declaring}, _IS_SUBJECT)
@@ -175,7 +169,7 @@ class _Web:
         """Makes one of the names that these facts declare to be one."""
         for fact in facts:
             self._gather({fact.subject}, _DECLARES)
-            others = others_of(fact.value, fact.links)
+            others = alias_names(fact.value, fact.links)
             self._gather(set(others), _IS_NAMED)
             for one, other in [(fold(fact.subject), fold(other)) for other in others]:
                 first, second = sorted((self._root(one), self._root(other)))

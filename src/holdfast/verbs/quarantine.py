@@ -62,7 +62,7 @@ def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
             return f"note:{there.head.id or note}", there.trust
     context.refresh(context.visible_folders(None))
     found = context.query(lambda: context.index.find_note_by_id(context.visible_folders(None), note))
-    return (f"note:{note}", found[2]) if found else None
+    return (f"note:{note}", found.trust) if found else None
 
 
 def contained(
@@ -97,7 +97,7 @@ def _copies(context: Context, drafts: list[Draft], made: list[Made]) -> dict[str
         return {}
     folders = context.visible_folders(None)
     rows = context.query(lambda: context.index.find_quarantined_texts(folders, texts))
-    return {texts[text]: (trust, id) for text, trust, id in rows if trust in context.config.quarantine}
+    return {texts[row.text]: (row.trust, row.note_id) for row in rows if row.trust in context.config.quarantine}
 
 
 def _rejected(context: Context, draft: Draft, old: ParsedNote | None) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.index.results import FoundPassage
-    from holdfast.models import Answer, TrashedNote
+    from holdfast.models import Answer, Note, TrashedNote
     from holdfast.store.atomic import FileContent
     from holdfast.store.files import FileStore
 
@@ -221,14 +221,14 @@ def _note_file(
     return key, last if last and last.name == name else None, content
 
 
-def missing(store: FileStore, places: list[Scope], key: str, notes: Callable[[], list[tuple[Any, ...]]]) -> NotFound:
+def missing(store: FileStore, places: list[Scope], key: str, notes: Callable[[], list[Note]]) -> NotFound:
     """What to say of a note that is not there: where it went, or which of those that are was meant."""
     import difflib
 
     for one in [one for place in places for one in store.list_trash(place, key)]:
         since = f"it is in the {one.part} since {one.time[:10]}"
         return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
-    near = difflib.get_close_matches(key, [row[2] for row in notes()], 1)
+    near = difflib.get_close_matches(key, [note.key for note in notes()], 1)
     listed = Template(command("list"), " shows what there is")
     return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else listed)
 

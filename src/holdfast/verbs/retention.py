@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.context import archive
-from holdfast.index.sqlite import note_of_row
 from holdfast.models import Note, Scope
 
 TYPE_CHECKING = False
@@ -26,7 +25,7 @@ def run(context: Context, dry_run: bool) -> list[Note]:
         for scope in dict.fromkeys([note.scope for note in expired]):
             known = context.query(lambda scope=scope: context.index.file_ids(scope.folder, "notes"))  # type: ignore[misc]
             keys = [note.key for note in expired if note.scope == scope]
-            context.move_notes(scope, keys, "archive", {key: known[f"{key}.md"][0] for key in keys if f"{key}.md" in known})
+            context.move_notes(scope, keys, "archive", {key: known[f"{key}.md"] for key in keys if f"{key}.md" in known})
         _empty_trash(context, folders, dates.days_before(dates.now(), context.config.trash_days))
     return expired
 
@@ -36,16 +35,16 @@ def _expired(context: Context, scope: Scope) -> list[Note]:
     if not most:
         return []
     before = dates.days_before(dates.now(), most)
-    rows = context.query(lambda: context.index.list_notes((scope.folder,), before=before))
-    notes = [note for row in rows if (note := note_of_row(row)).type not in _NEVER and not note.pinned]
+    found = context.query(lambda: context.index.list_notes((scope.folder,), before=before))
+    notes = [note for note in found if note.type not in _NEVER and not note.pinned]
     used = _last_used(context, notes)
     return [note for note in notes if used[note.key] < before]
 
 
 def _bring_back(context: Context, scope: Scope) -> None:
     """Archived notes that were used since they were archived: those that a recall found."""
-    rows = context.query(lambda: context.index.list_notes((scope.folder,), archived=True))
-    notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
+    archived = context.query(lambda: context.index.list_notes((scope.folder,), archived=True))
+    notes = {note.key: note for note in archived}
     used = _last_used(context, list(notes.values()))
     there = context.store.archived(scope, list(notes))
     for one in [one for key, one in there.items() if used[key] >= one.time]:

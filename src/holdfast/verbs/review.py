@@ -6,7 +6,6 @@ from holdfast.base import dates
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Busy, Conflict, NotFound, Refused, Template, command, phrase
 from holdfast.formats import versions
-from holdfast.index.sqlite import note_of_row
 from holdfast.models import SCOPES, Scope
 from holdfast.safety import validate
 from holdfast.store.files import Changed
@@ -37,7 +36,7 @@ def waiting(context: Context, kind: str | None, of_all: bool = False) -> list[No
     """The notes in quarantine that this caller may see, newest first; those of all there are, if it is a person."""
     folders = everywhere(context, kind) if of_all else context.visible_folders(kind)
     context.refresh(folders)
-    return [note_of_row(row) for row in context.query(lambda: context.index.list_notes(folders, only=_HELD))]
+    return context.query(lambda: context.index.list_notes(folders, only=_HELD))
 
 
 def everywhere(context: Context, kind: str | None = None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available, for_search
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.formats.versions import entry_head
-from holdfast.index.sqlite import SearchFilter
+from holdfast.index.filters import SearchFilter
 from holdfast.index.vectors import Model
 from holdfast.models import Problem, Record, Scope
 from holdfast.search.vectorize import by_role
@@ -97,10 +97,11 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
     folders = tuple(dict.fromkeys([*visible, *(context.store.scopes() if there and whole else ())]))
     degraded = context.refresh(folders, archived=True) or _without_vectors(context) or _lost(context)
     last: dict[str, str] = {}
-    for scope, part, _, _, updated in context.query(context.index.count_files) if there else ():
-        written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
-        last[scope] = max(last.get(scope, ""), written)
-    passages, facts = context.query(lambda: context.index.count_passages_and_facts(None if whole else visible)) if there else (0, 0)
+    for folder in context.query(context.index.count_files) if there else ():
+        written = "" if folder.part == "transcripts" else folder.updated  # a turn is dated by when it was said
+        last[folder.scope] = max(last.get(folder.scope, ""), written)
+    counted = None if whole else visible
+    passages, facts = context.query(lambda: context.index.count_passages_and_facts(counted)) if there else (0, 0)
     scopes = [_scope(context, scope, scope in visible, last[scope]) for scope in folders if scope in last]
     return Status(
         home, True, context.project_ids()[0], context.session, context.agent, _store(context), tuple(scopes),
@@ -173,9 +174,7 @@ def _scope(context: Context, scope: str, visible: bool, last_write: str) -> Scop
 
 
 def _turns(context: Context, folders: tuple[str, ...]) -> int:
-    return sum(
-        [passages for _, passages, _ in context.query(lambda: context.index.find_folders(SearchFilter(folders, "transcripts")))]
-    )
+    return context.query(lambda: context.index.count_passages(SearchFilter(folders, "transcripts")))
 
 
 def _waiting(context: Context) -> int:
@@ -195,8 +194,8 @@ def reindex(context: Context) -> Reindexed:
     context.index.reset()
     context.sync.reset()
     context.sync.refresh(tuple(context.store.scopes()), archived=True)
-    notes, files, passages, facts = context.index.count_all()
-    return Reindexed(notes, files, passages, facts, round(time.monotonic() - start, 3))
+    total = context.index.count_all()
+    return Reindexed(total.notes, total.files, total.passages, total.facts, round(time.monotonic() - start, 3))
 
 
 def check(context: Context) -> list[Problem]:
@@ -360,7 +359,8 @@ def _strays(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Pro
 
 
 def _files(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Problem]:
-    rows = context.query(lambda: context.index.find_problems(scopes))
+    found = context.query(lambda: context.index.find_problems(scopes))
+    rows = [(one.scope, one.part, one.name, one.problem) for one in found]
     problems = [
         Problem("file", f"{(path := told(f'{scope}/{part}/{name}'))}: {what}", mending.of_file(scope, part, name), path)
         for scope, part, name, what in rows[:_SHOWN]

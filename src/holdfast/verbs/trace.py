@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import ParsedNote
+    from holdfast.index.results import NoteLocation
     from holdfast.models import Scope, Version
 
 _DEEPEST = 20  # steps up or down
@@ -125,24 +126,25 @@ def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen
     if not what.startswith("note:") or depth == _DEEPEST:
         return Step(what)
     found = context.query(lambda: context.index.find_note_by_id(folders, what[5:])) or _by_key(context, what[5:])
-    there = read(context, found[0], found[1]) if found else None
+    there = read(context, found.scope, found.name) if found else None
     if found is None or there is None:
         return Step(what)
     versions = note_versions.versions_of(there)
     then = next((version for version in versions if version.recorded <= when), versions[-1])  # what it said at that time
     trust = there.trust if then is versions[0] else then.source.trusted
     if (what, then.recorded) in seen:
-        return Step(what, _shown(found[0], found[1]), trust)
+        return Step(what, _shown(found.scope, found.name), trust)
     seen.add((what, then.recorded))
-    return Step(what, _shown(found[0], found[1]), trust, _up(context, folders, then, seen, depth + 1))
+    return Step(what, _shown(found.scope, found.name), trust, _up(context, folders, then, seen, depth + 1))
 
 
-def _by_key(context: Context, key: str) -> tuple[str, str, str] | None:
+def _by_key(context: Context, key: str) -> NoteLocation | None:
+    from holdfast.index.results import NoteLocation
     from holdfast.models import KEY
 
     for place in context.visible_scopes(None) if KEY.match(key) else ():
         if context.store.stamp(place.folder, "notes", f"{key}.md"):
-            return place.folder, f"{key}.md", ""
+            return NoteLocation(place.folder, f"{key}.md", "")
     return None
 
 

@@ -6,7 +6,7 @@ from math import inf
 
 from holdfast.base import dates
 from holdfast.index import tokenizer
-from holdfast.index.sqlite import SearchFilter, note_of_row
+from holdfast.index.filters import SearchFilter
 from holdfast.models import Record
 from holdfast.search import abstention
 
@@ -55,8 +55,7 @@ def matches(context: Context, prompt: str, mode: str) -> list[Match]:
 
 def note_at(context: Context, match: Match) -> Note | None:
     """Return the note of a match; None if it is gone, over, or in quarantine."""
-    row = context.query(lambda: context.index.find_note(match.scope, match.name))
-    note = note_of_row(row) if row else None
+    note = context.query(lambda: context.index.find_note(match.scope, match.name))
     return note if note and not note.quarantined and not (note.valid_to and note.valid_to <= dates.now()) else None
 
 
@@ -99,7 +98,8 @@ def _with_words(
     """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
     if not context.index.count_passages(asked):
         return [], {}
-    ranks = context.index.match_passages(tokenizer.rarest_terms(*context.index.resolve_terms(prompt, asked)), asked, _CANDIDATES)
+    terms = tokenizer.rarest_terms(*context.index.resolve_terms(prompt, asked))
+    ranks = context.index.match_passages(terms, asked, _CANDIDATES)
     shared = context.shared_weights(prompt, asked, ranks)
     found = context.index.find_passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared

@@ -9,7 +9,6 @@ from __future__ import annotations
 from holdfast.base import dates
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Busy, HoldfastError
-from holdfast.index.sqlite import note_of_row
 from holdfast.safety import validate
 from holdfast.verbs.brief import render
 
@@ -123,13 +122,12 @@ def _notes_of(context: Context, places: list[Scope], now: str) -> list[tuple[lis
     found = []
     for place in places:
         folder = (place.folder,)
-        newest = [note_of_row(row) for row in context.index.list_notes(folder, most=_NEWEST, now=now, only=_TRUSTED)]
+        newest = context.index.list_notes(folder, most=_NEWEST, now=now, only=_TRUSTED)
         count = len(newest)
         if count == _NEWEST:
             count = context.index.count_notes(folder, now, _TRUSTED)
             for type in STANDING:
-                rows = context.index.list_notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
-                newest += [note_of_row(row) for row in rows]
+                newest += context.index.list_notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
             newest = list({note.path: note for note in newest}.values())
         found.append((newest, count, context.index.find_exposed_notes(folder) if newest else frozenset()))
     return found
@@ -223,7 +221,7 @@ def _may_be_purged(context: Context, text: str) -> bool:
 
 
 def _notes(context: Context, place: Scope) -> list[Note]:
-    return [note_of_row(row) for row in context.query(lambda: context.index.list_notes((place.folder,)))]
+    return context.query(lambda: context.index.list_notes((place.folder,)))
 
 
 def _told(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Told:
@@ -350,7 +348,7 @@ def _facts_of_files(context: Context, prompt: str, now: str) -> list[Told]:
     """Current facts that stand in files of the tree and answer a prompt; those of notes come with the notes."""
     if not context.query(context.index.has_facts):
         return []
-    from holdfast.index.sqlite import SearchFilter
+    from holdfast.index.filters import SearchFilter
     from holdfast.search.fact_matches import find_answers
     from holdfast.verbs.brief.relevance import PROMPT_CHARS
 

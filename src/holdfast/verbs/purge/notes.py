@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
 from holdfast.formats.versions import parse_note, versions_of
-from holdfast.index import purge_check
 from holdfast.models import Receipt, Scope
 from holdfast.store.files import Changed, key_of_trashed
 from holdfast.verbs.purge import transcripts as transcripts_module
@@ -37,7 +36,7 @@ def purge(context: Context, places: list[Scope], key: str, transcripts: bool, to
     for place in places:
         for part, names in _catalogued(context, place, key):
             of = place.folder, part, names
-            work.vectors += context.query(lambda of=of: purge_check.vectors_of(context.index, *of))  # type: ignore[misc]
+            work.vectors += context.query(lambda of=of: context.index.read_vectors(*of))  # type: ignore[misc]
     _erase(work, places, key)
     if transcripts:
         transcripts_module.take_out(work, list(context.visible_folders(None)), list(work.texts))
