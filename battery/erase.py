@@ -124,7 +124,7 @@ def _vectors(memory: Memory, count: int) -> dict[int, list[bytes]]:
 def _spellings(word: str) -> list[tuple[str, bytes]]:
     data = word.encode()
     shifted = [base64.b64encode(bytes(shift) + data)[-(-8 * shift // 6) : (shift + len(data)) * 8 // 6] for shift in range(3)]
-    terms = {term for term in tokenizer.kept(word) if len(term) >= 12}
+    terms = {term for term in tokenizer.index_terms(word) if len(term) >= 12}
     return [
         ("UTF-8", data), ("UTF-16", word.encode("utf-16-le")), ("UTF-16", word.encode("utf-16-be")),
         *[("base64", one) for one in shifted], ("hex", data.hex().encode()), ("hex", data.hex().upper().encode()),

@@ -79,9 +79,9 @@ def _words(data: bytes) -> None:
     from holdfast.index import tokenizer
 
     text = _text(data)
-    tokenizer.kept(text), tokenizer.tokens(text)
-    for term, word in tokenizer.asked(text).items():
-        tokenizer.wider(term, word)
+    tokenizer.index_terms(text), tokenizer.tokens(text)
+    for term, word in tokenizer.query_terms(text).items():
+        tokenizer.prefixes(term, word)
 
 
 def _queries(room: Path) -> Parser:

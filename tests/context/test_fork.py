@@ -119,7 +119,7 @@ context, asked = memory._context, []
 def question():
     asked.append(True)
     if len(asked) == 1:  # as another thread does that answers from memory and lets go of it again
-        context.index.go_without_file()
+        context.index.use_memory()
         context.index.close()
         raise ValueError("vectors of two catalogues met")
     return len(asked)

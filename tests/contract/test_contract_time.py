@@ -217,7 +217,7 @@ def test_several_values_of_one_file_stay_together_with_those_of_others(any_memor
     assert [fact.valid_to for fact in any_memory.facts("Team", history=True)] == [None] * 3
     any_memory.files.create("one.md", "# Team\n- [2025-01-15] member: Cid\n")
     assert len(any_memory.facts("Team")) == 4
-    assert any_memory._context.index.stale_lines(("projects/demo",), "2026-12-01") == set()
+    assert any_memory._context.index.find_stale_lines(("projects/demo",), "2026-12-01") == set()
 
 
 @pytest.mark.parametrize("where", ["notes", "files"])

@@ -20,7 +20,7 @@ from test_hybrid import NOTES, Server
 
 from holdfast.embedders import again, chosen, endpoint, minilm, weights, wordpiece
 from holdfast.errors import ConfigError
-from holdfast.index.vectors import VectorIndex
+from holdfast.index.vectors import SqliteVectors
 from holdfast.search import vectorize
 from holdfast.search.vectorize import Vectorizer
 
@@ -83,12 +83,12 @@ def full(with_embedder):
 def nothing_behind(monkeypatch):
     """Nobody works behind the answers until the test lets them."""
     with monkeypatch.context() as patch:
-        patch.setattr(Vectorizer, "_go_on_behind", lambda self: None)
+        patch.setattr(Vectorizer, "_start_background", lambda self: None)
         yield patch
 
 
 def wait(memory):
-    with memory._context.hybrid_search().embedding._behind:
+    with memory._context.hybrid_search().vectorizer._background:
         pass
 
 
@@ -156,7 +156,7 @@ def test_the_old_ones_go_too_when_nobody_was_left_to_take_them_away(full, with_e
     full("static,minilm")
     memory = with_embedder(server.setting)
     with monkeypatch.context() as patch:
-        patch.setattr(Vectorizer, "_forget", lambda self, models: None)  # as if killed just before
+        patch.setattr(Vectorizer, "_remove", lambda self, models: None)  # as if killed just before
         memory.recall(PUPPY)
         wait(memory)
         assert "minilm" in models(home)
@@ -307,17 +307,17 @@ def test_vectors_that_another_process_takes_away_meanwhile_are_asked_for_anew(fu
     full("static,minilm")
     memory = with_embedder(server.setting)
     other = with_embedder(server.setting)
-    reads, blocks = VectorIndex._read, []
+    reads, blocks = SqliteVectors._read, []
 
     def taken(self, block):
         blocks.append(block)
         if len(blocks) == 2:  # the first is of the static model, the second of MiniLM
-            monkeypatch.setattr(VectorIndex, "_read", reads)
+            monkeypatch.setattr(SqliteVectors, "_read", reads)
             assert not any(other.embed().values())
         return reads(self, block)
 
-    monkeypatch.setattr(Vectorizer, "_go_on_behind", lambda self: None)
-    monkeypatch.setattr(VectorIndex, "_read", taken)
+    monkeypatch.setattr(Vectorizer, "_start_background", lambda self: None)
+    monkeypatch.setattr(SqliteVectors, "_read", taken)
     answer = memory.recall(PUPPY, explain=True)
     assert len(blocks) == 2 and (answer.mode, answer.degraded) == ("hybrid", False)
 
@@ -340,8 +340,8 @@ def test_killed_in_between_it_goes_on_and_the_old_vectors_answer_all_the_while(f
     server.pause = 0.0
     memory = with_embedder(server.setting)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Vectorizer, "_go_on_behind", lambda self: None)
-        patch.setitem(vectorize._AT_ONCE, "sentence", 5)
+        patch.setattr(Vectorizer, "_start_background", lambda self: None)
+        patch.setitem(vectorize._DURING_QUERY, "sentence", 5)
         answer = memory.recall(PUPPY)
         left = int(answer.reason.split()[0])
         assert answer[0].key == "vet" and "older vectors of minilm" in answer.reason and 0 < left < 80

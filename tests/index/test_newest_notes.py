@@ -35,13 +35,13 @@ def filled(open_memory, home):
 def test_one_scope_tells_its_notes_as_it_does_among_others_and_counts_them(filled, quarantine, now, only):
     index = SqliteIndex(str(filled), 5, quarantine)
     try:
-        alone = index.notes((SCOPE,), now=now, only=only)
-        among = [row for row in index.notes((SCOPE, "global"), now=now, only=only) if row[0] == SCOPE]
+        alone = index.list_notes((SCOPE,), now=now, only=only)
+        among = [row for row in index.list_notes((SCOPE, "global"), now=now, only=only) if row.scope.folder == SCOPE]
         assert alone == among
-        assert index.count((SCOPE,), now, only) == len(alone)
-        assert index.count((SCOPE, "global"), now, only) == len(index.notes((SCOPE, "global"), now=now, only=only))
-        assert index.notes((SCOPE,), now=now, only=only, most=3) == alone[:3]
-        assert index.notes((SCOPE,), type="feedback") == [] == index.notes((SCOPE,), tags=("none",))
+        assert index.count_notes((SCOPE,), now, only) == len(alone)
+        assert index.count_notes((SCOPE, "global"), now, only) == len(index.list_notes((SCOPE, "global"), now=now, only=only))
+        assert index.list_notes((SCOPE,), now=now, only=only, most=3) == alone[:3]
+        assert index.list_notes((SCOPE,), type="feedback") == [] == index.list_notes((SCOPE,), tags=("none",))
     finally:
         index.close()
 
@@ -56,6 +56,6 @@ def test_the_count_follows_what_comes_and_goes(open_memory, home):
         memory.list()
     index = SqliteIndex(str(home), 5)
     try:
-        assert index.count((SCOPE,)) == 2
+        assert index.count_notes((SCOPE,)) == 2
     finally:
         index.close()

@@ -84,9 +84,9 @@ def test_the_exact_name_comes_before_what_only_shares_a_part(memory):
 
 
 def test_common_words_are_asked_for_only_where_there_are_no_others():
-    assert list(tokenizer.asked("what is the ferry")) == ["ferri"]
-    assert list(tokenizer.asked("what is the")) == ["what", "is", "the"]
-    assert list(tokenizer.asked("?! ...")) == []
+    assert list(tokenizer.query_terms("what is the ferry")) == ["ferri"]
+    assert list(tokenizer.query_terms("what is the")) == ["what", "is", "the"]
+    assert list(tokenizer.query_terms("?! ...")) == []
 
 
 @given(st.text(alphabet="abXY01 '_-./:@+#&,!?()\t", max_size=16))
@@ -96,7 +96,7 @@ def test_a_question_of_plain_words_is_cut_as_by_the_patterns_that_it_does_not_ne
 
 
 def test_each_word_is_asked_for_once_and_in_order():
-    assert list(tokenizer.asked("boats and a boat beside the harbour, boat")) == ["boat", "besid", "harbour"]
+    assert list(tokenizer.query_terms("boats and a boat beside the harbour, boat")) == ["boat", "besid", "harbour"]
 
 
 # --- properties ------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ WORD = st.text(st.characters(categories=("L", "N")), min_size=1, max_size=20)
 @example("\x00\x1f")
 @example("a" * 64 + "_b")
 def test_any_text_has_words_that_a_query_may_hold(text):
-    for term in (*tokenizer.kept(text), *tokenizer.asked(text)):
+    for term in (*tokenizer.index_terms(text), *tokenizer.query_terms(text)):
         assert term and not set(term) & set(" \t\n\r\"'*()^:"), term
         assert term == "".join(term.split())
         assert term.lower() == term or not term.isascii()
@@ -121,7 +121,7 @@ def test_any_text_has_words_that_a_query_may_hold(text):
 
 @given(ANY)
 def test_folding_twice_is_folding_once(text):
-    assert tokenizer.folded(tokenizer.folded(text)) == tokenizer.folded(text)
+    assert tokenizer.fold_accents(tokenizer.fold_accents(text)) == tokenizer.fold_accents(text)
 
 
 @given(WORD, ANY, ANY)
@@ -129,14 +129,14 @@ def test_folding_twice_is_folding_once(text):
 @example("ﬃ", "", "")
 @example("ªº", "x", "y")
 def test_every_word_is_found_in_a_text_that_holds_it(word, before, after):
-    kept = set(tokenizer.kept(f"{before} {word} {after}"))
-    assert set(tokenizer.asked(word)) <= kept
+    kept = set(tokenizer.index_terms(f"{before} {word} {after}"))
+    assert set(tokenizer.query_terms(word)) <= kept
 
 
 @given(st.lists(WORD, max_size=8))
 def test_tokens_again_give_the_same_words(some):
     text = " ".join(some)
-    assert [term for token in tokenizer.tokens(text) for term in tokenizer.kept(token)] == tokenizer.kept(text)
+    assert [term for token in tokenizer.tokens(text) for term in tokenizer.index_terms(token)] == tokenizer.index_terms(text)
 
 
 @pytest.mark.parametrize(
@@ -150,21 +150,21 @@ def test_tokens_again_give_the_same_words(some):
 )  # fmt: skip
 def test_a_long_text_takes_time_in_proportion(text):
     start = time.process_time()
-    tokenizer.kept(text)
-    tokenizer.asked(text)
+    tokenizer.index_terms(text)
+    tokenizer.query_terms(text)
     assert time.process_time() - start < 3
 
 
 def test_the_words_seen_before_do_not_pile_up(monkeypatch):
     monkeypatch.setattr(tokenizer, "_MOST_SEEN", 100)
     for number in range(1000):
-        tokenizer.kept(f"word{number}")
-        tokenizer.kept(f"wörd{number}")
+        tokenizer.index_terms(f"word{number}")
+        tokenizer.index_terms(f"wörd{number}")
     assert len(tokenizer._seen) <= 102
 
 
 def test_what_is_too_long_to_come_again_is_not_remembered():
-    tokenizer.kept(f"{'x' * 1000} 我们每个星期五部署数据库")
+    tokenizer.index_terms(f"{'x' * 1000} 我们每个星期五部署数据库")
     assert not any(len(piece) > 100 or len(terms) > 10 for piece, terms in tokenizer._seen.items())
 
 
@@ -174,4 +174,4 @@ def test_what_is_too_long_to_come_again_is_not_remembered():
 @example("мо\u0438\u0306 \u0306и")
 def test_a_text_keeps_what_each_of_its_tokens_does_whether_it_was_seen_before_or_not(text):
     one_by_one = [word for token in tokenizer.tokens(text) for word in tokenizer._parts(token, asked=False)]
-    assert tokenizer.kept(text) == tokenizer.kept(text) == one_by_one
+    assert tokenizer.index_terms(text) == tokenizer.index_terms(text) == one_by_one

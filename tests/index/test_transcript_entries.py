@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 from holdfast.context import transcript_entries
+from holdfast.index.results import FileProblem
 from holdfast.store import transcripts as transcript_files
 from holdfast.store.transcripts import TranscriptFiles
 
@@ -177,7 +178,7 @@ def test_two_processes_that_read_the_same_growth_lose_no_turn(memory, home):
     index = memory._context.index
     say(memory, *[f"harbour {number}" for number in range(10)])
     assert len(found(memory, "harbour")) == 10
-    seen_by_the_slow_one = index.mark(SCOPE, "transcripts", "c/s.jsonl")
+    seen_by_the_slow_one = index.file_digest(SCOPE, "transcripts", "c/s.jsonl")
     say(memory, "harbour 10")
     assert len(found(memory, "harbour")) == 11
     say(memory, "harbour 11")
@@ -315,8 +316,8 @@ def test_a_file_that_is_no_transcript_is_told_and_its_turns_are_found(memory, fi
     file.parent.mkdir(parents=True)
     file.write_bytes(b'{"id": "x", "role": "user", "text": "the seagull sleeps"}\n')
     assert memory._context.refresh((SCOPE,)) == ""
-    assert memory._context.index.problems((SCOPE,)) == [
-        (SCOPE, "transcripts", "c/s.jsonl", "its first line is not a transcript's")
+    assert memory._context.index.find_problems((SCOPE,)) == [
+        FileProblem(SCOPE, "transcripts", "c/s.jsonl", "its first line is not a transcript's")
     ]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.index import vectors
 from holdfast.index.sqlite import SQL, SqliteIndex
-from holdfast.index.vectors import PIECES, Model, Writer, packed, unpacked
+from holdfast.index.vectors import PIECES, BlockWriter, Model, pack, unpack
 from holdfast.models import Progress
 from holdfast.search import hybrid, vectorize
 from holdfast.search.hybrid import HybridSearch
@@ -74,12 +74,12 @@ def directions(count, dim, seed=7):
 def put(index, model, rows, folder=1, first=1):
     """A vector for each of the passages from `first` on."""
     with index._database.transaction() as db:
-        Writer(db, SQL).put(model, [(folder, (first + place) * PIECES, row) for place, row in enumerate(rows)])
+        BlockWriter(db, SQL).put(model, [(folder, (first + place) * PIECES, row) for place, row in enumerate(rows)])
 
 
 def drop(index, passages):
     with index._database.transaction() as db:
-        Writer(db, SQL).drop(passages)
+        BlockWriter(db, SQL).remove(passages)
 
 
 def asked(home, statement, *values):
@@ -97,7 +97,7 @@ def bytes_of(home):
 
 def holds(home, vector):
     """Whether a part of a vector stands in the file; a whole one may be split over pages."""
-    signs, numbers = packed(vector[None])
+    signs, numbers = pack(vector[None])
     there = bytes_of(home)
     parts = [numbers[0, place : place + 32].tobytes() for place in range(0, 256, 32)] + [signs[0].tobytes()]
     return any(part in there for part in parts)
@@ -109,16 +109,16 @@ def holds(home, vector):
 @given(st.integers(1, 5), st.sampled_from([8, 12, 64, 100, 256]), st.integers(0, 1000))
 def test_a_packed_vector_points_the_same_way(count, dim, seed):
     rows = directions(count, dim, seed)
-    signs, numbers = packed(rows)
-    again = unpacked(numbers)
+    signs, numbers = pack(rows)
+    again = unpack(numbers)
     assert signs.shape == (count, -(-dim // 8)) and numbers.dtype == np.int8
     assert np.allclose(np.linalg.norm(again, axis=1), 1, atol=1e-5)
     assert ((again * rows).sum(axis=1) > 0.9995).all()
 
 
 def test_a_vector_of_zeros_stays_one():
-    signs, numbers = packed(np.zeros((2, 16), np.float32))
-    assert not signs.any() and not numbers.any() and not unpacked(numbers).any()
+    signs, numbers = pack(np.zeros((2, 16), np.float32))
+    assert not signs.any() and not numbers.any() and not unpack(numbers).any()
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
@@ -127,49 +127,49 @@ def test_a_vector_of_zeros_stays_one():
 @pytest.mark.parametrize("dim", [20, 64, 256, 384])
 def test_the_nearest_are_those_that_brute_force_finds(index, dim):
     rows = directions(2500, dim)
-    model = index.vectors.model("m", dim)
+    model = index.vectors.ensure_model("m", dim)
     put(index, model, rows)
     for query in directions(10, dim, seed=8):
-        exact = np.argsort(-(unpacked(packed(rows)[1]) @ query), kind="stable") + 1
-        assert index.vectors.nearest(model, [1], query, 20) == exact[:20].tolist()
+        exact = np.argsort(-(unpack(pack(rows)[1]) @ query), kind="stable") + 1
+        assert index.vectors.find_nearest(model, [1], query, 20) == exact[:20].tolist()
 
 
 @pytest.mark.parametrize("held", [1 << 30, 0])
 @pytest.mark.parametrize("dim", [20, 256])
 def test_beyond_what_is_compared_in_full_the_signs_choose_and_the_numbers_decide(index, monkeypatch, dim, held):
     monkeypatch.setattr(vectors, "EXACT", 100)
-    monkeypatch.setattr(vectors, "HELD", held)
+    monkeypatch.setattr(vectors, "CACHED_BYTES", held)
     monkeypatch.setattr(vectors, "_POOL", 512)
     rows = directions(3000, dim)
-    model = index.vectors.model("m", dim)
+    model = index.vectors.ensure_model("m", dim)
     put(index, model, rows)
-    full = unpacked(packed(rows)[1])
+    full = unpack(pack(rows)[1])
     shared = 0
     for query in directions(20, dim, seed=9):
         near = (query + 0.3 * rows[17]) / np.linalg.norm(query + 0.3 * rows[17])
-        found = index.vectors.nearest(model, [1], near, 10)
+        found = index.vectors.find_nearest(model, [1], near, 10)
         scores = full[np.array(found) - 1] @ near
         assert (np.diff(scores) <= 1e-6).all()
         shared += len(set(found) & set((np.argsort(-(full @ near))[:10] + 1).tolist()))
     assert shared >= (0.8 if dim == 20 else 0.9) * 200
     for place in (0, 1500, 2999):
-        assert index.vectors.nearest(model, [1], rows[place], 3)[0] == place + 1
+        assert index.vectors.find_nearest(model, [1], rows[place], 3)[0] == place + 1
 
 
 @pytest.mark.parametrize(("exact", "held"), [(50_000, 0), (10, 1 << 30), (10, 0)])
 def test_the_vectors_of_some_passages_come_in_their_order(index, monkeypatch, exact, held):
     monkeypatch.setattr(vectors, "EXACT", exact)
-    monkeypatch.setattr(vectors, "HELD", held)
+    monkeypatch.setattr(vectors, "CACHED_BYTES", held)
     rows = directions(1500, 64)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     with index._database.transaction() as db:  # passage n has n % 3 + 1 vectors, on as many pieces
         some = [(1, (place // 3 + 1) * PIECES + place % 3, row) for place, row in enumerate(rows)]
-        Writer(db, SQL).put(model, [some[place] for place in np.random.default_rng(1).permutation(len(some))])
+        BlockWriter(db, SQL).put(model, [some[place] for place in np.random.default_rng(1).permutation(len(some))])
     wanted = np.array([400, 3, 77, 9999, 500])
-    owners, numbers, found = index.vectors.of(model, [1], wanted)
+    owners, numbers, found = index.vectors.vectors_of(model, [1], wanted)
     assert owners.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
     assert numbers.tolist() == [0, 1, 2] * 4
-    expected = unpacked(packed(rows)[1])[
+    expected = unpack(pack(rows)[1])[
         [(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]
     ]
     assert np.allclose(found, expected, atol=1e-6)
@@ -177,43 +177,43 @@ def test_the_vectors_of_some_passages_come_in_their_order(index, monkeypatch, ex
 
 def test_of_several_folders_the_vectors_come_in_the_order_of_the_passages(index):
     rows = directions(4, 64)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     put(index, model, rows[:2], folder=1, first=1)
     put(index, model, rows[2:], folder=2, first=3)
-    owners, _, found = index.vectors.of(model, [1, 2], np.array([4, 1, 3]))
+    owners, _, found = index.vectors.vectors_of(model, [1, 2], np.array([4, 1, 3]))
     assert owners.tolist() == [0, 1, 2]
-    assert np.allclose(found, unpacked(packed(rows[[3, 0, 2]])[1]), atol=1e-6)
+    assert np.allclose(found, unpack(pack(rows[[3, 0, 2]])[1]), atol=1e-6)
 
 
 def test_a_folder_that_was_not_asked_about_is_not_searched(index):
     rows = directions(4, 64)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     put(index, model, rows[:2], folder=1, first=1)
     put(index, model, rows[2:], folder=2, first=3)
-    assert set(index.vectors.nearest(model, [1], rows[3], 10)) == {1, 2}
-    assert index.vectors.nearest(model, [3], rows[3], 10) == []
-    assert len(index.vectors.of(model, [1], np.array([3, 4]))[0]) == 0
+    assert set(index.vectors.find_nearest(model, [1], rows[3], 10)) == {1, 2}
+    assert index.vectors.find_nearest(model, [3], rows[3], 10) == []
+    assert len(index.vectors.vectors_of(model, [1], np.array([3, 4]))[0]) == 0
 
 
 def test_a_passage_with_many_near_pieces_leaves_room_for_others(index):
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     query, *others = directions(21, 64)
     with index._database.transaction() as db:
         crowd = [(1, PIECES + number % 200, query) for number in range(400)]
-        Writer(db, SQL).put(model, crowd + [(1, (2 + place) * PIECES, row) for place, row in enumerate(others)])
-    assert len(index.vectors.nearest(model, [1], query, 10)) == 10
+        BlockWriter(db, SQL).put(model, crowd + [(1, (2 + place) * PIECES, row) for place, row in enumerate(others)])
+    assert len(index.vectors.find_nearest(model, [1], query, 10)) == 10
 
 
 @settings(max_examples=15)
 @given(data=st.data())
 def test_after_any_puts_and_drops_brute_force_agrees(data, tmp_path_factory):
     index = SqliteIndex(str(tmp_path_factory.mktemp("home")), 5)
-    model, there, last = index.vectors.model("m", 64), {}, 0
+    model, there, last = index.vectors.ensure_model("m", 64), {}, 0
     exact, held = data.draw(st.sampled_from([(50_000, 0), (5, 1 << 30), (5, 0), (64, 16 * 64 * 6)]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "SLOTS", 16)
         patch.setattr(vectors, "EXACT", exact)
-        patch.setattr(vectors, "HELD", held)
+        patch.setattr(vectors, "CACHED_BYTES", held)
         for _ in range(data.draw(st.integers(1, 6))):
             rows = directions(data.draw(st.integers(0, 40)), 64, seed=last)
             put(index, model, rows, first=last + 1)
@@ -223,9 +223,9 @@ def test_after_any_puts_and_drops_brute_force_agrees(data, tmp_path_factory):
             drop(index, gone)
             there = {id: row for id, row in there.items() if id not in gone}
             query = directions(1, 64, seed=last + 99)[0]
-            scores = {id: float(unpacked(packed(row[None])[1])[0] @ query) for id, row in there.items()}
+            scores = {id: float(unpack(pack(row[None])[1])[0] @ query) for id, row in there.items()}
             best = sorted(scores, key=lambda id: -scores[id])
-            found = index.vectors.nearest(model, [1], query, 500)
+            found = index.vectors.find_nearest(model, [1], query, 500)
             assert found == best or np.allclose([scores[id] for id in found], [scores[id] for id in best], atol=1e-6)
     index.close()
 
@@ -235,18 +235,18 @@ def test_after_any_puts_and_drops_brute_force_agrees(data, tmp_path_factory):
 
 def test_blocks_fill_up_and_roll_over(index, home, monkeypatch):
     monkeypatch.setattr(vectors, "SLOTS", 1024)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     put(index, model, directions(1000, 64))
     put(index, model, directions(100, 64), first=1001)
     put(index, model, directions(2000, 64), first=1101)
     used = [row[0] for row in asked(home, "SELECT used FROM block ORDER BY id")]
     assert used == [1024, 1024, 1024, 28]
     assert asked(home, "SELECT length(ids), length(signs), length(numbers) FROM block LIMIT 1") == [(8192, 8192, 65536)]
-    assert index.vectors.nearest(model, [1], directions(2000, 64)[1999], 1) == [3100]
+    assert index.vectors.find_nearest(model, [1], directions(2000, 64)[1999], 1) == [3100]
 
 
 def test_a_block_belongs_to_one_model_and_one_folder(index, home):
-    one, two = index.vectors.model("one", 64), index.vectors.model("two", 64)
+    one, two = index.vectors.ensure_model("one", 64), index.vectors.ensure_model("two", 64)
     for model in (one, two):
         for folder in (1, 2):
             put(index, model, directions(3, 64), folder)
@@ -255,47 +255,47 @@ def test_a_block_belongs_to_one_model_and_one_folder(index, home):
 
 def test_a_process_that_stays_sees_what_others_put_and_drop(index, home):
     rows = directions(30, 64)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     put(index, model, rows[:20])
-    assert index.vectors.nearest(model, [1], rows[4], 1) == [5]
+    assert index.vectors.find_nearest(model, [1], rows[4], 1) == [5]
     other = SqliteIndex(str(home), 5)
     put(other, model, rows[20:], first=21)
-    assert index.vectors.nearest(model, [1], rows[25], 1) == [26]
+    assert index.vectors.find_nearest(model, [1], rows[25], 1) == [26]
     drop(other, [26])
-    assert 26 not in index.vectors.nearest(model, [1], rows[25], 30)
+    assert 26 not in index.vectors.find_nearest(model, [1], rows[25], 30)
     other.close()
 
 
 def test_only_the_blocks_that_changed_are_read_again(index, monkeypatch):
     monkeypatch.setattr(vectors, "SLOTS", 16)
     rows = directions(64, 64)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     put(index, model, rows)
     read, real = [], index._database.row
     monkeypatch.setattr(index._database, "row", lambda name, **given: read.append(name) or real(name, **given))
-    index.vectors.nearest(model, [1], rows[0], 1)
+    index.vectors.find_nearest(model, [1], rows[0], 1)
     assert read.count("read_block") == 4
-    index.vectors.nearest(model, [1], rows[0], 1)
+    index.vectors.find_nearest(model, [1], rows[0], 1)
     assert read.count("read_block") == 4
     drop(index, [20])
-    index.vectors.nearest(model, [1], rows[0], 1)
+    index.vectors.find_nearest(model, [1], rows[0], 1)
     assert read.count("read_block") == 5
 
 
 def test_where_nothing_was_written_no_block_is_asked_about(index, monkeypatch):
     rows = directions(5, 64)
-    model = index.vectors.model("m", 64)
+    model = index.vectors.ensure_model("m", 64)
     put(index, model, rows)
-    index.vectors.nearest(model, [1], rows[0], 1)
+    index.vectors.find_nearest(model, [1], rows[0], 1)
     asked_for, real = [], index._database.rows
     monkeypatch.setattr(index._database, "rows", lambda name, **given: asked_for.append(name) or real(name, **given))
-    index.vectors.nearest(model, [1], rows[0], 1)
+    index.vectors.find_nearest(model, [1], rows[0], 1)
     assert asked_for == []
 
 
 def test_a_dropped_vector_is_zeros_and_leaves_no_trace_in_the_file(index, home):
     rows = directions(5, 256)
-    model = index.vectors.model("m", 256)
+    model = index.vectors.ensure_model("m", 256)
     put(index, model, rows)
     index.scrub()
     assert holds(home, rows[1]) and holds(home, rows[2])
@@ -310,28 +310,28 @@ def test_a_dropped_vector_is_zeros_and_leaves_no_trace_in_the_file(index, home):
 
 def test_models_are_never_mixed(index):
     rows, others = directions(3, 64), directions(3, 64, seed=99)
-    one, two = index.vectors.model("one", 64), index.vectors.model("two", 64)
+    one, two = index.vectors.ensure_model("one", 64), index.vectors.ensure_model("two", 64)
     put(index, one, rows, first=1)
     put(index, two, others, first=4)
-    assert set(index.vectors.nearest(one, [1], rows[0], 10)) == {1, 2, 3}
-    assert set(index.vectors.nearest(two, [1], rows[0], 10)) == {4, 5, 6}
-    index.vectors.forget(one)
-    assert [model.name for model in index.vectors.models()] == ["two"]
-    assert set(index.vectors.nearest(two, [1], rows[0], 10)) == {4, 5, 6}
+    assert set(index.vectors.find_nearest(one, [1], rows[0], 10)) == {1, 2, 3}
+    assert set(index.vectors.find_nearest(two, [1], rows[0], 10)) == {4, 5, 6}
+    index.vectors.remove_model(one)
+    assert [model.name for model in index.vectors.list_models()] == ["two"]
+    assert set(index.vectors.find_nearest(two, [1], rows[0], 10)) == {4, 5, 6}
 
 
 @pytest.mark.parametrize("dim", [64, 128])
 def test_a_new_model_in_the_place_of_a_forgotten_one_shares_nothing_with_it(index, home, dim):
     rows = directions(3, 64)
-    old = index.vectors.model("old", 64)
+    old = index.vectors.ensure_model("old", 64)
     put(index, old, rows)
-    index.vectors.nearest(old, [1], rows[0], 1)  # this process holds its vectors
+    index.vectors.find_nearest(old, [1], rows[0], 1)  # this process holds its vectors
     other = SqliteIndex(str(home), 5)
-    other.vectors.forget(old)
-    new = other.vectors.model("new", dim)
+    other.vectors.remove_model(old)
+    new = other.vectors.ensure_model("new", dim)
     put(other, new, directions(2, dim, seed=50), first=7)
     other.close()
-    assert set(index.vectors.nearest(index.vectors.model("new", dim), [1], directions(1, dim)[0], 10)) == {7, 8}
+    assert set(index.vectors.find_nearest(index.vectors.ensure_model("new", dim), [1], directions(1, dim)[0], 10)) == {7, 8}
 
 
 def test_another_model_embeds_everything_anew_and_then_the_old_vectors_go(with_toy, home):
@@ -341,7 +341,7 @@ def test_another_model_embeds_everything_anew_and_then_the_old_vectors_go(with_t
     again, toy = with_toy(Toy("static-other"))
     assert [hit.text for hit in again.recall("number 3", mode="semantic", limit=1)] == ["number 3"]
     assert sorted(toy.seen) == sorted(f"number {number}" for number in range(5))
-    with again._context.hybrid_search().embedding._behind:
+    with again._context.hybrid_search().vectorizer._background:
         pass
     counts = asked(
         home, "SELECT m.name, count(*) FROM place p JOIN block b ON b.id = p.block JOIN model m ON m.id = b.model GROUP BY 1"
@@ -354,12 +354,12 @@ def test_vectors_that_come_late_never_go_to_the_model_that_took_the_number(index
     memory.store("about zebras", key="a")
     memory._context.refresh(("projects/demo",))
     mine = memory._context.index.vectors
-    old = mine.model("old", 64)
-    late = mine.waiting(old, 1)
+    old = mine.ensure_model("old", 64)
+    late = mine.next_waiting(old, 1)
     mine.forget(old)
-    new = mine.model("new", 64)
-    mine.keep(old, late, [(1, PIECES, directions(1, 64)[0])], [])
-    assert mine.count_waiting(mine.model("new", 64)) == 1 and mine.nearest(new, [1], directions(1, 64)[0], 1) == []
+    new = mine.ensure_model("new", 64)
+    mine.add_vectors(old, late, [(1, PIECES, directions(1, 64)[0])], [])
+    assert mine.count_waiting(mine.ensure_model("new", 64)) == 1 and mine.find_nearest(new, [1], directions(1, 64)[0], 1) == []
 
 
 # --- passages get their vectors --------------------------------------------------------------------------------------
@@ -546,8 +546,8 @@ def test_a_catalogue_that_was_deleted_comes_back_with_its_vectors(with_toy, home
 
 
 def test_a_model_that_comes_back_in_another_size_is_another_model(index):
-    assert index.vectors.model("m", 64) == Model(1, "m", 64, 0)
-    assert index.vectors.model("m", 128).dim == 128
+    assert index.vectors.ensure_model("m", 64) == Model(1, "m", 64, 0)
+    assert index.vectors.ensure_model("m", 128).dim == 128
 
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.integers(1, 70))

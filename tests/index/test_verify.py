@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Memory, config
 from holdfast.index.sqlite import SqliteIndex
-from holdfast.index.tokenizer import kept
+from holdfast.index.tokenizer import index_terms
 
 _TABLES = {  # without models, and what only says whether to look at a folder again
     "doc": "folder name ino ctime size mix digest kind key note_id title type tags created updated source valid_from valid_to"
@@ -92,7 +92,7 @@ def test_texts_that_the_words_of_others_find_are_seen(home):
     (one, folder, *ours), (other, _, *theirs) = db.execute(notes).fetchall()
     for id, (names, text) in ((one, theirs), (other, ours)):
         db.execute("DELETE FROM now WHERE rowid = ?", (id,))
-        row = (id, f"in{folder}", " ".join(kept(names)), " ".join(kept(text)))
+        row = (id, f"in{folder}", " ".join(index_terms(names)), " ".join(index_terms(text)))
         db.execute("INSERT INTO now (rowid, place, names, text) VALUES (?, ?, ?, ?)", row)
     db.close()
     assert wrong(home) == "the words that find a text are not those it says"
@@ -173,8 +173,8 @@ def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, mo
         return ""
 
     monkeypatch.setattr(type(index), "verify", verify)
-    monkeypatch.setattr(type(index), "_looking", lock)
-    threads = [threading.Thread(target=lambda: told.append(index.spoiled())) for _ in range(6)]
+    monkeypatch.setattr(type(index), "_verify_lock", lock)
+    threads = [threading.Thread(target=lambda: told.append(index.reset_if_damaged())) for _ in range(6)]
     for thread in threads:
         thread.start()
     for _ in threads:
@@ -183,4 +183,4 @@ def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, mo
     for thread in threads:
         thread.join()
     assert told == [False] * 6 and looks == [True]
-    assert index.spoiled() is False and len(looks) == 2  # asked later, it looks anew
+    assert index.reset_if_damaged() is False and len(looks) == 2  # asked later, it looks anew

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import textwrap
@@ -18,8 +17,8 @@ from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.context.sync import PARTS
 from holdfast.formats.versions import file_entry
-from holdfast.index import purge_check, tokenizer
-from holdfast.index.sqlite import SearchFilter, note_of_row
+from holdfast.index import tokenizer
+from holdfast.index.filters import SearchFilter
 from holdfast.index.sqlite import SqliteIndex as Embedded
 from holdfast.models import Progress
 from holdfast.postgres import vectors
@@ -78,8 +77,8 @@ def where(one):
 def named(index):
     """Every passage by its number."""
     asked = EVERYTHING.replace(as_of="2026-12-01T00:00:00Z")
-    rows = index._all("recent_at", scopes=json.dumps(SCOPES), part=None, known_at="9")
-    found = index.passages({row[0]: 0.0 for row in rows}, asked.replace(as_of=None))
+    rows = index._rows("recent_at", scopes=SCOPES, part=None, known_at="9")
+    found = index.find_passages({row[0]: 0.0 for row in rows}, asked.replace(as_of=None))
     return {one.passage: where(one) for one in found}
 
 
@@ -111,60 +110,59 @@ def questions(index):
     """Every other public question of an index, and its answer in a form that can be compared."""
     ids = named(index)
     order = sorted(ids, key=ids.__getitem__)
-    recent = [index.recent(EVERYTHING.replace(part=part), 30) for part in (None, "notes", "files")]
-    page = index.notes(SCOPES, most=5)
-    last = note_of_row(page[-1])
-    yield "folder", [(index.folder(scope, "notes") or (0, 0))[1] for scope in (*SCOPES, "nowhere")]
-    yield "known", sorted([(place, row[1]) for place, row in index.known((*SCOPES, "projects/empty")).items()])
-    yield "stamps", [sorted(index.stamps(scope, part).items()) for scope in SCOPES for part in PARTS]
-    yield "mark", [index.mark(scope, "notes", "note-3.md") for scope in SCOPES]
-    yield "stamp", [index.stamp(scope, "transcripts", "talk-1.jsonl") for scope in SCOPES]
+    recent = [index.find_recent(EVERYTHING.replace(part=part), 30) for part in (None, "notes", "files")]
+    page = index.list_notes(SCOPES, most=5)
+    last = page[-1]
+    yield "folder", [getattr(index.find_folder(scope, "notes"), "fingerprint", 0) for scope in (*SCOPES, "nowhere")]
+    yield "known", sorted([(place, row.fingerprint) for place, row in index.known_folders((*SCOPES, "projects/empty")).items()])
+    yield "stamps", [sorted(index.file_ids(scope, part).items()) for scope in SCOPES for part in PARTS]
+    yield "mark", [index.file_digest(scope, "notes", "note-3.md") for scope in SCOPES]
+    yield "stamp", [index.file_id(scope, "transcripts", "talk-1.jsonl") for scope in SCOPES]
     yield "recent", [[where(one) for one in some] for some in recent]
-    past = index.recent(EVERYTHING.replace(as_of="2026-06-01T00:00:00Z"), 30)
+    past = index.find_recent(EVERYTHING.replace(as_of="2026-06-01T00:00:00Z"), 30)
     yield "recent_at", sorted(map(where, past))
-    yield "rows", sorted([row[1:11] + row[12:] for row in index.rows(ids, EVERYTHING.replace(tags=("CI-CD",)))])
-    yield "typed", sorted([row[1:11] + row[12:] for row in index.rows(ids, EVERYTHING.replace(type="feedback"))])
-    yield "notes", [index.notes(SCOPES), index.notes(SCOPES, "user"), index.notes(SCOPES, tags=("ümlaut",)), page]
-    yield "held", [index.notes(SCOPES, only=1), index.notes(SCOPES, only=0, most=3), index.has_held()]
-    yield "before", index.notes(SCOPES, before="2026-05-01T00:00:00Z", now="2026-05-01T00:00:00Z")
-    yield "after", index.notes_after(last, SCOPES, None, (), 7)
-    yield "by key", index.notes_by_key("projects/demo", "note-2.md", 4)
-    yield "notes_of", sorted([row[:19] + row[20:] for row in index.notes_of(order)])
-    yield "named", [index.note_named("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
-    yield "count", [index.count(SCOPES), index.count(SCOPES, only=1), index.count(("global",), now="2026-05-01")]
+    yield "rows", sorted([repr(row.replace(id=0, doc=0)) for row in index.find_rows(ids, EVERYTHING.replace(tags=("CI-CD",)))])
+    yield "typed", sorted([repr(row.replace(id=0, doc=0)) for row in index.find_rows(ids, EVERYTHING.replace(type="feedback"))])
+    yield "notes", [index.list_notes(SCOPES), index.list_notes(SCOPES, "user"), index.list_notes(SCOPES, tags=("ümlaut",)), page]
+    yield "held", [index.list_notes(SCOPES, only=1), index.list_notes(SCOPES, only=0, most=3), index.has_quarantined()]
+    yield "before", index.list_notes(SCOPES, before="2026-05-01T00:00:00Z", now="2026-05-01T00:00:00Z")
+    yield "after", index.list_notes_after(last, SCOPES, None, (), 7)
+    yield "by key", index.list_notes_by_key("projects/demo", "note-2.md", 4)
+    yield "named", [index.find_note("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
+    yield "count", [index.count_notes(SCOPES), index.count_notes(SCOPES, only=1), index.count_notes(("global",), now="2026-05-01")]
     for about, label in FACTS:
-        yield f"facts {about} {label}", [sorted(index.facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")]
-    yield "stale_lines", [sorted(index.stale_lines(SCOPES, at)) for at in ("2026-05-01", "2026-10-01")]
-    yield "stating", [index.stating("projects/demo", name) for name in ("harbour", "crane seven", "x" * 3000, "none")]
+        yield f"facts {about} {label}", [sorted(index.find_facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")]
+    yield "stale_lines", [sorted(index.find_stale_lines(SCOPES, at)) for at in ("2026-05-01", "2026-10-01")]
+    yield "stating", [index.find_note_stating("projects/demo", name) for name in ("harbour", "crane seven", "x" * 3000, "none")]
     yield "has_facts", index.has_facts()
-    yield "declared", sorted(index.declared(SCOPES, ["alias", "aliases"]))
-    said = index.stating_passages(["harbour", "ada", "open", "state"], EVERYTHING, "2026-10-01", 500)
-    yield "stating_passages", sorted([(ids[id], subject, label) for id, subject, label in said])
-    yield "counts", index.counts()
-    yield "totals", tuple(index.totals())
-    yield "exposed", index.exposed(SCOPES)
-    yield "problems", index.problems(SCOPES)
+    yield "declared", sorted(index.find_labelled_facts(SCOPES, ["alias", "aliases"]), key=repr)
+    said = index.find_stating_passages(["harbour", "ada", "open", "state"], EVERYTHING, "2026-10-01", 500)
+    yield "stating_passages", sorted([(ids[row.passage], row.subject, row.label) for row in said])
+    yield "counts", index.count_files()
+    yield "totals", index.count_all()
+    yield "exposed", index.find_exposed_notes(SCOPES)
+    yield "problems", index.find_problems(SCOPES)
     yield "has_note", [index.has_note("projects/demo", name) for name in ("note-3.md", "never.md")]
-    yield "note_of_id", [index.note_of_id(SCOPES, f"01IDglobalnote-{n}") for n in range(1, 15)]
-    yield "made_from", [index.made_from(SCOPES, what) for what in ("https://example.org/", "https://example.org/2", "no")]
-    yield "made_from_any", index.made_from_any(SCOPES, lambda what: what.endswith("1"))
-    texts = [row[18] for row in index.notes(SCOPES)]
-    yield "held_saying", sorted(index.held_saying(SCOPES, texts))
-    yield "said_by", [index.said_by(SCOPES, name) for name in ("web", "ada", "nobody")]
-    yield "folders_of", sorted([row[1:] for row in index.folders_of(EVERYTHING)])
-    yield "lengths", sorted([(ids[id], count) for id, count in index.lengths(order)])
-    yield "texts", sorted([(ids[row[0]], *row[1:]) for row in index.texts(order)])
-    yield "beside", sorted({ids[id] for id in index.beside(order[::3])})
+    yield "note_of_id", [index.find_note_by_id(SCOPES, f"01IDglobalnote-{n}") for n in range(1, 15)]
+    yield "made_from", [index.find_notes_made_from(SCOPES, what) for what in ("https://example.org/", "https://example.org/2", "no")]
+    yield "made_from_any", index.find_notes_made_from_any(SCOPES, lambda what: what.endswith("1"))
+    texts = [note.text for note in index.list_notes(SCOPES)]
+    yield "held_saying", sorted(index.find_quarantined_texts(SCOPES, texts), key=repr)
+    yield "said_by", [index.find_notes_by_source(SCOPES, name) for name in ("web", "ada", "nobody")]
+    yield "folders_of", sorted([(row.passages, row.words) for row in index.find_folders(EVERYTHING)])
+    yield "lengths", sorted([(ids[id], count) for id, count in index.count_words(order).items()])
+    yield "texts", sorted([(ids[row.id], row.names, row.text, row.speaker or "") for row in index.read_texts(order)])
+    yield "beside", sorted({ids[id] for id in index.find_adjacent_turns(order[::3])})
     speakers = ["Mara", "MARA", "jürgen", "Jürgen", "User", "nobody"]
-    yield "who_of", [sorted(index.who_of(speakers, asked)) for asked in (EVERYTHING, *PARTLY)]
-    terms = list(tokenizer.asked(" ".join(WORDS)))
-    yield "frequencies", [index.frequencies([*terms, "nobodysaysthis"], asked) for asked in (EVERYTHING, *PARTLY)]
-    yield "beginning", [sorted(index.beginning(start)) for start in ("harb", "dep", "_gnu", "記", "zzzz")]
-    counted = index.frequencies(terms, EVERYTHING)
-    every = index.having(sorted(counted), EVERYTHING, 500)
+    yield "who_of", [sorted(index.find_speakers(speakers, asked)) for asked in (EVERYTHING, *PARTLY)]
+    terms = list(tokenizer.query_terms(" ".join(WORDS)))
+    yield "frequencies", [index.count_terms([*terms, "nobodysaysthis"], asked) for asked in (EVERYTHING, *PARTLY)]
+    yield "beginning", [sorted(index.find_terms_by_prefix(start)) for start in ("harb", "dep", "_gnu", "記", "zzzz")]
+    counted = index.count_terms(terms, EVERYTHING)
+    every = index.find_postings(sorted(counted), EVERYTHING, 500)
     yield "having", [sorted([ids[int(id)] for id in some.split(",")]) for some in every]
-    yield "unsaid", index.unsaid(list(counted))
-    yield "kept", sorted(purge_check.texts(index, True))
+    yield "unsaid", index.find_orphaned_terms(list(counted))
+    yield "kept", sorted(index.list_texts(True))
     yield "verify", index.verify()
 
 
@@ -194,7 +192,7 @@ def result(seeker, query, **more):
 def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
     here, there = seekers(both)
     for seeker in (here, there):
-        assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
+        assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
     broken = made(7).broken
     for query in QUERIES:
         for part in (None, "notes", "transcripts"):
@@ -213,18 +211,18 @@ def with_toy(index):
     """An index in PostgreSQL and a toy model that has embedded all of it."""
     fill(index, made(3, 60))
     seeker = HybridSearch(index, (Toy(),))
-    seeker.embedding.catch_up(Progress(), everything=True)
+    seeker.vectorizer.catch_up(Progress(), everything=True)
     return index, seeker
 
 
 def model_of(index):
-    (model,) = index.vectors.models()
+    (model,) = index.vectors.list_models()
     return model
 
 
 def exactly(index, query, most):
     """The nearest passages of a folder, by going through all of its vectors."""
-    rows = index._catalogue.query("SELECT passage, folder, numbers::real[] FROM vectors", ())
+    rows = index._database.query("SELECT passage, folder, numbers::real[] FROM vectors", ())
     nearest: dict[int, list[tuple[float, int]]] = {}
     for passage, folder, numbers in rows:
         vector = np.array(numbers)
@@ -237,10 +235,10 @@ def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatc
     monkeypatch.setattr(vectors, "EXACT", most_exact)
     monkeypatch.setattr(vectors, "_FEW", few)
     fill(index, made(5, 80))
-    HybridSearch(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
     for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
         for folder, wanted in exactly(index, query, 10).items():
-            found = index.vectors.nearest(model_of(index), [folder], query, 10)
+            found = index.vectors.find_nearest(model_of(index), [folder], query, 10)
             assert set(found[:20]) >= set(wanted) and len(found) <= 20, (folder, found, wanted)
 
 
@@ -265,11 +263,11 @@ def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
 
 def test_vectors_of_what_was_taken_out_are_gone_and_are_missed_by_nobody(with_toy):
     index, _ = with_toy
-    name = next(iter(index.stamps("projects/demo", "notes")))
-    held = purge_check.vectors_of(index, "projects/demo", "notes", [name])
-    assert held and all(purge_check.has_vector(index, vector) for vector in held)
-    index.drop("projects/demo", "notes", [name], lambda _: True)
-    assert not any(purge_check.has_vector(index, vector) for vector in held)
+    name = next(iter(index.file_ids("projects/demo", "notes")))
+    held = index.read_vectors("projects/demo", "notes", [name])
+    assert held and all(index.has_vector(vector) for vector in held)
+    index.remove("projects/demo", "notes", [name], lambda _: True)
+    assert not any(index.has_vector(vector) for vector in held)
     assert index.verify() == ""
 
 
@@ -277,10 +275,10 @@ def test_what_postgresql_takes_for_no_text_is_kept_as_a_sign_for_it(index):
     data = b"# odd \xff\x00 title\nharbour \xed\xa0\x80 tide\n- [2026-01-01] st\x00ate: \xfe\n"
     index.put([(file_entry("global", "odd.md", data, (1, 2, 3), 1_780_000_000), None)], lambda _: True)
     (found,) = index.search("harbour", SearchFilter(("global",)), 5)
-    ((_, _, text, _),) = index.texts([found.passage])
+    ((_, _, text, _),) = index.read_texts([found.passage])
     assert "\ufffd" in text and "tide" in text and index.verify() == ""
-    assert index.facts(("global",), "no \0 such \ud800 name", None, None) == []
-    assert index.search("harbour \ud800 \0", SearchFilter(("global",)), 5) and index.note_named("global", "\ud800.md") is None
+    assert index.find_facts(("global",), "no \0 such \ud800 name", None, None) == []
+    assert index.search("harbour \ud800 \0", SearchFilter(("global",)), 5) and index.find_note("global", "\ud800.md") is None
 
 
 def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
@@ -289,15 +287,15 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
     one.note()
     doc = one.puts[0][0]
     index.put(one.puts, lambda _: True)
-    terms = list(tokenizer.asked("xylophonist"))
-    assert purge_check.lingering(index, terms) == []
-    with index._catalogue.transaction() as db:  # while others change the catalogue, they may be about to say it
+    terms = list(tokenizer.query_terms("xylophonist"))
+    assert index.find_orphaned_terms(terms) == []
+    with index._database.transaction() as db:  # while others change the catalogue, they may be about to say it
         db.execute(index._sql["lock_folder"], {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}).fetchall()
         with ThreadPoolExecutor(1) as threads:
             threads.submit(index.drop, doc.scope, doc.part, [doc.name], lambda _: True).result(30)
-    assert purge_check.lingering(index, terms) == terms
+    assert index.find_orphaned_terms(terms) == terms
     index.scrub(rewrite=True)
-    assert purge_check.lingering(index, terms) == [] and index.beginning("xylo") == []
+    assert index.find_orphaned_terms(terms) == [] and index.find_terms_by_prefix("xylo") == []
 
 
 def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoever_said_them(index):
@@ -306,31 +304,31 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
     one.note(), one.note()
     index.put(one.puts, lambda _: True)
     (first, _), (last, _) = one.puts
-    everyone = PostgresIndex(index._catalogue.settings, 5, HELD)
+    everyone = PostgresIndex(index._database.settings, 5, HELD)
 
     def known():
         return [row[0] for row in everyone._all("every_word")]
 
-    everyone._sql = everyone._catalogue._sql = {**everyone._sql, "every_word": "SELECT term FROM word ORDER BY term"}
-    terms = list(tokenizer.asked("xylophonist"))
+    everyone._sql = everyone._database._sql = {**everyone._sql, "every_word": "SELECT term FROM word ORDER BY term"}
+    terms = list(tokenizer.query_terms("xylophonist"))
     assert set(terms) <= set(known())
-    index.drop(first.scope, first.part, [first.name], lambda _: True)
+    index.remove(first.scope, first.part, [first.name], lambda _: True)
     assert set(terms) <= set(known())
-    index.drop(last.scope, last.part, [last.name], lambda _: True)
+    index.remove(last.scope, last.part, [last.name], lambda _: True)
     assert known() == [] and index.verify() == ""
 
 
 def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
     index, seeker = with_toy
-    index.start_anew()
-    assert tuple(index.totals()) == (0, 0, 0, 0) and index.folders_of(EVERYTHING) == [] and index.beginning("harb") == []
+    index.reset()
+    assert index.count_all() == (0, 0, 0, 0) and index.find_folders(EVERYTHING) == [] and index.find_terms_by_prefix("harb") == []
     fill(index, made(3, 60))
     assert index.verify() == "" and result(seeker, "harbour").found
 
 
 def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     seeker = seekers(both)[1]
-    assert not any(seeker.embedding.catch_up(Progress(), everything=True).values())
+    assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
     result(seeker, "storm captain"), result(seeker, "storm captain")
     asked = []
     ask = Connection.run
@@ -391,9 +389,9 @@ CHILD = textwrap.dedent("""\
     for number, (doc, replaced) in enumerate(made(7, 60).puts):
         index.put([(doc.replace(stamp=(doc.stamp[0], doc.stamp[1] + seed, doc.stamp[2])), None)], lambda _: True)
         if number % 7 == seed:
-            index.drop(doc.scope, doc.part, [doc.name], lambda _: True)
+            index.remove(doc.scope, doc.part, [doc.name], lambda _: True)
         if number % 10 == seed:
-            seeker.embedding.catch_up(Progress(), everything=True)
+            seeker.vectorizer.catch_up(Progress(), everything=True)
         if number == 30 and seed == 2:
             index.scrub()
 """)
@@ -413,30 +411,30 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
     index = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5)
     assert index.verify() == ""
     there_are = "(SELECT count(*) FROM vectors v WHERE v.model = s.model AND v.folder = s.folder)"
-    counted = index._catalogue.query(f"SELECT s.narrow + s.wide, {there_are} FROM stock s", ())
+    counted = index._database.query(f"SELECT s.narrow + s.wide, {there_are} FROM stock s", ())
     assert counted and all(said == there for said, there in counted)
     orphans = "SELECT count(*) FROM {} x WHERE NOT EXISTS (SELECT 1 FROM passage p WHERE p.id = x.passage)"
     for table in ("mention", "made", "piece", "lacking", "vectors"):
-        assert index._catalogue.query(orphans.format(table), ()) == [(0,)], table
-    HybridSearch(index, (Toy(),)).embedding.catch_up(Progress(), everything=True)
+        assert index._database.query(orphans.format(table), ()) == [(0,)], table
+    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
     bare = (
         "SELECT count(*) FROM passage p WHERE NOT p.past AND p.words > 0"
         " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id)"
     )
-    assert index._catalogue.query(bare, ()) == [(0,)]
+    assert index._database.query(bare, ()) == [(0,)]
 
 
 @pytest.mark.promise("A7")
 def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
     everyone = both[1]
-    ada, eve = [PostgresIndex(everyone._catalogue.settings.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
+    ada, eve = [PostgresIndex(everyone._database.settings.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
     asked = SearchFilter(("agents/ada",))
     found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
     assert found[0] == found[1] != [] and found[2] == []
-    assert eve.notes(("agents/ada",)) == [] and eve.folder("agents/ada", "notes") is None
+    assert eve.list_notes(("agents/ada",)) == [] and eve.find_folder("agents/ada", "notes") is None
     ids = list(named(everyone))
     hidden = {id for id, place in named(everyone).items() if place[0] == "agents/ada"}
-    assert hidden and not hidden & {row[0] for row in (*eve.texts(ids), *eve.lengths(ids))}
+    assert hidden and not hidden & {row[0] for row in (*eve.read_texts(ids), *eve.count_words(ids))}
 
 
 # --- quality ----------------------------------------------------------------------------------------------------------

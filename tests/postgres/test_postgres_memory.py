@@ -229,7 +229,7 @@ def test_what_was_kept_and_never_catalogued_is_found(hosted):
     assert said(hosted.recall("harbour", mode="keyword")) == ["The harbour is deep."]
     store.move_notes(HERE, ["ships"], "trash", 1000.0)
     assert said(hosted.recall("ships", mode="keyword")) == []
-    hosted._context.index.start_anew()
+    hosted._context.index.reset()
     assert said(hosted.recall("harbour", mode="keyword")) == ["The harbour is deep."]
     assert hosted.check() == []
 
@@ -362,16 +362,16 @@ def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(op
 @pytest.mark.promise("A7")
 def test_whoever_changes_or_purges_asks_the_primary(open_hosted, postgres_url, monkeypatch):
     """The replica is always fresh here, so only what it may not be asked for keeps questions away from it."""
-    from holdfast.index import purge_check
 
     memory = open_hosted(store_read=f"{postgres_url}?application_name=replica")
-    sync, asked, lingering = memory._context.sync, [], purge_check.lingering
+    sync, asked = memory._context.sync, []
+    find_orphaned_terms = memory._context.index.find_orphaned_terms
 
     def watched(*given):
         asked.append(sync._now.replica)
-        return lingering(*given)
+        return find_orphaned_terms(*given)
 
-    monkeypatch.setattr(purge_check, "lingering", watched)
+    monkeypatch.setattr(memory._context.index, "find_orphaned_terms", watched)
     memory.store(SECRET, key="vault")
     memory.store("The lighthouse is red.", key="light")
     memory.recall("lighthouse", mode="keyword")
@@ -405,7 +405,7 @@ def test_an_agents_purge_tells_nothing_of_what_another_keeps_and_leaves_its_word
         receipt = ada.purge("guess", scope="agent")
         assert receipt.state == "done" and receipt.pending == () and receipt.also_said_by == ()
     assert said(bob.recall("silver", mode="keyword")) == [SECRET]
-    assert bob._context.index.beginning("herr") == ["herring"]
+    assert bob._context.index.find_terms_by_prefix("herr") == ["herring"]
 
 
 @pytest.mark.promise("A7")

@@ -364,7 +364,7 @@ def test_the_oracle_sees_what_recall_does_not_find_and_what_is_left_over(furnish
 def test_the_oracle_sees_an_index_that_was_not_mended(furnished):
     import apsw
 
-    from holdfast.index.writer import sum_of
+    from holdfast.index.sqlite_writer import checksum
 
     with caller(furnished) as memory:
         memory.list()
@@ -372,7 +372,7 @@ def test_the_oracle_sees_an_index_that_was_not_mended(furnished):
     rows = db.execute("SELECT * FROM doc WHERE key = 'alpha'")
     row = {column[0]: value for column, value in zip(rows.get_description(), next(rows), strict=True)}
     row["title"] = "not its title"
-    db.execute("UPDATE doc SET title = :title, sum = :sum WHERE id = :id", row | {"sum": sum_of(row)})
+    db.execute("UPDATE doc SET title = :title, sum = :sum WHERE id = :id", row | {"sum": checksum(row)})
     db.close()
     assert any("the mended index differs" in line for line in oracle.reopened(furnished, oracle.read(furnished)))
 

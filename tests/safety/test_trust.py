@@ -452,9 +452,9 @@ def test_what_is_in_quarantine_does_not_take_the_place_of_what_is_trusted(memory
 
 def test_the_catalogue_knows_at_once_whether_anything_is_in_quarantine(memory):
     memory.store("one", key="k")
-    assert not memory._context.index.has_held()
+    assert not memory._context.index.has_quarantined()
     memory.store("two", key="w", origin="web")
-    assert memory._context.index.has_held()
+    assert memory._context.index.has_quarantined()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.search.fact_matches import names_in
+from holdfast.search.fact_matches import find_names
 
 pytestmark = pytest.mark.xdist_group("models")
 
@@ -55,9 +55,9 @@ def test_another_project_s_facts_are_no_leg(facts, open_memory):
 
 
 def test_names_are_runs_of_words():
-    assert names_in("Is the Data Lake's v1.2 ready?") >= {"data", "data lake's", "v1.2", "lake's v1.2 ready"}
-    assert "the" not in names_in("the")
-    assert names_in("") == set()
+    assert find_names("Is the Data Lake's v1.2 ready?") >= {"data", "data lake's", "v1.2", "lake's v1.2 ready"}
+    assert "the" not in find_names("the")
+    assert find_names("") == set()
 
 
 def test_facts_are_known_under_any_name_and_a_new_one_closes_the_old(open_memory):

@@ -12,7 +12,7 @@ import pytest
 from holdfast.embedders import endpoint
 from holdfast.errors import DiskTrouble
 from holdfast.index import sqlite
-from holdfast.index.sqlite import SearchFilter
+from holdfast.index.filters import SearchFilter
 from holdfast.search import candidates, hybrid, scoring, vectorize
 from holdfast.sqlite import Database
 
@@ -130,8 +130,8 @@ def test_without_an_embedder_keyword_search_runs_and_says_so(monkeypatch, open_m
 
 @pytest.mark.promise("N7", "promise-8")
 def test_passages_that_wait_for_their_vectors_are_told(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 0, "multi": 0})
-    monkeypatch.setattr(vectorize.Vectorizer, "_go_on_behind", lambda self: None)
+    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 0, "multi": 0})
+    monkeypatch.setattr(vectorize.Vectorizer, "_start_background", lambda self: None)
     notes.store("the lighthouse is dark", key="light")
     answer = notes.recall("lighthouse")
     assert keys(answer)[0] == "light" and answer.degraded and "1 passages wait" in answer.reason
@@ -140,18 +140,18 @@ def test_passages_that_wait_for_their_vectors_are_told(notes, monkeypatch):
 
 
 def test_what_has_no_vectors_yet_is_found_by_its_words(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 0, "sentence": 0, "multi": 0})
-    monkeypatch.setattr(vectorize.Vectorizer, "_go_on_behind", lambda self: None)
+    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 0, "sentence": 0, "multi": 0})
+    monkeypatch.setattr(vectorize.Vectorizer, "_start_background", lambda self: None)
     notes.store("the lighthouse is dark", key="light")
     answer = notes.recall("lighthouse")
     assert answer.degraded and keys(answer)[:1] == ["light"]
 
 
 def test_what_waits_is_embedded_behind_the_answers(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 2, "multi": 2})
+    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 2, "multi": 2})
     notes.store_many([{"key": f"k{number}", "text": f"sentence number {number}"} for number in range(20)])
     assert notes.recall("sentence").degraded
-    with notes._context.hybrid_search().embedding._behind:
+    with notes._context.hybrid_search().vectorizer._background:
         pass
     assert not notes.recall("sentence").degraded
 
@@ -198,7 +198,7 @@ def server(monkeypatch):
     server = Server()
     monkeypatch.setenv("HOLDFAST_EMBEDDER", server.setting)
     monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.0)
-    monkeypatch.setattr("holdfast.search.vectorize._PAUSE", 0.0)
+    monkeypatch.setattr("holdfast.search.vectorize._RETRY_SECONDS", 0.0)
     yield server
     server.http.shutdown()
     server.http.server_close()
@@ -516,16 +516,16 @@ def test_where_words_are_too_common_to_rate_the_rarest_still_choose(memory, monk
     memory.log([{"text": "the weather spoiled the regatta"}], session="boats")
     memory.embed()
     rated = memory.recall("weather regatta", limit=3).hits
-    monkeypatch.setattr(hybrid, "_RATED", 0)
-    monkeypatch.setattr(hybrid, "_LEXICAL", 5)
-    monkeypatch.setattr(hybrid, "_NEAR", 1)
+    monkeypatch.setattr(hybrid, "_MOST_RANKED", 0)
+    monkeypatch.setattr(hybrid, "_KEYWORD_CANDIDATES", 5)
+    monkeypatch.setattr(hybrid, "_NEAREST_CANDIDATES", 1)
     assert memory.recall("weather regatta", limit=3).hits[0].text == rated[0].text == "the weather spoiled the regatta"
     assert len(memory.recall("weather", limit=3)) == 3
 
 
 def test_how_common_a_word_is_is_counted_again_when_something_was_written(memory, open_memory):
     def counted():
-        return memory._context.index.frequencies(["heron", "otter"], SearchFilter(("projects/demo",)))
+        return memory._context.index.count_terms(["heron", "otter"], SearchFilter(("projects/demo",)))
 
     memory.store("a heron by the lake", key="one")
     assert counted() == {"heron": 1}
@@ -539,19 +539,19 @@ def test_the_last_notes_may_go_while_words_are_counted(memory, open_memory, monk
     memory.store("a heron", key="one")
     open_memory(project="other").store("a heron", key="two")
     index = memory._context.index
-    one = index._one
-    monkeypatch.setattr(index, "_within", lambda _: "place : (nowhere) AND ")
-    monkeypatch.setattr(index, "_one", lambda name, **values: (0,) if name == "current" else one(name, **values))
-    assert index.frequencies(["heron"], SearchFilter(("projects/demo",))) == {}
+    one = index._row
+    monkeypatch.setattr(index, "_match_folders", lambda _: "place : (nowhere) AND ")
+    monkeypatch.setattr(index, "_row", lambda name, **values: (0,) if name == "count_current" else one(name, **values))
+    assert index.count_terms(["heron"], SearchFilter(("projects/demo",))) == {}
 
 
 @pytest.mark.parametrize("most", [5_000, 3], ids=["counted", "too many to count"])
 def test_how_common_a_word_is_is_counted_where_one_looks(memory, open_memory, monkeypatch, most):
-    monkeypatch.setattr(sqlite, "_COUNTED", most)
+    monkeypatch.setattr(sqlite, "_EXACT_COUNT", most)
     memory.store_many([{"text": f"heron {number}"} for number in range(10)])
     other = open_memory(project="other")
     other.store_many([{"text": f"heron and otter {number}"} for number in range(30)])
-    counted = memory._context.index.frequencies
+    counted = memory._context.index.count_terms
     assert counted(["heron", "otter"], SearchFilter(("projects/demo", "projects/other"))) == {"heron": 40, "otter": 30}
     assert counted(["heron", "otter"], SearchFilter(("projects/demo",))) == (
         {"heron": 10} if most > 30 else {"heron": 10, "otter": 7}
@@ -560,24 +560,24 @@ def test_how_common_a_word_is_is_counted_where_one_looks(memory, open_memory, mo
 
 
 def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 2, "multi": 2})
+    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 2, "multi": 2})
     notes.store_many([{"key": f"k{number}", "text": f"sentence number {number}"} for number in range(40)])
     notes.recall("sentence")
     notes.close()
     notes.recall("sentence")
-    with notes._context.hybrid_search().embedding._behind:
+    with notes._context.hybrid_search().vectorizer._background:
         pass
     assert not notes.recall("sentence").degraded
 
 
 def test_trouble_behind_the_answers_is_told_until_it_is_over(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_AT_ONCE", {"static": 20_000, "sentence": 0, "multi": 0})
-    work = notes._context.hybrid_search().embedding
+    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 0, "multi": 0})
+    work = notes._context.hybrid_search().vectorizer
     notes.store("one more sentence", key="more")
     with monkeypatch.context() as patch:
         patch.setattr(work, "_embed", lambda model, role, *rest: 1 / 0 if role == "sentence" else 0)
         notes.recall("sentence")
-        with work._behind:
+        with work._background:
             pass
         assert notes.recall("sentence").degraded
     notes.embed()

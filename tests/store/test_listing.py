@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.context.sync import Sync
-from holdfast.index.writer import IndexWriter
+from holdfast.index.sqlite import SqliteIndex
 from holdfast.sqlite import Database
 from holdfast.store import listing
 
@@ -189,9 +189,9 @@ def test_a_rebuild_of_the_index_that_was_killed_leaves_a_right_listing_after_the
     for file in home.glob("index.db*"):
         file.unlink()
     monkeypatch.setattr("holdfast.context.sync._BATCH", 200)
-    put = IndexWriter.put
+    put = SqliteIndex.put
     with monkeypatch.context() as killed:  # after the first two hundred
-        killed.setattr(IndexWriter, "put", lambda *given: (put(*given), pytest.fail("killed")))
+        killed.setattr(SqliteIndex, "put", lambda *given: (put(*given), pytest.fail("killed")))
         with pytest.raises(pytest.fail.Exception), open_memory() as first:
             first.list(limit=1)
     with open_memory() as another:

@@ -138,7 +138,7 @@ def fill(index: Embedded, catalogue: Made) -> None:
         if number % 25 == 24:
             index.put(batch, lambda _: True)
             batch = []
-            index.drop("global", "notes", ["note-1.md", "note-2.md", "never.md"], lambda _: True)
+            index.remove("global", "notes", ["note-1.md", "note-2.md", "never.md"], lambda _: True)
     index.put(batch, lambda _: True)
     index.add_folder("projects/empty", "notes")
 

@@ -368,7 +368,7 @@ class Memory(Provenance):
         context = self._context
         context.require_enabled()
         context.refresh(tuple(context.store.scopes()), archived=True)
-        return context.query(lambda: context.hybrid_search().embedding.catch_up(context.progress, everything=True))
+        return context.query(lambda: context.hybrid_search().vectorizer.catch_up(context.progress, everything=True))
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         """Pieces of notes and files that match, by words and by meaning: path, lines, score, snippet. The list also says

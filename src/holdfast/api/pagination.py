@@ -4,7 +4,6 @@ their versions, what is in the trash, facts, and receipts of purges."""
 from __future__ import annotations
 
 from holdfast.errors import NotFound, UsageError
-from holdfast.index.sqlite import note_of_row
 from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, tags_of
 from holdfast.safety import validate
 from holdfast.verbs import facts as fact_lines
@@ -48,12 +47,12 @@ def _noted(
     context = memory._context
     context.refresh(folders, archived)
 
-    def rows() -> list[tuple[object, ...]]:
+    def notes() -> list[Note]:
         if last is None:
-            return context.index.notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
-        return context.index.notes_after(last, folders, type, tags, limit + 1, only, archived)
+            return context.index.list_notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
+        return context.index.list_notes_after(last, folders, type, tags, limit + 1, only, archived)
 
-    return _some([note_of_row(row, archived) for row in context.query(rows)], limit, _cursor_of)
+    return _some(context.query(notes), limit, _cursor_of)
 
 
 def waiting(
@@ -67,7 +66,7 @@ def waiting(
     context = memory._context
     folders = review.all_folders(context, scope) if everywhere else context.visible_folders(scope)
     found, following = _noted(memory, limit, folders, _last_note(cursor, folders), only=_HELD)
-    return found, following, context.query(lambda: context.index.count(folders, only=_HELD))
+    return found, following, context.query(lambda: context.index.count_notes(folders, only=_HELD))
 
 
 def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
@@ -80,11 +79,11 @@ def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
     for folder in folders:
         after = ""
         while True:
-            rows = context.query(lambda: context.index.notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
-            yield from [note_of_row(row) for row in rows]
-            if len(rows) < _AT_A_TIME:
+            notes = context.query(lambda: context.index.list_notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
+            yield from notes
+            if len(notes) < _AT_A_TIME:
                 break
-            after = str(rows[-1][1])
+            after = notes[-1].path.rpartition("/")[2]
 
 
 def versions(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: str | None) -> tuple[list[Version], str | None]:

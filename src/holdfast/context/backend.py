@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from holdfast.context.sync import ListingWriter
 from holdfast.index.sqlite import SqliteIndex
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import Record
 from holdfast.store.changes import FileChanges
 from holdfast.store.files import FileStore
-from holdfast.store.listing import Listing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.config import Config
+    from holdfast.index.interface import Index
     from holdfast.ledger.interface import Ledger
     from holdfast.store.changes import ChangeDetector
     from holdfast.store.interface import Store
@@ -21,10 +22,10 @@ class Backend(Record):
     """Store, index and ledger of one memory; opening them touches nothing until they are used."""
 
     store: Store
-    index: SqliteIndex
+    index: Index
     ledger: Ledger
     changes: ChangeDetector
-    listing: Listing | None  # writes index.md; None where the scopes are not folders
+    listing: ListingWriter | None  # writes index.md; None where the scopes are not folders
 
 
 def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Backend:
@@ -37,4 +38,4 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Back
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
     ledger = SqliteLedger(config.home, config.lock_seconds)
-    return Backend(store, index, ledger, FileChanges(store, index), Listing(store))
+    return Backend(store, index, ledger, FileChanges(store, index), ListingWriter(store, index))

@@ -195,7 +195,7 @@ class Context:
     def close(self) -> None:
         """Close the open handles; what was stored is on disk already."""
         if self._hybrid_search is not None:
-            self._hybrid_search.embedding.stop()
+            self._hybrid_search.vectorizer.stop()
             self._hybrid_search = None
         for part in (self.sync, self.index, self.ledger):
             part.close()

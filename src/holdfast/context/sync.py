@@ -17,7 +17,7 @@ from holdfast.formats.versions import (
     unreadable_entry,
     versions_of,
 )
-from holdfast.index.sqlite import IndexReset, SqliteIndex
+from holdfast.index.sqlite import IndexReset
 from holdfast.models import Progress, Scope
 from holdfast.store import listing as listings
 from holdfast.store.changes import list_files
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.context.purge_filter import PurgeFilter
+    from holdfast.index.interface import Index
+    from holdfast.index.sqlite import SqliteIndex
     from holdfast.store.changes import ChangeDetector, FolderChange
+    from holdfast.store.files import FileStore
     from holdfast.store.interface import FileContent, Store
-    from holdfast.store.listing import Listing
 
     T = TypeVar("T")
     WrittenNote = tuple[str, ParsedNote, Stamp, Stamp | None]  # file name, note, identity, identity of the file it replaced
@@ -51,12 +53,33 @@ _MAX_REOPENED = 50  # times that this process may reopen the index during one qu
 _DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError)  # what a damaged row may lead to
 
 
+class ListingWriter:
+    """Writes index.md of the scopes of a home from the rows of its index."""
+
+    def __init__(self, store: FileStore, index: SqliteIndex) -> None:
+        self._store, self._index, self._listing = store, index, listings.Listing(store)
+
+    def write(self, scope: Scope) -> bool:
+        """Write index.md and return whether the scope has one; raise `IndexReset` if the index is incomplete or new."""
+        with self._listing.lock(scope):
+            generation = self._index.generation()
+            total = self._index.count_listed(scope.folder)
+            if total is None and self._store.has_folder(scope.folder, "notes"):
+                raise IndexReset("the index has not read these notes yet")
+            files = self._index.list_newest_files(scope.folder, listings.MOST)
+            new_ids = self._listing.find_new(scope, files)
+            notes = self._index.read_listed_notes(new_ids) if new_ids else []
+            if self._index.generation() != generation:
+                raise IndexReset("the index was replaced")
+            return self._listing.write(scope, total or 0, files, notes)
+
+
 class Sync:
     """Keeps one index consistent with one store."""
 
     def __init__(
-        self, *, store: Store, index: SqliteIndex, changes: ChangeDetector, purge_filter: PurgeFilter,
-        listing: Listing | None, progress: Progress, lock_seconds: float,
+        self, *, store: Store, index: Index, changes: ChangeDetector, purge_filter: PurgeFilter,
+        listing: ListingWriter | None, progress: Progress, lock_seconds: float,
     ) -> None:  # fmt: skip
         self._store, self._index, self.changes = store, index, changes
         self._purge_filter, self._listing = purge_filter, listing
@@ -104,27 +127,27 @@ class Sync:
 
     def query(self, question: Callable[[], T]) -> T:
         """Ask the index; if it turns out to be unusable, rebuild it from the store and ask again."""
-        begun, attempts = self._index.seen[1], _REFRESH_ATTEMPTS
-        while attempts and self._index.seen[1] < begun + _MAX_REOPENED:
-            seen = self._index.seen
+        begun, attempts = self._index.file_state[1], _REFRESH_ATTEMPTS
+        while attempts and self._index.file_state[1] < begun + _MAX_REOPENED:
+            seen = self._index.file_state
             try:
                 generation, answer = self._index.generation(), self.changes.run_query(question)
-                if not self.is_outdated() and generation == self._index.seen[0]:
+                if not self.is_outdated() and generation == self._index.file_state[0]:
                     return answer
             except (IndexReset, *_DAMAGE_ERRORS) as error:
-                if not isinstance(error, IndexReset) and seen == self._index.seen and not self._index.spoiled():
+                if not isinstance(error, IndexReset) and seen == self._index.file_state and not self._index.reset_if_damaged():
                     raise
                 self.reset()
             except DiskTrouble:
                 if not self.is_outdated():
                     raise
             self.refresh(self._scopes, self._archived)
-            attempts -= seen[1] == self._index.seen[1]  # a fork reopens the index, and that is not an attempt
+            attempts -= seen[1] == self._index.file_state[1]  # a fork reopens the index, and that is not an attempt
         return self._query_in_memory(question)
 
     def _query_in_memory(self, question: Callable[[], T]) -> T:
         """Build the index in memory for one question, because its file cannot be used."""
-        self._index.go_without_file()
+        self._index.use_memory()
         try:
             self.refresh(self._scopes, self._archived)
             return question()
@@ -156,7 +179,7 @@ class Sync:
         if scope in self._prepared:
             return
         try:
-            if self._index.folder(scope, "notes") is None:
+            if self._index.find_folder(scope, "notes") is None:
                 self.refresh_folder(scope, "notes")
             self._prepared.add(scope)
         except (IndexReset, Busy, DiskTrouble):
@@ -185,7 +208,7 @@ class Sync:
         """Remove files from the index that are no longer in the store; return how many were in it."""
         self.changes.mark_index_written()
         file_ids = self._lazy_file_ids(scope, part, names)
-        return self._index.drop(scope, part, names, lambda name: file_ids(name) is None)
+        return self._index.remove(scope, part, names, lambda name: file_ids(name) is None)
 
     def refresh_folder(self, scope: str, part: str) -> None:
         """Compare one folder with the index, whatever was known of it."""
@@ -216,18 +239,7 @@ class Sync:
 
     def _write_listing(self, scope: Scope) -> bool:
         """Write index.md and return whether the scope has one; raise `IndexReset` if the index is incomplete or new."""
-        assert self._listing is not None
-        with self._listing.lock(scope):
-            generation = self._index.generation()
-            total = self._index.count_listed(scope.folder)
-            if total is None and self._store.has_folder(scope.folder, "notes"):
-                raise IndexReset("the index has not read these notes yet")
-            files = self._index.newest_listed(scope.folder, listings.MOST)
-            new_ids = self._listing.find_new(scope, files)
-            notes = self._index.listed_notes(new_ids) if new_ids else []
-            if self._index.generation() != generation:
-                raise IndexReset("the index was replaced")
-            return self._listing.write(scope, total or 0, files, notes)
+        return self._listing is not None and self._listing.write(scope)
 
     def _lacks_listing(self, scope: str) -> bool:
         if self._listing is None or scope in self._without_listing or not self._store.has_folder(scope, "notes"):
@@ -263,8 +275,8 @@ class Sync:
     def _compare(self, scope: str, part: str) -> tuple[list[Entry], list[str]]:
         """Return the files of a folder that are new or changed, and the names of those that were deleted."""
         here = {entry.name: entry for entry in list_files(self._store, scope, part)}
-        indexed = self._index.stamps(scope, part)
-        changed = [entry for name, entry in here.items() if name not in indexed or indexed[name][0] != entry.file_id]
+        indexed = self._index.file_ids(scope, part)
+        changed = [entry for name, entry in here.items() if name not in indexed or indexed[name] != entry.file_id]
         return changed, [name for name in indexed if name not in here]
 
     def _apply(self, scope: str, part: str, changed: list[Entry], deleted: list[str]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.context.purge_filter import PurgeFilter
-    from holdfast.index.sqlite import SqliteIndex
+    from holdfast.index.interface import Index
     from holdfast.store.interface import Entry, Line, Transcript
 
 _BATCH_TURNS = 2_000
@@ -38,14 +38,14 @@ class ReadPosition:
 
 
 def index_transcript(
-    index: SqliteIndex, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter
+    index: Index, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter
 ) -> None:
     """Index a transcript; of one that only grew, the new turns."""
     if not entry.regular:
         unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.file_id, "a link or special file; never followed")
         index.put([(unreadable, None)], lambda _: True)
         return
-    known = index.mark(scope, "transcripts", entry.name)
+    known = index.file_digest(scope, "transcripts", entry.name)
     for part in read_entries(scope, transcript_file, entry.file_id, known, purge_filter):
         index.put([(part, None)], lambda one: _is_same_or_grown(one.stamp, transcript_file.file_id()))
 

@@ -537,3 +537,13 @@ def _retired_by(line: Dated, heirs: dict[tuple[str, str], list[Dated]]) -> str |
     below = bisect_right(there, line.line, key=_row)
     heir = there[below] if below < len(there) else there[0] if there else line
     return f"superseded {line.valid_to}" if heir is line else f"[{heir.valid_from}] {heir.label}: {heir.value}"
+
+
+# --- aliases ------------------------------------------------------------------------------------------------------------------
+
+ALIAS_LABELS = frozenset(("alias", "aliases", "aka", "also known as"))  # a fact with such a label gives its subject more names
+
+
+def alias_names(value: str, links: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that an alias fact declares: its links, or else its value, split at commas."""
+    return links or tuple(value.split(","))

@@ -1,16 +1,280 @@
-"""What a search finds: passages, and the columns of their rows."""
+"""Rows of the index by the names of their columns, and the records that searches return."""
 
 from __future__ import annotations
 
-from holdfast.models import Fact, Record, Source
+from holdfast.models import Fact, Note, Record, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    ListedFile = tuple[str, int, int, int]  # the key, id, inode and ctime of a note's file: another version has others
+    from collections.abc import Iterable
+
+    from holdfast.formats.versions import Stamp
+
+    ListedFile = tuple[str, int, int, int]  # key, id, inode and ctime of a note's file: these differ for another version
+    Explanation = dict[int, dict[str, list[float]]]  # by passage and signal: its value, and what it adds to the score
+
+ARCHIVED = 0.5  # the share of its score that a passage of an archived note keeps
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------------------
+
+
+class FolderState(Record):
+    """An indexed folder: its id, and the combined file ids of all its files."""
+
+    id: int
+    fingerprint: int
+
+
+class FolderSize(Record):
+    """How many current passages a folder has, and how many words they have."""
+
+    id: int
+    passages: int
+    words: int
+
+
+class FolderFiles(Record):
+    """How many files of a folder are indexed, their size in bytes, and the time of the last change."""
+
+    scope: str
+    part: str
+    files: int
+    bytes: int
+    updated: str
+
+
+class Totals(Record):
+    """How much the index holds."""
+
+    notes: int
+    files: int
+    passages: int
+    facts: int
+
+
+class IndexedFile(Record):
+    """The row of one indexed file that a writer compares with the file in the store."""
+
+    id: int
+    ino: int
+    ctime: int
+    size: int
+    mix: int  # this file's share of its folder's fingerprint
+    digest: str
+    versions: int
+
+    @property
+    def file_id(self) -> Stamp:
+        """The inode, ctime and size of the file that was indexed."""
+        return unsigned(self.ino), self.ctime, self.size
+
+
+class NoteLocation(Record):
+    """Where a note is, and how far its text can be trusted."""
+
+    scope: str
+    name: str
+    trust: str
+
+
+class FileProblem(Record):
+    """An indexed file that is not as it should be."""
+
+    scope: str
+    part: str
+    name: str
+    problem: str
+
+
+class NoteRow(Record):
+    """The columns of {note_columns}."""
+
+    scope: str
+    part: str
+    name: str
+    key: str
+    note_id: str
+    type: str
+    tags: str
+    created: str
+    updated: str
+    source: str
+    valid_from: str
+    valid_to: str | None
+    pinned: int
+    first_line: int
+    last_line: int
+    digest: str
+    versions: int
+    quarantined: int
+    text: str
+
+    def to_note(self) -> Note:
+        """Return the note."""
+        return Note(
+            scope=Scope.of_folder(self.scope), key=self.key, id=self.note_id, text=self.text, type=self.type,
+            tags=decode_tags(self.tags), created=self.created, updated=self.updated, source=decode_source(self.source),
+            valid_from=self.valid_from, valid_to=self.valid_to, pinned=bool(self.pinned),
+            path=f"{self.scope}/{self.part}/{self.name}", lines=(self.first_line, self.last_line), version=self.digest,
+            versions=self.versions, quarantined=bool(self.quarantined), archived=self.part == "archive",
+        )  # fmt: skip
+
+
+class FactRow(Record):
+    """The columns of {fact_columns}."""
+
+    subject: str
+    label: str
+    value: str
+    valid_from: str
+    valid_to: str | None
+    retired_by: str | None
+    links: str
+    line: int
+    scope: str
+    part: str
+    name: str
+    quarantined: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.scope}/{self.part}/{self.name}"
+
+    def to_fact(self) -> Fact:
+        """Return the fact as its own file states it."""
+        return Fact(
+            subject=self.subject, label=self.label, value=self.value, valid_from=self.valid_from, valid_to=self.valid_to,
+            retired_by=self.retired_by, links=decode_links(self.links), scope=Scope.of_folder(self.scope), path=self.path,
+            line=self.line, quarantined=bool(self.quarantined), archived=self.part == "archive",
+        )  # fmt: skip
+
+
+class StatedFactRow(FactRow):
+    """A fact, and whether another file states the same label of the same subject."""
+
+    stated_elsewhere: int
+
+
+class FoundFactRow(StatedFactRow):
+    """A fact with the columns of its file that a search result shows."""
+
+    key: str
+    note_id: str
+    tags: str
+    source: str
+    updated: str
+
+
+class StatementRow(FactRow):
+    """A fact with the columns of its file that decide whether it makes lines of other files stale."""
+
+    updated: str
+    prose: int  # whether the file says more than facts
+
+
+class LabelledFact(Record):
+    """A fact of a certain label that holds now."""
+
+    subject: str
+    value: str
+    links: tuple[str, ...]
+
+
+class StatingPassage(Record):
+    """A passage that states a fact."""
+
+    passage: int
+    subject: str
+    label: str
+    path: str
+    line: int
+    stated_elsewhere: int
+
+
+class QuarantinedText(Record):
+    """A text that a note in quarantine has or had, and how far that text was trusted."""
+
+    text: str
+    trust: str
+    note_id: str
+
+
+class PassageRow(Record):
+    """The columns of {passage_columns}."""
+
+    id: int
+    seq: int
+    past: int
+    first_line: int
+    last_line: int
+    type: str | None
+    tags: str
+    source: str
+    recorded: str
+    valid_from: str | None
+    doc: int
+    kind: str
+    name: str
+    key: str
+    note_id: str
+    versions: int
+    scope: str
+    part: str
+    turn: str | None
+    speaker: str | None
+    offset: int | None
+    words: int
+    quarantined: int
+    valid_to: str | None
+
+    def to_passage(self, score: float) -> FoundPassage:
+        """Return the passage with its score."""
+        return FoundPassage(
+            passage=self.id, seq=self.seq, past=bool(self.past), lines=(self.first_line, self.last_line), type=self.type,
+            tags=decode_tags(self.tags), source=decode_source(self.source), recorded=self.recorded,
+            valid_from=self.valid_from, valid_to=self.valid_to, doc=self.doc, kind=self.kind, name=self.name, key=self.key,
+            note_id=self.note_id, versions=self.versions, scope=self.scope, part=self.part, turn=self.turn,
+            speaker=self.speaker, offset=self.offset, words=self.words, quarantined=bool(self.quarantined), score=score,
+        )  # fmt: skip
+
+
+class Outline(Record):
+    """The columns of a passage that ranking needs: a hybrid search reads hundreds."""
+
+    id: int
+    seq: int
+    recorded: str
+    valid_from: str | None
+    doc: int
+    versions: int
+    turn: str | None
+    speaker: str | None
+    words: int
+
+
+class PassageText(Record):
+    """The text of a passage, the names it is found by, and its speaker."""
+
+    id: int
+    names: str
+    text: str
+    speaker: str | None
+
+
+class PieceRow(Record):
+    """A piece of a passage: its marks (see search/chunking.py) and its tokens, separated by spaces."""
+
+    passage: int
+    marks: int
+    tokens: str
+
+
+# --- results ------------------------------------------------------------------------------------------------------------------
 
 
 class FoundPassage(Record):
-    """A passage that matched, and where it stands."""
+    """A passage that a search found, with its score."""
 
     passage: int
     seq: int
@@ -44,7 +308,7 @@ class FoundPassage(Record):
 
 
 class FoundFact(Record):
-    """A fact that a search found, and what is known of the note or file it stands in."""
+    """A fact that a search found, and the note or file that states it."""
 
     fact: Fact
     part: str
@@ -69,32 +333,78 @@ class ListedNote(Record):
 
 
 class SearchResult(Record):
-    """What a search found, best first; which legs it stood on, and why it may be less than was asked for. A passage that
-    scores less than `threshold` is weak; where it is None, the words of the question decide."""
+    """The passages that a search found, best first, how it searched, and why the result may be incomplete."""
 
     found: list[FoundPassage]
     mode: str
     reason: str = ""
-    why: dict[int, dict[str, list[float]]] = {}
-    threshold: float | None = None
+    why: Explanation = {}
+    threshold: float | None = None  # a passage with a lower score is weak; None: the words of the question decide
     weak: frozenset[int] = frozenset()  # passages that probably do not answer
     named: frozenset[int] = frozenset()  # passages that have a rare name of the question
 
 
-ARCHIVED = 0.5  # the share of its score that a passage of an archived note keeps
+def keyword_result(found: list[FoundPassage], explain: bool, reason: str = "") -> SearchResult:
+    """Return the result of a keyword search; only BM25 explains its order."""
+    why = {one.passage: {"bm25": [round(one.score, 3)] * 2} for one in found} if explain else {}
+    return SearchResult(found, "keyword", reason, why)
 
 
-def rank_archived_lower(
-    found: list[FoundPassage], why: dict[int, dict[str, list[float]]]
-) -> tuple[list[FoundPassage], dict[int, dict[str, list[float]]]]:
-    """The same passages, those of archived notes with a lower score; where each score is explained, so is that."""
+def rank_archived_lower(found: list[FoundPassage], why: Explanation) -> tuple[list[FoundPassage], Explanation]:
+    """Lower the scores of passages of archived notes, also in the explanation of the scores."""
     if not any(one.archived for one in found):
         return found, why
-    less = {one.passage: -abs(one.score) * (1 - ARCHIVED) for one in found if one.archived}
-    told = {id: {**said, "archived": [1.0, round(less[id], 3)]} if id in less else said for id, said in why.items()}
-    return [one.replace(score=one.score + less[one.passage]) if one.archived else one for one in found], told
+    change = {one.passage: -abs(one.score) * (1 - ARCHIVED) for one in found if one.archived}
+    explained = {
+        id: {**signals, "archived": [1.0, round(change[id], 3)]} if id in change else signals for id, signals in why.items()
+    }
+    return [one.replace(score=one.score + change[one.passage]) if one.archived else one for one in found], explained
 
 
-OUTLINE = (0, 1, 8, 9, 11, 16, 19, 20, 22)  # the columns of a row that an order is made of,
-ID, SEQ, RECORDED, START, DOC, VERSIONS, TURN, SPEAKER, WORDS = range(len(OUTLINE))  # and their places among themselves
-PLACE = "in{}"  # the word by which a search keeps to a folder
+def passage_location(found: FoundPassage) -> tuple[str, str, str]:
+    """Return the scope, part and name under which the store reads a passage; of a turn, the name with the line's offset."""
+    return found.scope, found.part, f"{found.name}:{found.offset}" if found.turn else found.name
+
+
+# --- columns that hold several values -----------------------------------------------------------------------------------------
+
+
+def encode_tags(tags: Iterable[str]) -> str:
+    """Return the tags as one column: first as written, then folded for filters, each between newlines."""
+    tags = tuple(tags)
+    if not tags:
+        return "\n"
+    return "".join([f"\n{tag}" for tag in tags]) + "\n" + "".join([f"{tag.casefold()}\n" for tag in tags])
+
+
+def decode_tags(column: str) -> tuple[str, ...]:
+    """Return the tags as written."""
+    both = column.strip("\n").split("\n")
+    return tuple(both[: len(both) // 2])
+
+
+def encode_source(source: Source | None) -> str:
+    """Return the source as one column, a line for each field."""
+    if not source:
+        return ""
+    fields = [source.origin, source.agent or "", source.client or "", source.session or ""]
+    return "\n".join([*fields, source.trust or "", *source.made_from] if source.trust or source.made_from else fields)
+
+
+def decode_source(column: str) -> Source:
+    """Return the source that `encode_source` encoded."""
+    if not column:
+        return Source("user")
+    origin, agent, client, session, *rest = column.split("\n")
+    trust, made_from = (rest[0], tuple(rest[1:])) if rest else ("", ())
+    return Source(origin, agent or None, client or None, session or None, made_from, trust or None)
+
+
+def decode_links(column: str) -> tuple[str, ...]:
+    """Return the links of a fact."""
+    return tuple(column.split("\n")) if column else ()
+
+
+def unsigned(ino: int) -> int:
+    """Return an inode number as the operating system has it; SQL has signed numbers only."""
+    return ino if ino >= 0 else ino + (1 << 64)

@@ -1,4 +1,45 @@
--- The catalogue of one home. Everything here is derived from the shelf and may be thrown away.
+-- The index of one home. Everything here is derived from the store and may be deleted.
+
+-- Fragments: `{name}` in a statement below stands for the text here. The aliases are f (folder), d (doc), p (passage), a (fact).
+
+-- name: {in_scopes}
+f.scope IN (SELECT value FROM json_each(:scopes))
+
+-- name: {in_parts}
+((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part))
+
+-- name: {passage_filter}
+(:type IS NULL OR p.type = :type)
+  AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
+
+-- name: {doc_filter}
+(:type IS NULL OR d.type = :type)
+  AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+
+-- name: {not_superseded}
+(f.part <> 'archive' OR NOT EXISTS (       -- an archived note counts only until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+
+-- name: {quarantined}
+d.trust IN (SELECT value FROM json_each(:quarantine))
+
+-- name: {stated_elsewhere}
+EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
+  OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
+
+-- name: {note_columns}
+f.scope, f.part, d.name, d.key, d.note_id, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to, d.pinned,
+  d.first_line, d.last_line, d.digest, d.versions, {quarantined}, p.text
+
+-- name: {fact_columns}
+a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name, {quarantined}
+
+-- name: {passage_columns}
+p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from, d.id, d.kind, d.name,
+  d.key, d.note_id, d.versions, f.scope, f.part, p.turn, p.speaker, p.offset, p.words, {quarantined}
 
 -- name: schema
 CREATE TABLE folder (
@@ -150,7 +191,7 @@ CREATE TABLE piece (
 SELECT id, fingerprint FROM folder WHERE scope = :scope AND part = :part;
 
 -- name: known_folders
-SELECT scope, part, id, fingerprint FROM folder WHERE scope IN (SELECT value FROM json_each(:scopes));
+SELECT f.scope, f.part, f.id, f.fingerprint FROM folder f WHERE {in_scopes};
 
 -- name: add_folder
 INSERT INTO folder (scope, part, sum) VALUES (:scope, :part, :sum) ON CONFLICT DO NOTHING;
@@ -160,7 +201,7 @@ UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), pa
   words = words + :words
 WHERE id = :folder;
 
--- name: doc_stamp
+-- name: indexed_file
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
 
 -- name: any_doc
@@ -169,8 +210,8 @@ SELECT 1 FROM doc WHERE folder = :folder LIMIT 1;
 -- name: last_ids
 SELECT coalesce((SELECT max(id) FROM doc), 0), coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'passage'), 0);
 
--- name: doc_stamps
-SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder;
+-- name: file_ids
+SELECT name, ino, ctime, size FROM doc WHERE folder = :folder;
 
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
@@ -198,10 +239,10 @@ VALUES (:id, :doc, :seq, :past, :names, :text, :first_line, :last_line, :type, :
   :valid_to, :closed, :replaced, :words, :sum, :turn, :speaker, :offset);
 
 -- name: add_now
-INSERT INTO now (rowid, place, names, text) VALUES (:id, :place, :called, :said);
+INSERT INTO now (rowid, place, names, text) VALUES (:id, :folder_term, :name_terms, :text_terms);
 
 -- name: add_past
-INSERT INTO past (rowid, place, names, text) VALUES (:id, :place, :called, :said);
+INSERT INTO past (rowid, place, names, text) VALUES (:id, :folder_term, :name_terms, :text_terms);
 
 -- name: drop_now
 DELETE FROM now WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
@@ -243,51 +284,36 @@ DELETE FROM fact WHERE doc = :doc;
 -- name: match_now
 SELECT rowid, rank FROM now WHERE now MATCH :query ORDER BY rank LIMIT :pool;
 
--- name: having
+-- name: postings
 SELECT group_concat(rowid) FROM (SELECT rowid FROM now WHERE now MATCH :query ORDER BY rowid DESC LIMIT :most);
 
--- name: lengths
+-- name: passage_words
 SELECT id, words FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: match_past
 SELECT rowid, rank FROM past WHERE past MATCH :query ORDER BY rank LIMIT :pool;
 
 -- name: passages
-SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
-  CASE WHEN p.past THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions, f.scope, f.part,
-  p.turn, p.speaker, p.offset, p.words, d.trust IN (SELECT value FROM json_each(:held))
+SELECT {passage_columns}, CASE WHEN p.past THEN p.closed ELSE p.valid_to END
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
-  AND (:type IS NULL OR p.type = :type)
-  AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
+WHERE {in_scopes}
+  AND {passage_filter}
   AND (p.valid_to IS NULL OR p.valid_to > :now)
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+  AND {not_superseded};
 
 -- name: outlines
 SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
-  AND (:type IS NULL OR p.type = :type)
-  AND (:tags = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0))
+WHERE {in_scopes}
+  AND {passage_filter}
   AND (p.valid_to IS NULL OR p.valid_to > :now)
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+  AND {not_superseded};
 
 -- name: passages_at
-SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
-  CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions,
-  f.scope, f.part, p.turn, p.speaker, p.offset, p.words, d.trust IN (SELECT value FROM json_each(:held))
+SELECT {passage_columns}, CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
-  AND (:type IS NULL OR p.type = :type)
-  AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(p.tags, char(10) || t.value || char(10)) = 0)
+WHERE {in_scopes}
+  AND {passage_filter}
   AND p.recorded <= :known_at
   AND (p.valid_from IS NULL OR p.valid_from <= :as_of)
   AND coalesce(CASE WHEN p.replaced <= :known_at THEN p.closed ELSE p.valid_to END, '9') > :as_of
@@ -295,73 +321,47 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
     SELECT 1 FROM passage n WHERE n.doc = p.doc AND n.seq > p.seq AND n.recorded <= :known_at
       AND (n.valid_from IS NULL OR n.valid_from <= :as_of)
       AND coalesce(CASE WHEN n.replaced <= :known_at THEN n.closed ELSE n.valid_to END, '9') > :as_of))
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+  AND {not_superseded};
 
 -- name: recent
 SELECT p.id FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part))
-  AND (:type IS NULL OR d.type = :type)
-  AND NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0)
+WHERE {in_scopes} AND {in_parts}
+  AND {doc_filter}
   AND (p.valid_to IS NULL OR p.valid_to > :now)
 ORDER BY d.updated DESC, d.note_id DESC, f.scope, d.key, CASE d.kind WHEN 'session' THEN -p.seq ELSE p.seq END LIMIT :pool;
 
 -- name: recent_at
 SELECT p.id FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part)) AND p.recorded <= :known_at
+WHERE {in_scopes} AND {in_parts} AND p.recorded <= :known_at
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+SELECT {note_columns}
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE d.id IN (                            -- the few first, and only then their texts
   SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
-  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = :part AND d.kind = 'note'
-    AND (:type IS NULL OR d.type = :type)
-    AND (:tags = '[]'
-      OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+  WHERE {in_scopes} AND f.part = :part AND d.kind = 'note'
+    AND {doc_filter}
     AND (:before IS NULL OR d.touched < :before)
     AND (d.valid_to IS NULL OR d.valid_to > :now)
-    AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
-    AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-      SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-    ) AND NOT EXISTS (
-      SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-      WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+    AND (:only IS NULL OR :only = ({quarantined}))
+    AND {not_superseded}
   ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
 -- name: notes_of_scope
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+SELECT {note_columns}
 FROM folder f JOIN doc d INDEXED BY doc_newest ON d.folder = f.id JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE f.scope = :scope AND f.part = :part AND d.kind = 'note'
-  AND (:type IS NULL OR d.type = :type)
-  AND (:tags = '[]'
-    OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+  AND {doc_filter}
   AND (:before IS NULL OR d.touched < :before)
   AND (d.valid_to IS NULL OR d.valid_to > :now)
-  AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND (:only IS NULL OR :only = ({quarantined}))
+  AND {not_superseded}
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT :most;
 
--- name: notes_of
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text, p.id, p.names
-FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
-WHERE d.kind = 'note' AND f.part = 'notes';
-
--- name: note_named
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+-- name: note_of_file
+SELECT {note_columns}
 FROM folder f JOIN doc d ON d.folder = f.id AND d.name = :name JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
 
@@ -371,15 +371,15 @@ FROM (                                     -- all of a folder, less the few that
   SELECT f.passages - (SELECT count(*) FROM doc d WHERE d.folder = f.id AND d.valid_to <= :now) AS valid,
     (SELECT count(*) FROM doc d INDEXED BY doc_doubted
       WHERE d.trust <> '' AND d.trust <> 'user' AND d.trust <> 'agent'
-        AND d.trust IN (SELECT value FROM json_each(:held)) AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now))
+        AND {quarantined} AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now))
     + (SELECT count(*) FROM doc d
       WHERE :agents AND d.trust = 'agent' AND d.folder = f.id AND (d.valid_to IS NULL OR d.valid_to > :now)) AS doubted
-  FROM folder f WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes');
+  FROM folder f WHERE {in_scopes} AND f.part = 'notes');
 
 -- name: count_listed
 SELECT passages FROM folder WHERE scope = :scope AND part = 'notes';
 
--- name: newest_listed
+-- name: newest_files
 SELECT d.key, d.id, d.ino, d.ctime FROM folder f CROSS JOIN doc d INDEXED BY doc_newest ON d.folder = f.id
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note'
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC LIMIT :most;
@@ -387,22 +387,15 @@ ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC LIMIT :most;
 -- name: listed_notes
 SELECT d.id, d.key, d.type, substr(d.updated, 1, 10),
   CASE WHEN d.exposed = 1 OR d.facts > 0 THEN p.text ELSE substr(p.text, 1, 200) END,
-  d.trust IN (SELECT value FROM json_each(:held)), d.exposed
+  {quarantined}, d.exposed
 FROM json_each(:ids) i CROSS JOIN doc d ON d.id = i.value CROSS JOIN passage p ON p.doc = d.id AND p.past = 0;
 
 -- name: facts
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held)),
-  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
-    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
+SELECT {fact_columns}, {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+WHERE {in_scopes}
   AND (:archived OR f.part <> 'archive')
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND {not_superseded}
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
   AND (:last IS NULL                       -- from the first on, or behind the one that a page ended with
@@ -411,23 +404,16 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT :most;
 
 -- name: facts_about
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held)),
-  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
-    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
+SELECT {fact_columns}, {stated_elsewhere}
 FROM (                                     -- by any of the names, each once
   SELECT id FROM fact WHERE about IN (SELECT value FROM json_each(:names))
   UNION SELECT id FROM fact WHERE named IN (SELECT value FROM json_each(:names))
   UNION SELECT x.id FROM doc n CROSS JOIN fact x ON x.doc = n.id
     WHERE n.kind = 'note' AND n.key IN (SELECT value FROM json_each(:keys))
 ) o CROSS JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+WHERE {in_scopes}
   AND (:archived OR f.part <> 'archive')
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND {not_superseded}
   AND (:named IS NULL OR a.named = :named)
   AND (:as_of IS NULL OR (a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of))
   AND (:last IS NULL                       -- from the first on, or behind the one that a page ended with
@@ -436,146 +422,124 @@ WHERE f.scope IN (SELECT value FROM json_each(:scopes))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT :most;
 
 -- name: newest_facts
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held)),
-  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)      -- another file states it
-    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)  -- too
+SELECT {fact_columns}, {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope IN (SELECT value FROM json_each(:scopes))
+WHERE {in_scopes}
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
-  AND d.trust NOT IN (SELECT value FROM json_each(:held))
+  AND d.trust NOT IN (SELECT value FROM json_each(:quarantine))
   AND f.part <> 'archive'
 ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
 
 -- name: statements
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held)), d.updated, d.prose
+SELECT {fact_columns}, d.updated, d.prose
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.about IN (SELECT value FROM json_each(:names)) AND a.named IN (SELECT value FROM json_each(:labels))
-  AND f.scope IN (SELECT value FROM json_each(:scopes))
+  AND {in_scopes}
   AND (:archived OR f.part <> 'archive')
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+  AND {not_superseded};
 
 -- name: contested
 SELECT min(a.subject), min(a.label)        -- what more than one file states, if one of them has a line that is open now
 FROM folder f JOIN doc d ON d.folder = f.id JOIN fact a ON a.doc = d.id
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND a.valid_from <= :now
+WHERE {in_scopes} AND a.valid_from <= :now
 GROUP BY a.about, a.named
 HAVING min(a.doc) <> max(a.doc)
   AND max(CASE WHEN f.part <> 'archive' AND coalesce(a.valid_to, '9') > :now THEN 1 ELSE 0 END) = 1;
 
 -- name: subjects_of
 SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
-WHERE p.id IN (SELECT value FROM json_each(:ids)) AND f.scope IN (SELECT value FROM json_each(:scopes));
+WHERE p.id IN (SELECT value FROM json_each(:ids)) AND {in_scopes};
 
--- name: stated_at
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust IN (SELECT value FROM json_each(:held)), d.key, d.note_id, d.tags, d.source, d.updated,
-  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
+-- name: facts_at
+SELECT {fact_columns}, {stated_elsewhere}, d.key, d.note_id, d.tags, d.source, d.updated
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
-  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND d.updated <= :known_at
+  AND {in_scopes} AND d.updated <= :known_at
   AND a.valid_from <= :as_of AND coalesce(a.valid_to, '9') > :as_of
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
-  AND (:type IS NULL OR d.type = :type)
-  AND (:tags = '[]'
-    OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+  AND {not_superseded}
+  AND {doc_filter}
 ORDER BY a.named IN (SELECT value FROM json_each(:names)) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most;
 
--- name: stating
+-- name: note_stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND a.about = :about
 ORDER BY f.part = 'archive', d.key LIMIT 1;
 
 -- name: note_of_id
 SELECT f.scope, d.name, d.trust FROM doc d JOIN folder f ON f.id = d.folder
-WHERE d.note_id = :id AND d.kind = 'note' AND f.scope IN (SELECT value FROM json_each(:scopes)) LIMIT 1;
+WHERE d.note_id = :id AND d.kind = 'note' AND {in_scopes} LIMIT 1;
 
--- name: said_by
+-- name: notes_by_source
 SELECT DISTINCT f.scope, d.name FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.kind = 'note' AND instr(p.source, :named)
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND instr(p.source, :source)
 ORDER BY 1, 2;
 
 -- name: made_from
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what >= :first AND m.what < :last AND f.part = 'notes' AND f.scope IN (SELECT value FROM json_each(:scopes))
+WHERE m.what >= :first AND m.what < :last AND f.part = 'notes' AND {in_scopes}
 ORDER BY 1, 2;
 
--- name: made_of_what
+-- name: made_from_sources
 SELECT DISTINCT what FROM made;
 
 -- name: made_from_any
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what IN (SELECT value FROM json_each(:what)) AND f.part = 'notes' AND f.scope IN (SELECT value FROM json_each(:scopes))
+WHERE m.what IN (SELECT value FROM json_each(:what)) AND f.part = 'notes' AND {in_scopes}
 ORDER BY 1, 2;
 
--- name: any_held
+-- name: any_quarantined
 SELECT 1 WHERE EXISTS (                    -- mostly nothing is in doubt, and then the list need not be opened
   SELECT 1 FROM doc INDEXED BY doc_doubted WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent'
 ) AND EXISTS (
   SELECT 1 FROM doc INDEXED BY doc_doubted
-  WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent' AND trust IN (SELECT value FROM json_each(:held)));
+  WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent' AND trust IN (SELECT value FROM json_each(:quarantine)));
 
--- name: held_saying
+-- name: quarantined_texts
 SELECT p.text, d.trust, d.note_id, p.past, p.source
 FROM doc d INDEXED BY doc_doubted CROSS JOIN folder f ON f.id = d.folder CROSS JOIN passage p ON p.doc = d.id
-WHERE d.trust <> '' AND d.trust <> 'user' AND d.trust <> 'agent' AND d.trust IN (SELECT value FROM json_each(:held))
-  AND d.kind = 'note' AND f.scope IN (SELECT value FROM json_each(:scopes)) AND p.text IN (SELECT value FROM json_each(:texts));
+WHERE d.trust <> '' AND d.trust <> 'user' AND d.trust <> 'agent' AND {quarantined}
+  AND d.kind = 'note' AND {in_scopes} AND p.text IN (SELECT value FROM json_each(:texts));
 
 -- name: any_fact
 SELECT 1 FROM fact LIMIT 1;
 
--- name: declared
+-- name: labelled_facts
 SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE a.named IN (SELECT value FROM json_each(:labels)) AND a.valid_to IS NULL
-  AND f.scope IN (SELECT value FROM json_each(:scopes)) LIMIT 10000;
+  AND {in_scopes} LIMIT 10000;
 
 -- name: stating_passages
 SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
-  EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b.doc > a.doc)
+  {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND p.past = 0 AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
   AND a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now
-  AND f.scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND f.part <> 'archive') OR instr(:part, f.part))
+  AND {in_scopes} AND {in_parts}
 ORDER BY a.about IN (SELECT value FROM json_each(:names)) DESC, p.id DESC LIMIT :most;
 
--- name: counts
+-- name: file_counts
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0), coalesce(max(d.updated), '')
 FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id ORDER BY f.scope, f.part;
 
--- name: exposed
+-- name: exposed_notes
 SELECT f.scope || '/notes/' || d.name FROM folder f JOIN doc d ON d.folder = f.id
-WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = 'notes' AND d.exposed = 1;
+WHERE {in_scopes} AND f.part = 'notes' AND d.exposed = 1;
 
 -- name: problems
 SELECT f.scope, f.part, d.name, d.problem FROM doc d JOIN folder f ON f.id = d.folder
-WHERE d.problem <> '' AND f.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY 1, 2, 3;
+WHERE d.problem <> '' AND {in_scopes} ORDER BY 1, 2, 3;
 
 -- name: totals
 SELECT (SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id WHERE f.part = 'notes' AND d.kind = 'note'), (SELECT count(*) FROM doc WHERE kind = 'file'),
   (SELECT count(*) FROM passage), (SELECT count(*) FROM fact);
 
--- name: amounts
+-- name: passages_and_facts
 SELECT coalesce(sum((SELECT count(*) FROM passage p WHERE p.doc = d.id)), 0),
   coalesce(sum((SELECT count(*) FROM fact a WHERE a.doc = d.id)), 0)
-FROM folder f JOIN doc d ON d.folder = f.id WHERE f.scope IN (SELECT value FROM json_each(:scopes));
-
--- name: rows_of_note
-SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder
-WHERE f.scope = :scope AND f.part = :part AND d.name = :name;
+FROM folder f JOIN doc d ON d.folder = f.id WHERE {in_scopes};
 
 -- name: optimize_now
 INSERT INTO now (now) VALUES ('optimize');
@@ -586,7 +550,7 @@ INSERT INTO past (past) VALUES ('optimize');
 -- name: rewrite
 VACUUM;
 
--- name: verify_pages
+-- name: integrity_check
 PRAGMA integrity_check;
 
 -- name: doc_rows
@@ -610,36 +574,35 @@ SELECT block, slot, passage, sum FROM place ORDER BY block;
 -- name: folder_sizes
 SELECT id, scope, part, passages, words, sum FROM folder;
 
--- name: instances
+-- name: term_instances
 CREATE VIRTUAL TABLE temp.now_said USING fts5vocab ('main', 'now', 'instance');
 CREATE VIRTUAL TABLE temp.past_said USING fts5vocab ('main', 'past', 'instance');
 
--- name: said_now
+-- name: instances_now
 SELECT term, count(*), sum(doc) FROM temp.now_said GROUP BY term;
 
--- name: said_past
+-- name: instances_past
 SELECT term, count(*), sum(doc) FROM temp.past_said GROUP BY term;
 
 -- name: block_rows
 SELECT id, model, folder, used, sum, ids, signs, numbers FROM block ORDER BY id;
 
--- name: texts_kept
-SELECT text FROM passage WHERE turn IS NULL OR :turns;
+-- name: all_texts
+SELECT text FROM passage WHERE turn IS NULL OR :transcripts;
 
--- name: folders_of
-SELECT id, passages, words FROM folder
-WHERE scope IN (SELECT value FROM json_each(:scopes)) AND ((:part IS NULL AND part <> 'archive') OR instr(:part, part));
+-- name: folders
+SELECT f.id, f.passages, f.words FROM folder f WHERE {in_scopes} AND {in_parts};
 
--- name: current
+-- name: count_current
 SELECT coalesce(sum(passages), 0) FROM folder;
 
--- name: frequency
+-- name: term_counts
 SELECT term, doc FROM now_word WHERE term IN (SELECT value FROM json_each(:terms));
 
--- name: frequency_within
+-- name: term_counts_within
 SELECT (SELECT count(*) FROM now WHERE now MATCH q.value) FROM json_each(:queries) q ORDER BY q.key;
 
--- name: beginning
+-- name: terms_by_prefix
 SELECT term, doc FROM now_word WHERE term >= :first AND term < :last ORDER BY doc DESC LIMIT 200;
 
 -- name: models
@@ -663,7 +626,7 @@ DELETE FROM place WHERE block IN (SELECT id FROM block WHERE model = :model);
 -- name: model_done
 UPDATE model SET done = :done WHERE id = :model AND done = :before;
 
--- name: waiting
+-- name: next_waiting
 SELECT p.id, d.folder, p.names, p.text, p.speaker, d.id FROM passage p JOIN doc d ON d.id = p.doc
 WHERE p.id > :done AND p.past = 0 ORDER BY p.id LIMIT :most;
 
@@ -706,10 +669,10 @@ VALUES (:passage, :number, :marks, :tokens, :sum);
 -- name: pieces
 SELECT passage, marks, tokens FROM piece WHERE passage IN (SELECT value FROM json_each(:ids)) ORDER BY passage, number;
 
--- name: texts_of
+-- name: passage_texts
 SELECT id, names, text, speaker FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: beside
+-- name: adjacent_turns
 SELECT n.id FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN passage n ON n.doc = p.doc
 WHERE p.turn IS NOT NULL AND p.speaker NOT IN ('user', 'assistant', 'system', 'tool')
   AND n.seq BETWEEN p.seq - 1 AND p.seq + 1 AND n.past = 0;
@@ -717,10 +680,10 @@ WHERE p.turn IS NOT NULL AND p.speaker NOT IN ('user', 'assistant', 'system', 't
 -- name: still
 SELECT id FROM passage WHERE id > :after AND id <= :last AND past = 0;
 
--- name: speakers
+-- name: speakers_of
 SELECT DISTINCT speaker FROM passage WHERE doc = :doc AND speaker IS NOT NULL;
 
--- name: who_of
+-- name: speakers_named
 SELECT s.speaker FROM (
   SELECT DISTINCT speaker FROM passage
   WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_each(:names))
@@ -735,44 +698,36 @@ WHERE :folders IS NULL OR EXISTS (            -- from one's own sessions, never 
 SELECT min(substr(recorded, 1, 4)), max(substr(recorded, 1, 4)) FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: notes_after
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+SELECT {note_columns}
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE d.id IN (                            -- as in `notes`, and behind the one that a page ended with
   SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
-  WHERE f.scope IN (SELECT value FROM json_each(:scopes)) AND f.part = :part AND d.kind = 'note'
-    AND (:type IS NULL OR d.type = :type)
-    AND (:tags = '[]'
-      OR NOT EXISTS (SELECT 1 FROM json_each(:tags) t WHERE instr(d.tags, char(10) || t.value || char(10)) = 0))
+  WHERE {in_scopes} AND f.part = :part AND d.kind = 'note'
+    AND {doc_filter}
     AND (d.pinned < :pinned OR (d.pinned = :pinned AND (d.updated < :updated OR (d.updated = :updated AND (d.note_id < :id
       OR (d.note_id = :id AND (f.scope, d.key) > (:scope, :key)))))))
-    AND (:only IS NULL OR :only = (d.trust IN (SELECT value FROM json_each(:held))))
-    AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-      SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-    ) AND NOT EXISTS (
-      SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-      WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+    AND (:only IS NULL OR :only = ({quarantined}))
+    AND {not_superseded}
   ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key LIMIT :most)
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
 -- name: notes_by_key
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust IN (SELECT value FROM json_each(:held)), p.text
+SELECT {note_columns}
 FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note' AND d.name > :after
 ORDER BY d.name LIMIT :most;
 
--- name: vectors_of
+-- name: vectors_of_files
 SELECT substr(b.numbers, v.slot * m.dim + 1, m.dim)
 FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id JOIN place v ON v.passage = p.id
   JOIN block b ON b.id = v.block JOIN model m ON m.id = b.model
-WHERE f.scope = :scope AND f.part = :part AND d.name IN (SELECT value FROM json_each(:names));
+WHERE f.scope = :scope AND f.part = :part AND d.name IN (SELECT value FROM json_each(:files));
 
 -- name: has_vector
 SELECT 1 FROM block WHERE instr(numbers, :vector) LIMIT 1;
 
--- name: past_words
+-- name: past_dictionary
 CREATE VIRTUAL TABLE IF NOT EXISTS temp.past_word USING fts5vocab ('main', 'past', 'row');
 
--- name: past_frequency
+-- name: past_term_counts
 SELECT term, doc FROM temp.past_word WHERE term IN (SELECT value FROM json_each(:terms));

@@ -65,7 +65,7 @@ _LONGER = 20  # words that are looked for in the place of one that nobody wrote 
 _stemmers: dict[str, Any] = {}
 
 
-def kept(text: str) -> list[str]:
+def index_terms(text: str) -> list[str]:
     """What the catalogue keeps of a text: its words in their order, and where one can be found by more than itself, what
     else it can be found by."""
     if len(_seen) > _MOST_SEEN:
@@ -74,7 +74,7 @@ def kept(text: str) -> list[str]:
     return list(chain.from_iterable(map(_seen.__getitem__, pieces)))
 
 
-def asked(text: str) -> dict[str, str]:
+def query_terms(text: str) -> dict[str, str]:
     """The words to look for, each once and in their order, each with the word as it was asked; common ones only where there
     are no others."""
     every: dict[str, str] = {}
@@ -88,23 +88,23 @@ def asked(text: str) -> dict[str, str]:
     return found or every
 
 
-def wider(term: str, word: str) -> list[str]:
+def prefixes(term: str, word: str) -> list[str]:
     """Beginnings under which a word that nobody wrote exactly so may still be found: of longer words, and backwards."""
     if len(word) < 4 or not word.isalpha() or (not word.isascii() and _SIGNS.match(word)):
         return []
     return [term, _BACKWARDS + word[::-1]]
 
 
-def looked_for(
+def resolve_terms(
     query: str, frequencies: Callable[[list[str]], dict[str, int]], beginning: Callable[[str], list[str]]
 ) -> tuple[dict[str, str], dict[str, int]]:
     """The words to look for, each with the word as asked, and how common each is. One that nobody wrote exactly so is
     replaced by those that begin with it, or that end with it."""
-    terms = asked(query)
+    terms = query_terms(query)
     common = frequencies(list(terms))
     for term, word in list(terms.items()):
         if term not in common:
-            for start in wider(term, word):
+            for start in prefixes(term, word):
                 more = _longer(beginning(start), terms, frequencies)
                 terms.update(dict.fromkeys(more, word))
                 common.update(more)
@@ -125,7 +125,7 @@ def _longer(
     return found
 
 
-def rarest(terms: Mapping[str, str], common: Mapping[str, int], least: int = _RAREST) -> list[str]:
+def rarest_terms(terms: Mapping[str, str], common: Mapping[str, int], least: int = _RAREST) -> list[str]:
     """The words a search starts from, `least` whatever they cost: common ones add to an order that the rare ones have nearly
     made."""
     chosen: list[str] = []
@@ -138,7 +138,7 @@ def rarest(terms: Mapping[str, str], common: Mapping[str, int], least: int = _RA
     return chosen
 
 
-def folded(text: str) -> str:
+def fold_accents(text: str) -> str:
     """Without accents and odd forms of letters; case is still there, since it divides `camelCase`."""
     if text.isascii():
         return text
@@ -150,7 +150,7 @@ def folded(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """The words of a text as they stand there, for `kept` and `asked` to be asked again of each."""
-    found: list[str] = _TOKEN.findall(text) if text.isascii() else _WIDE.findall(folded(text.replace("’", "'")))
+    found: list[str] = _TOKEN.findall(text) if text.isascii() else _WIDE.findall(fold_accents(text.replace("’", "'")))
     if "'" not in text and "’" not in text:
         return found
     return [token[:-2] if token.endswith(("'s", "'S")) else token for token in found]

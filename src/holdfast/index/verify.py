@@ -1,4 +1,4 @@
-"""Whether the whole catalogue still is what was written: its pages, every row, every word, every vector."""
+"""Check that the whole SQLite index is as it was written: its pages, every row, every term, every vector."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections import Counter
 from itertools import groupby
 from operator import itemgetter
 
-from holdfast.index.results import PLACE
-from holdfast.index.tokenizer import kept
-from holdfast.index.vectors import PIECES, SLOTS, sum_of_slot
-from holdfast.index.writer import sum_of
+from holdfast.index.sqlite_writer import checksum, folder_term
+from holdfast.index.tokenizer import index_terms
+from holdfast.index.vectors import PIECES, SLOTS, slot_checksum
 from holdfast.sqlite import ERRORS
 
 TYPE_CHECKING = False
@@ -23,145 +22,148 @@ if TYPE_CHECKING:
     from holdfast.sqlite import Database
 
     Sql = Mapping[str, str]
+    SlotRow = tuple[int, int, int]  # slot, passage, checksum
 
 _OTHER_WORDS = "the words that find a text are not those it says"
 _OTHER_VECTOR = "a vector is not what was written"
-_MANY = 1000  # passages
-_MADE_FROM = 5  # the line of a passage's source with which begins what it was made from
+_PROGRESS_STEP = 1000  # passages
+_MADE_FROM_LINE = 5  # the line of the column `source` at which the names of what a version was made from begin
 
 
-def wrong_in(database: Database, sql: Sql, progress: Progress) -> str:
-    """Empty if it is sound, else what is wrong with it; as it stands at one moment, however many write meanwhile."""
-    db = database.opened()  # nobody else has this one
+def find_damage(database: Database, sql: Sql, progress: Progress) -> str:
+    """Check an index that nobody else has open as `database`, as of one moment; return the first problem, or ""."""
+    db = database.opened()
     try:
         db.execute("BEGIN")
-        look = _Look(db, sql, progress)
-        return look.pages() or look.rows() or look.passages() or look.vectors()
+        check = _Check(db, sql, progress)
+        return check.pages() or check.rows() or check.passages() or check.vectors()
     except ERRORS as error:
         raise database.failed(error) from error
     finally:
         database.close()
 
 
-class _Said:
-    """Of each word how often it is said, and in which passages: their numbers, added up."""
+class _TermCounts:
+    """How often each term occurs, and the sum of the ids of the passages where it does."""
 
     def __init__(self) -> None:
-        self.times: Counter[str] = Counter()
-        self.where: dict[str, int] = {}
+        self.occurrences: Counter[str] = Counter()
+        self.id_sums: dict[str, int] = {}
 
-    def add(self, passage: int, words: list[str]) -> None:
-        self.times.update(words)
-        where = self.where
-        for word in words:
-            where[word] = where.get(word, 0) + passage
+    def add(self, passage: int, terms: list[str]) -> None:
+        self.occurrences.update(terms)
+        sums = self.id_sums
+        for term in terms:
+            sums[term] = sums.get(term, 0) + passage
 
 
-class _Look:
-    """Each part of it; every answer is empty if that part is sound."""
+class _Check:
+    """The checks of each part; each returns a problem, or ""."""
 
     def __init__(self, db: apsw.Connection, sql: Sql, progress: Progress) -> None:
         self._db, self._sql, self._progress = db, sql, progress
 
     def pages(self) -> str:
-        found = [str(row[0]) for row in self._db.execute(self._sql["verify_pages"])]
+        found = [str(message) for (message,) in self._db.execute(self._sql["integrity_check"])]
         return "" if found == ["ok"] else found[0]
 
     def rows(self) -> str:
         facts: Counter[int] = Counter()
-        for row in self._named("fact_rows"):
+        for row in self._read("fact_rows"):
             facts[row["doc"]] += 1
-            if sum_of(row) != row["sum"]:
+            if checksum(row) != row["sum"]:
                 return "a fact is not what was written"
-        for row in self._named("doc_rows"):
-            if sum_of(row) != row["sum"] or facts.pop(row["id"], 0) != row["facts"]:
+        for row in self._read("doc_rows"):
+            if checksum(row) != row["sum"] or facts.pop(row["id"], 0) != row["facts"]:
                 return "what is known of a file is not what was written"
-        if facts or any(sum_of(row) != row["sum"] for row in self._named("piece_rows")):
+        if facts or any(checksum(row) != row["sum"] for row in self._read("piece_rows")):
             return "a row is not what was written"
         return ""
 
     def passages(self) -> str:
-        """Each of them, and what is made of all of them: the words that find them, their counts, what they came from."""
-        said = _Said(), _Said()
-        folders = list(self._named("folder_sizes"))
-        if any(sum_of({"scope": one["scope"], "part": one["part"]}) != one["sum"] for one in folders):
+        """Check each passage, and what is derived from all of them: terms, counts, and what they were made from."""
+        terms = _TermCounts(), _TermCounts()  # of current and of past passages
+        folders = list(self._read("folder_sizes"))
+        if any(checksum({"scope": one["scope"], "part": one["part"]}) != one["sum"] for one in folders):
             return "a folder is not what was written"
         counted = {one["id"]: (one["passages"], one["words"]) for one in folders}
         sizes, made = dict.fromkeys(counted, (0, 0)), set()
-        for row in self._watched("passage_rows", sum([passages for passages, _ in counted.values()])):
+        for row in self._read_with_progress("passage_rows", sum([passages for passages, _ in counted.values()])):
             folder = row.pop("of_folder")
-            if sum_of(row) != row["sum"] or folder not in sizes:
+            if checksum(row) != row["sum"] or folder not in sizes:
                 return "a text is not what was written"
-            said[row["past"]].add(row["id"], [PLACE.format(folder), *kept(row["names"]), *kept(row["text"])])
-            made.update([(what, row["id"]) for what in row["source"].split("\n")[_MADE_FROM:]])
+            terms[row["past"]].add(row["id"], [folder_term(folder), *index_terms(row["names"]), *index_terms(row["text"])])
+            made.update([(what, row["id"]) for what in row["source"].split("\n")[_MADE_FROM_LINE:]])
             if not row["past"]:
-                sizes[folder] = sizes[folder][0] + 1, sizes[folder][1] + row["words"]
+                passages, words = sizes[folder]
+                sizes[folder] = passages + 1, words + row["words"]
         if made != set(self._db.execute(self._sql["made_rows"])):
             return "what notes were made from is not what was written"
         if sizes != counted:
             return "the counts of a folder are not those of what it holds"
-        return self._words(*said) or self._ranks([id for id, (passages, _) in sizes.items() if passages][:1])
+        return self._terms(*terms) or self._ranks([id for id, (passages, _) in sizes.items() if passages][:1])
 
     def _ranks(self, folders: list[int]) -> str:
-        """How telling a word is goes by averages that the full-text table keeps: without them it has no answer."""
-        asked = [{"query": f'"{PLACE.format(folder)}"', "pool": 1} for folder in folders]
-        found = [row for one in asked for row in self._db.execute(self._sql["match_now"], one)]
+        """Check the averages that a full-text table keeps: without them it cannot rank."""
+        queries = [{"query": f'"{folder_term(folder)}"', "pool": 1} for folder in folders]
+        found = [row for query in queries for row in self._db.execute(self._sql["match_now"], query)]
         return "" if all(rank is not None for _, rank in found) else "the averages of words are not what was written"
 
-    def _words(self, *said: _Said) -> str:
-        self._db.execute(self._sql["instances"])
-        for statement, words in zip(("said_now", "said_past"), said, strict=True):
-            for term, times, where in self._db.execute(self._sql[statement]):
-                if words.times.pop(term, 0) != times or words.where[term] != where:
+    def _terms(self, *expected: _TermCounts) -> str:
+        self._db.execute(self._sql["term_instances"])
+        for statement, terms in zip(("instances_now", "instances_past"), expected, strict=True):
+            for term, occurrences, id_sum in self._db.execute(self._sql[statement]):
+                if terms.occurrences.pop(term, 0) != occurrences or terms.id_sums[term] != id_sum:
                     return _OTHER_WORDS
-            if words.times:
+            if terms.occurrences:
                 return _OTHER_WORDS
         return ""
 
     def vectors(self) -> str:
-        """Every slot that is taken has its place, and holds what was put there."""
-        places = groupby(self._db.execute(self._sql["place_rows"]), itemgetter(0))
-        block, some = next(places, (0, iter(())))
-        for row in self._named("block_rows"):
+        """Check that every used slot has its row in `place`, and holds what was written."""
+        by_block = groupby(self._db.execute(self._sql["place_rows"]), itemgetter(0))
+        block, rows = next(by_block, (0, iter(())))
+        for row in self._read("block_rows"):
             id, columns = row["id"], [row["ids"], row["signs"], row["numbers"]]
-            if sum_of({name: row[name] for name in ("model", "folder", "used")}) != row["sum"]:
+            if checksum({name: row[name] for name in ("model", "folder", "used")}) != row["sum"]:
                 return _OTHER_VECTOR
-            mine = [place[1:] for place in some] if id == block else []
-            if not all(isinstance(one, bytes) for one in columns) or len(columns[0]) != 8 * SLOTS or not _holds(columns, mine):
+            slots: list[SlotRow] = [(slot, passage, sum_) for _, slot, passage, sum_ in rows] if id == block else []
+            is_block = all(isinstance(column, bytes) for column in columns) and len(columns[0]) == 8 * SLOTS
+            if not is_block or not _has_slots(columns, slots):
                 return _OTHER_VECTOR
             if id == block:
-                block, some = next(places, (0, iter(())))
+                block, rows = next(by_block, (0, iter(())))
         return _OTHER_VECTOR if block else ""
 
-    def _watched(self, statement: str, total: int) -> Iterator[dict[str, Any]]:
-        """The same, while somebody who waits is told how far it is, if it takes long."""
-        if total < _MANY:
-            yield from self._named(statement)
+    def _read_with_progress(self, statement: str, total: int) -> Iterator[dict[str, Any]]:
+        """Read rows and report progress if there are many."""
+        if total < _PROGRESS_STEP:
+            yield from self._read(statement)
             return
         self._progress.start("checking the index", total)
         try:
-            for number, row in enumerate(self._named(statement)):
-                if number % _MANY == _MANY - 1:
-                    self._progress.step(_MANY)
+            for number, row in enumerate(self._read(statement)):
+                if number % _PROGRESS_STEP == _PROGRESS_STEP - 1:
+                    self._progress.step(_PROGRESS_STEP)
                 yield row
         finally:
             self._progress.end()
 
-    def _named(self, statement: str) -> Iterator[dict[str, Any]]:
+    def _read(self, statement: str) -> Iterator[dict[str, Any]]:
         rows = self._db.execute(self._sql[statement])
         for row in rows:
             yield dict(zip([column[0] for column in rows.get_description()], row, strict=True))
 
 
-def _holds(row: list[bytes], places: list[Any]) -> bool:
-    """Whether a block holds these, (slot, passage, sum), and no others."""
-    columns = [memoryview(column) for column in row]
-    taken = len([owner for owner in columns[0].cast("q") if owner])
-    for slot, passage, sum_ in places:
+def _has_slots(block: list[bytes], expected: list[SlotRow]) -> bool:
+    """Return whether a block has these slots and no others."""
+    columns = [memoryview(column) for column in block]
+    used = len([owner for owner in columns[0].cast("q") if owner])
+    for slot, passage, sum_ in expected:
         owner, signs, numbers = (_slot(column, slot) for column in columns)
-        if sum_of_slot(owner, signs, numbers) != sum_ or int.from_bytes(owner, "little") // PIECES != passage:
+        if slot_checksum(owner, signs, numbers) != sum_ or int.from_bytes(owner, "little") // PIECES != passage:
             return False
-    return taken == len(places)
+    return used == len(expected)
 
 
 def _slot(column: memoryview, slot: int) -> memoryview:

@@ -33,7 +33,7 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Post
     settings = settings_of(config, agent, all_agents)
     store = PostgresStore(settings, config.home, config.lock_seconds)
     index = PostgresIndex(settings, config.lock_seconds, config.quarantine)
-    index.standing = changes.SQL["existing_files"]
+    index.stored_files = changes.SQL["existing_files"]
     ledger = PostgresLedger(settings, config.lock_seconds)
     return PostgresBackend(store, index, ledger, PostgresChanges(store, index, config.lock_seconds))
 

@@ -54,8 +54,8 @@ class PostgresChanges:
 
     def find_folder_change(self, scope: str, part: str) -> FolderChange | None:
         self.mark_index_written()
-        known = self._index.known((scope,)).get((scope, part))
-        if known and known[1] == self._store.fingerprint(scope, part):
+        known = self._index.known_folders((scope,)).get((scope, part))
+        if known and known.fingerprint == self._store.fingerprint(scope, part):
             return None
         return self._find_differences(scope, part)
 
@@ -102,9 +102,9 @@ class PostgresChanges:
         state = self.thread_state
         state.used_replica = False
         if state.fingerprints is not None and not state.primary_only:
-            with self._index.reading(replica=True):
-                indexed = self._index.known(tuple(dict.fromkeys([scope for scope, _ in state.fingerprints])))
-                if all(folder in indexed and indexed[folder][1] == it for folder, it in state.fingerprints.items()):
+            with self._index.read_transaction(replica=True):
+                indexed = self._index.known_folders(tuple(dict.fromkeys([scope for scope, _ in state.fingerprints])))
+                if all(folder in indexed and indexed[folder].fingerprint == it for folder, it in state.fingerprints.items()):
                     state.used_replica = True
                     return question()
         return question()

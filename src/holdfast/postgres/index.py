@@ -1,303 +1,334 @@
-"""The catalogue in PostgreSQL: the same questions in its dialect, and the same answers in the same order.
+"""The index in PostgreSQL: the queries of the SQLite index in PostgreSQL's dialect, with the same results in the same order.
 
-Which rows anybody sees is row-level security's business. Words are rows with their numbers (see pgtext) and are rated by the
-formula of SQLite's FTS5. What was asked is remembered while one question lasts (`asking`).
+Row-level security decides which rows a caller sees. Terms are rows with numbers (see index_text.py) and are ranked by the
+formula of SQLite's FTS5. What one query reads is cached while the query lasts (`cache_query`).
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from contextlib import contextmanager, suppress
 from zlib import crc32
 
 from holdfast.errors import Busy, Unsure
-from holdfast.index import sqlite
-from holdfast.index.results import OUTLINE
-from holdfast.index.sqlite import listed
-from holdfast.index.writer import IndexWriter
+from holdfast.index.filters import SearchFilter, expand_fragments
+from holdfast.index.queries import IndexQueries
+from holdfast.index.results import FolderSize
 from holdfast.models import Progress
-from holdfast.postgres import Database, statements, vectors
-from holdfast.postgres import RetryLater as Again
-from holdfast.postgres.index_text import number_of, plain, shortened, small, tidied
-from holdfast.postgres.index_writer import Change, Names
+from holdfast.postgres import Database, RetryLater, statements
+from holdfast.postgres import vectors as vectors_module
+from holdfast.postgres.index_text import clean_text, clean_values, shorten_name, small_letters, term_number
+from holdfast.postgres.index_writer import Change, FilesOfFolder, files_by_folder
+from holdfast.postgres.vectors import PostgresVectors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from typing import Any, TypeVar
 
     from holdfast.formats.versions import IndexEntry, Stamp
-    from holdfast.index.results import FoundPassage
-    from holdfast.index.sqlite import SearchFilter
+    from holdfast.index.interface import Index
     from holdfast.postgres import PostgresSettings, Session
 
-SQL = {**statements(__file__), **vectors.SQL}
-_LISTS = frozenset(("scopes", "ids", "tags", "held", "names", "keys", "labels", "terms", "texts", "what"))  # told as JSON
-_BY_NAME = frozenset(  # that look for a name which may be too long
-    ("facts", "facts_about", "statements", "stated_at", "stating", "declared", "stating_passages")
-)
-_NAMES = ("about", "named", "names", "label", "labels")
-_REMEMBERED = frozenset(("folders_of", "models", "stock", "who_of", "any_fact"))
-_COMMON = 1000  # mentions from which a word counts as common:
-_REST = 30.0  # seconds for which it is not counted again
-_MOST_COUNTED = 20_000  # words
-_JUST = "counted"
+    T = TypeVar("T")
+
+SQL = {**expand_fragments(statements(__file__)), **vectors_module.SQL}
+SQL["notes_of_scope"] = SQL["notes"]  # it reads each scope by itself already
+_NAMES = frozenset(("about", "named", "names", "label", "labels"))  # values that are compared with subjects and labels
+_COMMON = 1000  # postings from which a term is common:
+_COMMON_SECONDS = 30.0  # for which its count is not read again
+_MOST_COUNTED = 20_000  # terms whose counts are cached
 
 
-class Catalogue(Database):
-    """The tenant's rows: texts are tidied on their way, and lists come as lists."""
+class IndexDatabase(Database):
+    """The tables of the index, with a cache for what one query reads more than once."""
 
-    def __init__(self, store: PostgresSettings, seconds: float) -> None:
-        super().__init__(store, SQL, seconds)
-        self._here = threading.local()
+    def __init__(self, settings: PostgresSettings, seconds: float) -> None:
+        super().__init__(settings, SQL, seconds)
+        self._thread = threading.local()
 
     @property
-    def seen(self) -> dict[Any, Any] | None:
-        """What this thread's question was told so far; None outside of one."""
-        seen: dict[Any, Any] | None = getattr(self._here, "seen", None)
-        return seen
+    def cache(self) -> dict[Hashable, Any] | None:
+        """What this thread's query has read so far; None outside of a query."""
+        cache: dict[Hashable, Any] | None = getattr(self._thread, "cache", None)
+        return cache
 
-    def rows(self, statement: str, /, **values: Any) -> list[Any]:
-        if statement == "notes_of_scope":  # `notes` asks each scope by itself
-            statement, values["scopes"] = "notes", [values.pop("scope")]
-        seen = self.seen
-        if seen is None or statement not in _REMEMBERED:
-            return super().rows(statement, **_told(statement, values))
-        key = statement, *[tuple(value) if isinstance(value, list) else value for value in values.values()]
-        if key not in seen:
-            seen[key] = super().rows(statement, **_told(statement, values))
-        rows: list[Any] = seen[key]
-        return rows
+    def read_once(self, key: Hashable, read: Callable[[], T]) -> T:
+        """Return the cached result of this query, or read it."""
+        cache = self.cache
+        if cache is None:
+            return read()
+        if key not in cache:
+            cache[key] = read()
+        result: T = cache[key]
+        return result
 
     @contextmanager
     def transaction(self, durable: bool = False) -> Iterator[Session]:
-        """What is catalogued can be catalogued again: where nobody heard whether it was, nothing is in doubt but time."""
-        if self.seen is not None:
-            self._here.seen = {}  # what was told may not be so any more
+        """Return a transaction; its result is never in doubt, since what is indexed can be indexed again."""
+        if self.cache is not None:
+            self._thread.cache = {}  # it may change what was read
         try:
             with super().transaction(durable) as db:
                 yield db
         except Unsure as error:
-            raise Again("the database went away while the catalogue was changed", "Try again in a moment") from error
+            raise RetryLater("the database went away while the catalogue was changed", "Try again in a moment") from error
 
     @contextmanager
-    def asking(self) -> Iterator[bool]:
-        """What is asked more than once within this is asked once; whether nobody further out said so already."""
-        first = self.seen is None
-        if first:
-            self._here.seen = {}
+    def cache_query(self) -> Iterator[bool]:
+        """Cache what is read within; yield whether this is the outermost such block."""
+        outermost = self.cache is None
+        if outermost:
+            self._thread.cache = {}
         try:
-            yield first
+            yield outermost
         finally:
-            if first:
-                self._here.seen = None
+            if outermost:
+                self._thread.cache = None
 
 
-def _told(statement: str, values: dict[str, Any]) -> dict[str, Any]:
-    """As the driver takes them."""
-    told = tidied(values)
-    for name in _LISTS.intersection(values):
-        if isinstance(values[name], str):
-            told[name] = [plain(one) if isinstance(one, str) else one for one in json.loads(values[name])]
-    if statement in _BY_NAME:
-        for name in _NAMES:
-            value = told.get(name)
-            if value is not None:
-                told[name] = [shortened(one) for one in value] if isinstance(value, list) else shortened(value)
-    return told
+class PostgresIndex(IndexQueries):
+    """A tenant's index, as one caller sees it."""
 
+    file_state = 1, 0  # there is no file that could be replaced or closed
+    in_memory = ""
 
-class PostgresIndex(sqlite.SqliteIndex):
-    """One caller's view of a tenant's catalogue."""
+    def __init__(self, settings: PostgresSettings, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
+        super().__init__(quarantine)
+        self._database = IndexDatabase(settings, busy_seconds)
+        self.vectors = PostgresVectors(self._database)
+        self.stored_files = ""  # the statement that reads which files are in the store, if that is in the same database
+        self._term_counts: dict[tuple[tuple[int, ...], str], tuple[int, int, float]] = {}  # see _count
 
-    def __init__(self, store: PostgresSettings, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
-        self._catalogue = Catalogue(store, busy_seconds)
-        database: Any = self._catalogue
-        IndexWriter.__init__(self, database, SQL, listed(quarantine))
-        self._vectors: Any = vectors.PostgresVectors(database, SQL)
-        self.standing = ""  # the statement that asks which files are on the shelf, where that is in the same database
-        self._counted: dict[tuple[tuple[int, ...], str], tuple[int, int, float]] = {}  # how common words are, and until when
+    def _rows(self, statement: str, /, **values: Any) -> list[Any]:
+        return self._database.rows(statement, **_encode(values))
 
-    @contextmanager
-    def asking(self, asked: SearchFilter) -> Iterator[None]:
-        """What one question asks twice is asked once, and what every question asks is asked together."""
-        with self._catalogue.asking() as first:
-            if first:
-                self._prepare(asked)
-            yield
+    def generation(self) -> int:
+        """Return 1: the index is never replaced by another."""
+        return 1
 
-    def _prepare(self, asked: SearchFilter) -> None:
-        """The models, the folders with what vectors they have, whether there are facts, and whether anybody spoke."""
-        scopes = listed(asked.scopes)
-        models, folders, stock, facts, talks = self._one("prepare", scopes=scopes, part=asked.part)
-        seen = self._catalogue.seen
-        assert seen is not None
-        seen["models",] = [tuple(row) for row in models]
-        seen["folders_of", scopes, asked.part] = [tuple(row) for row in folders]
-        seen["stock", tuple([row[0] for row in folders])] = [tuple(row) for row in stock]
-        seen["any_fact",] = [(1,)] if facts else []
-        seen["talks"] = talks
+    def after_fork(self) -> None:
+        """Do nothing: no state is left half done."""
+
+    def use_memory(self) -> None:
+        """Do nothing: there is no file."""
+
+    def close(self) -> None:
+        """Do nothing: connections belong to the process."""
 
     @contextmanager
-    def reading(self, replica: bool = False) -> Iterator[None]:
-        """What is asked within is asked in one transaction; of a replica if one is given and was wanted."""
-        with self._catalogue.reading(replica):
+    def cache_query(self, filter: SearchFilter) -> Iterator[None]:
+        """Read what one query needs more than once only once, and what every query needs in one statement."""
+        with self._database.cache_query() as outermost:
+            if outermost:
+                self._prefetch(filter)
             yield
 
-    # --- changing it -------------------------------------------------------------------------------------------------
+    def _prefetch(self, filter: SearchFilter) -> None:
+        row = self._row("prefetch", scopes=filter.scopes, part=filter.part)
+        models, folders, stock, has_facts, has_transcripts = row
+        cache = self._database.cache
+        assert cache is not None
+        cache["models"] = [tuple(row) for row in models]
+        cache["folders", filter.scopes, filter.part] = [FolderSize(*row) for row in folders]
+        cache["stock", tuple([id for id, *_ in folders])] = [tuple(row) for row in stock]
+        cache["has facts"] = has_facts
+        cache["has transcripts"] = has_transcripts
 
-    def put(self, docs: Iterable[tuple[IndexEntry, Stamp | None]], still: Callable[[IndexEntry], bool]) -> None:
-        """Catalogue files, in one transaction. Where the shelf is in the same database, it is asked when nobody else can
-        change the folder: what was purged meanwhile does not come back. Else `still` is asked before."""
-        meant = [(doc, replaced) for doc, replaced in docs if self.standing or still(doc)]
-        if not meant:
+    @contextmanager
+    def read_transaction(self, replica: bool = False) -> Iterator[None]:
+        """Read in one transaction, from a replica if there is one and `replica` is set."""
+        with self._database.reading(replica):
+            yield
+
+    # --- writing --------------------------------------------------------------------------------------------------------------
+
+    def put(self, entries: Iterable[tuple[IndexEntry, Stamp | None]], is_current: Callable[[IndexEntry], bool]) -> None:
+        """Index files in one transaction.
+
+        Where the store is in the same database, it is read under the folder's lock whether the files are current, so that what
+        was purged meanwhile does not come back. Otherwise `is_current` is called before.
+        """
+        wanted = [(entry, replaced) for entry, replaced in entries if self.stored_files or is_current(entry)]
+        if not wanted:
             return
 
-        def work(db: Session) -> None:
-            change = Change(db, self._sql, Names.of([doc for doc, _ in meant]), self.standing)
-            for doc, replaced in meant:
-                if change.stands(doc):
-                    change.put(doc, replaced)
+        def write(db: Session) -> None:
+            change = Change(db, SQL, files_by_folder([entry for entry, _ in wanted]), self.stored_files)
+            for entry, replaced in wanted:
+                if change.is_current(entry):
+                    change.put(entry, replaced)
             change.save()
 
-        self._catalogue.write(work)
+        self._database.write(write)
 
-    def drop(self, scope: str, part: str, names: Iterable[str], gone: Callable[[str], bool]) -> int:
-        """Take files out that are no longer on the shelf; how many were in."""
-        meant = Names()
-        meant.files = [plain(name) for name in names if gone(name)]
-        if not meant.files:
+    def remove(self, scope: str, part: str, names: Iterable[str], is_gone: Callable[[str], bool]) -> int:
+        """Remove files from the index that `is_gone` finds missing in the store; return how many were indexed."""
+        files = FilesOfFolder([clean_text(name) for name in names if is_gone(name)])
+        if not files.names:
             return 0
 
-        def work(db: Session) -> tuple[int, Change]:
-            change = Change(db, self._sql, {(scope, part): meant})
-            count = sum([change.drop(scope, part, name, lambda _: True) for name in meant.files])
+        def write(db: Session) -> tuple[int, Change]:
+            change = Change(db, SQL, {(scope, part): files})
+            count = sum([change.remove(scope, part, name) for name in files.names])
             change.save()
             return count, change
 
-        count, change = self._catalogue.write(work)
+        count, change = self._database.write(write)
         if count:
-            words = change.said()
-            with suppress(Busy):  # the files are out; words that nothing says are found by nobody, and go with the next purge
-                self._catalogue.write(lambda db: db.execute(self._sql["drop_words"], {"words": words}))
+            terms = change.removed_terms()
+            with suppress(Busy):  # the files are out; terms without postings find nothing, and go with the next purge
+                self._database.write(lambda db: db.execute(SQL["drop_terms"], {"words": terms}))
         return count
 
-    def start_anew(self) -> None:
-        """Throw the catalogue away; the next look at the shelf fills a new one."""
-        with self._catalogue.transaction() as db:
-            for statement in ("lock_all", "lock_everything", "clear_mentions", "clear_vectors", "clear_parts", "clear_docs"):
-                db.execute(self._sql[statement])
-            db.execute(self._sql["clear_folders"])
-            db.execute(self._sql["drop_unsaid"])
-        self._forget()
+    def add_folder(self, scope: str, part: str) -> None:
+        """Record that a folder has been read, even if it is empty."""
+        with self._database.transaction() as db:
+            db.execute(SQL["add_folder"], {"scope": scope, "part": part})
+
+    def reset(self) -> None:
+        """Delete the rows of the index; the next refresh fills it again."""
+        statements = (
+            "lock_index", "lock_everything", "clear_mentions", "clear_vectors", "clear_parts", "clear_docs", "clear_folders",
+            "drop_orphaned_terms",
+        )  # fmt: skip
+        with self._database.transaction() as db:
+            for statement in statements:
+                db.execute(SQL[statement])
+        self._clear_caches()
 
     def scrub(self, seconds: float | None = None, rewrite: bool = False) -> None:
-        """Take the words out that nothing says any more, and forget what this process remembers."""
-        with self._catalogue.transaction() as db:
-            db.execute(self._sql["lock_all"])
-            db.execute(self._sql["drop_unsaid"])
-        self._forget()
+        """Delete the terms that no indexed text has, and what this process has cached."""
+        with self._database.transaction() as db:
+            db.execute(SQL["lock_index"])
+            db.execute(SQL["drop_orphaned_terms"])
+        self._clear_caches()
 
-    def _forget(self) -> None:
-        self._counted.clear()
-        number_of.cache_clear()
-        self._vectors.forget_copies()
+    def _clear_caches(self) -> None:
+        self._term_counts.clear()
+        term_number.cache_clear()
+        self.vectors.clear_copies()
 
-    # --- asking it ---------------------------------------------------------------------------------------------------
+    # --- full-text search -----------------------------------------------------------------------------------------------------
 
-    def search(self, query: str, asked: SearchFilter, limit: int) -> list[FoundPassage]:
-        """Keyword search, in one transaction."""
-        with self.reading(), self.asking(asked):
-            return super().search(query, asked, limit)
-
-    def matches(self, terms: list[str], asked: SearchFilter, most: int) -> dict[int, float]:
-        """The passages of the places asked about that have any of these words, the best with the lowest number; how common a
-        word is everywhere counts, as in FTS5."""
-        folders = self._folders(asked) if terms else ()
+    def match_passages(self, terms: list[str], filter: SearchFilter, most: int) -> dict[int, float]:
+        """Return the passages of the filter's folders that have any of these terms; the best has the lowest number. As in FTS5,
+        how common a term is in all folders counts."""
+        folders = self._folder_ids(filter) if terms else ()
         if not folders:
             return {}
-        common = [all_ for _, all_ in self._counts(terms, folders).values()]
-        scores = self._rated([number_of(term) for term in terms], common, folders, most, False)
-        if asked.as_of:
-            past = [number_of(term, True) for term in terms]
-            counts = {word: all_ for word, _, all_ in self._all("frequency", words=past, folders=[])}
-            scores.update(self._rated(past, [counts.get(word, 0) for word in past], folders, most, True))
+        counts = [everywhere for _, everywhere in self._count(terms, folders).values()]
+        scores = self._match([term_number(term) for term in terms], counts, folders, most, past=False)
+        if filter.as_of:
+            past = [term_number(term, True) for term in terms]
+            known = {number: everywhere for number, _, everywhere in self._rows("term_counts", words=past, folders=[])}
+            scores.update(self._match(past, [known.get(number, 0) for number in past], folders, most, past=True))
         return scores
 
-    def _rated(self, words: list[int], common: list[int], folders: tuple[int, ...], most: int, past: bool) -> dict[int, float]:
-        return dict(self._all("match", words=words, common=common, folders=list(folders), pool=most, past=past))
+    def _match(
+        self, numbers: list[int], counts: list[int], folders: tuple[int, ...], most: int, past: bool
+    ) -> dict[int, float]:
+        return dict(self._rows("match", words=numbers, common=counts, folders=folders, pool=most, past=past))
 
-    def having(self, terms: list[str], asked: SearchFilter, most: int) -> list[str]:
-        """For each of these words the newest passages of the places asked about that have it, with commas between."""
-        folders = list(self._folders(asked))
-        numbers = [number_of(term) for term in terms]
-        named = dict(self._all("having", words=numbers, folders=folders, most=most)) if folders else {}
-        return [named.get(number) or "" for number in numbers]
+    def find_postings(self, terms: list[str], filter: SearchFilter, most: int) -> list[str]:
+        """Return, for each of these terms, the newest passages that have it: their ids, separated by commas."""
+        folders = self._folder_ids(filter)
+        numbers = [term_number(term) for term in terms]
+        found = dict(self._rows("postings", words=numbers, folders=folders, most=most)) if folders else {}
+        return [found.get(number) or "" for number in numbers]
 
-    def frequencies(self, terms: list[str], asked: SearchFilter) -> dict[str, int]:
-        """In how many passages of the places asked about each of these words stands; one that stands in none is not told."""
-        return {term: here for term, (here, _) in self._counts(terms, self._folders(asked)).items() if here}
+    def count_terms(self, terms: list[str], filter: SearchFilter) -> dict[str, int]:
+        """Return how many passages of the filter's folders have each of these terms; terms without any are left out."""
+        return {term: here for term, (here, _) in self._count(terms, self._folder_ids(filter)).items() if here}
 
-    def _counts(self, terms: list[str], folders: tuple[int, ...]) -> dict[str, tuple[int, int]]:
-        """In how many passages each of these words stands: of these folders, and of all. How common a common word is may be
-        half a minute old: it decides next to nothing, and is what takes long to count."""
+    def _count(self, terms: list[str], folders: tuple[int, ...]) -> dict[str, tuple[int, int]]:
+        """Return how many passages have each of these terms: of these folders, and of all.
+
+        The count of a common term may be half a minute old: it hardly matters, and takes long to read.
+        """
         now = time.monotonic()
-        if len(self._counted) > _MOST_COUNTED:
-            self._counted.clear()
-        just: dict[Any, Any] = self._catalogue.seen or {}  # by this very question
-        known = {term: just.get((_JUST, folders, term), self._counted.get((folders, term), (0, 0, 0.0))) for term in terms}
-        fresh = [term for term in terms if known[term][2] < now and (_JUST, folders, term) not in just]
-        if fresh:
-            words = [number_of(term) for term in fresh]
-            counts = {word: (here, all_) for word, here, all_ in self._all("frequency", words=words, folders=list(folders))}
-            for term in fresh:
-                here, all_ = counts.get(number_of(term), (0, 0))
-                known[term] = self._counted[folders, term] = here, all_, now + _REST if all_ >= _COMMON else now
-        if self._catalogue.seen is not None:
-            self._catalogue.seen.update({(_JUST, folders, term): known[term] for term in fresh})
-        return {term: (here, all_) for term, (here, all_, _) in known.items()}
+        if len(self._term_counts) > _MOST_COUNTED:
+            self._term_counts.clear()
+        cache: dict[Hashable, Any] = self._database.cache if self._database.cache is not None else {}
+        known: dict[str, tuple[int, int, float]] = {
+            term: cache.get(("count", folders, term)) or self._term_counts.get((folders, term), (0, 0, 0.0)) for term in terms
+        }
+        new = [term for term in terms if known[term][2] < now and ("count", folders, term) not in cache]
+        if new:
+            rows = self._rows("term_counts", words=[term_number(term) for term in new], folders=folders)
+            counts = {number: (here, everywhere) for number, here, everywhere in rows}
+            for term in new:
+                here, everywhere = counts.get(term_number(term), (0, 0))
+                until = now + _COMMON_SECONDS if everywhere >= _COMMON else now
+                known[term] = self._term_counts[folders, term] = cache["count", folders, term] = here, everywhere, until
+        return {term: (here, everywhere) for term, (here, everywhere, _) in known.items()}
 
-    def _folders(self, asked: SearchFilter) -> tuple[int, ...]:
-        return tuple([id for id, _, _ in self.folders_of(asked)])
+    def find_folders(self, filter: SearchFilter) -> list[FolderSize]:
+        """Return the folders that a filter selects."""
+        find_folders = super().find_folders
+        return self._database.read_once(("folders", filter.scopes, filter.part), lambda: find_folders(filter))
 
-    def beside(self, ids: list[int]) -> list[int]:
-        """The turns just before and after these, and these; nothing need be asked where nobody spoke."""
-        return super().beside(ids) if self._talks() else []
+    def _folder_ids(self, filter: SearchFilter) -> tuple[int, ...]:
+        return tuple([folder.id for folder in self.find_folders(filter)])
 
-    def who_of(self, names: list[str], asked: SearchFilter) -> list[str]:
-        """Those of these names that somebody who speaks in a session of the places asked about has."""
-        folders = list(self._folders(asked)) if self._talks() else []
-        spoken = [small(name) for name in names]
-        return [row[0] for row in self._all("who_of", spoken=spoken, folders=folders)] if folders else []
+    def has_facts(self) -> bool:
+        """Return whether any file states a fact."""
+        return self._database.read_once("has facts", super().has_facts)
 
-    def _talks(self) -> bool:
-        return bool((self._catalogue.seen or {}).get("talks", True))
+    def find_adjacent_turns(self, ids: list[int]) -> list[int]:
+        """Return these turns, and those before and after each, where people speak under their names."""
+        return super().find_adjacent_turns(ids) if self._may_have_transcripts() else []
 
-    def outlines(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
-        """Of those that are current what an order is made of."""
-        return [tuple([row[column] for column in OUTLINE]) for row in self.rows(ids, asked)]
-
-    def unsaid(self, words: list[str]) -> list[str]:
-        """Those of these words that the dictionary still has though nothing that is catalogued says them."""
-        return [row[0] for row in self._all("lingering", terms=words)]
-
-    def asked(self, statement: str, **values: Any) -> list[Any]:
-        """The rows of a statement by its name; none of vectors where there are none."""
-        if statement in ("vectors_of", "has_vector") and not self._vectors.there():
+    def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
+        """Return those of these names under which somebody speaks in a transcript of the filter's folders."""
+        folders = self._folder_ids(filter) if self._may_have_transcripts() else ()
+        if not folders:
             return []
-        return super().asked(statement, **values)
+        spoken = tuple([small_letters(name) for name in names])
+        rows = self._database.read_once(
+            ("speakers", spoken, folders), lambda: self._rows("speakers_named", spoken=spoken, folders=folders)
+        )
+        return [speaker for (speaker,) in rows]
+
+    def _may_have_transcripts(self) -> bool:
+        return bool((self._database.cache or {}).get("has transcripts", True))
+
+    # --- checks ---------------------------------------------------------------------------------------------------------------
+
+    def _find_orphaned(self, terms: list[str]) -> list[str]:
+        return [term for (term,) in self._rows("orphaned_terms", terms=terms)]
+
+    def read_vectors(self, scope: str, part: str, files: list[str]) -> list[bytes]:
+        """Return the numbers of every vector of these files, of all models."""
+        return super().read_vectors(scope, part, files) if self.vectors.is_available() else []
+
+    def has_vector(self, vector: bytes) -> bool:
+        """Return whether any vector has exactly these numbers."""
+        return self.vectors.is_available() and super().has_vector(vector)
 
     def verify(self, progress: Progress = Progress()) -> str:
-        """Empty if the whole catalogue is sound, else what is wrong with it."""
-        with self._catalogue.reading():
-            for text, sum_ in self._all("texts"):
+        """Check the whole index and return the first problem, or ""."""
+        with self._database.reading():
+            for text, sum_ in self._rows("text_sums"):
                 if crc32(text.encode()) != sum_:
                     return "a text is not what was written"
-            untrue = self._one("untrue")
-            if untrue:
-                return f"the counts of {untrue[0]} are not those of what it holds"
-            if self._one("mentions_missed")[0]:
+            for (folder,) in self._rows("wrong_counts"):
+                return f"the counts of {folder} are not those of what it holds"
+            if self._row("missing_postings")[0]:
                 return "the words of a text are not those that were written"
         return ""
+
+
+def _encode(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values as the driver takes them: lists for tuples, texts that PostgreSQL can store, long names cut."""
+    encoded = clean_values({name: list(value) if isinstance(value, tuple) else value for name, value in values.items()})
+    for name in _NAMES.intersection(encoded):
+        value = encoded[name]
+        if value is not None:
+            encoded[name] = [shorten_name(one) for one in value] if isinstance(value, list) else shorten_name(value)
+    return encoded
+
+
+if TYPE_CHECKING:
+    _implements: type[Index] = PostgresIndex

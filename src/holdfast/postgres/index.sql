@@ -1,11 +1,52 @@
--- The catalogue of a tenant in PostgreSQL: the statements of sqlite.sql by the same names, and what only PostgreSQL needs.
--- Whose rows they see is row-level security's business: the tenant is in no statement.
+-- The index of a tenant in PostgreSQL: the statements of index/sqlite.sql by the same names, and those only PostgreSQL needs.
+-- Row-level security restricts each statement to the rows of the tenant.
+
+-- Fragments: `{name}` in a statement below stands for the text here. The aliases are f (folder), d (doc), p (passage), a (fact).
+
+-- name: {in_scopes}
+f.scope = ANY(:scopes::text[])
+
+-- name: {in_parts}
+((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
+
+-- name: {passage_filter}
+(:type::text IS NULL OR p.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(p.tags, chr(10) || t.tag || chr(10)) = 0)
+
+-- name: {doc_filter}
+(:type::text IS NULL OR d.type = :type::text)
+  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+
+-- name: {not_superseded}
+(f.part <> 'archive' OR NOT EXISTS (         -- an archived note counts only until a newer note has its key
+    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
+  ) AND NOT EXISTS (
+    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
+    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+
+-- name: {quarantined}
+d.trust = ANY(:quarantine::text[])
+
+-- name: {stated_elsewhere}
+EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
+  OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+
+-- name: {note_columns}
+f.scope, f.part, d.name, d.key, d.note_id, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to, d.pinned,
+  d.first_line, d.last_line, d.digest, d.versions, {quarantined}, p.text
+
+-- name: {fact_columns}
+a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name, {quarantined}
+
+-- name: {passage_columns}
+p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from, d.id, d.kind, d.name,
+  d.key, d.note_id, d.versions, f.scope, f.part, p.turn, p.speaker, p."offset", p.words, {quarantined}
 
 -- name: folder_of
 SELECT id, fingerprint FROM folder WHERE scope = :scope::text AND part = :part::text;
 
 -- name: known_folders
-SELECT scope, part, id, fingerprint FROM folder WHERE scope = ANY(:scopes::text[]);
+SELECT f.scope, f.part, f.id, f.fingerprint FROM folder f WHERE {in_scopes};
 
 -- name: add_folder
 INSERT INTO folder (scope, part) VALUES (:scope::text, :part::text) ON CONFLICT DO NOTHING;
@@ -18,27 +59,21 @@ ON CONFLICT (tenant, scope, part) DO UPDATE SET version = folder.version + 1
 RETURNING id, ARRAY(SELECT nextval('holdfast.doc_id') FROM generate_series(1, :docs::integer)),
   ARRAY(SELECT nextval('holdfast.passage_id') FROM generate_series(1, :passages::integer));
 
--- name: lock_folders
-SELECT id FROM folder WHERE id = ANY(:folders::bigint[]) ORDER BY id FOR NO KEY UPDATE;
-
--- name: lock_all
-SELECT pg_advisory_xact_lock(hashtextextended('holdfast catalogue ' || tenant(), 0));
-
 -- name: mix_in
 UPDATE folder SET fingerprint = fingerprint # :mix::bigint, version = version + 1,
   passages = passages + :passages::bigint, words = words + :words::bigint, tokens = tokens + :tokens::bigint,
   old = old + :old::bigint, old_tokens = old_tokens + :old_tokens::bigint
 WHERE id = :folder::bigint;
 
--- name: doc_stamp
+-- name: indexed_file
 SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder::bigint AND name = :name::text;
 
--- name: doc_rows
+-- name: indexed_files
 SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions FROM folder f JOIN doc d ON d.folder = f.id
 WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:doc_names::text[]);
 
--- name: doc_stamps
-SELECT name, ino, ctime, size, digest FROM doc WHERE folder = :folder::bigint;
+-- name: file_ids
+SELECT name, ino, ctime, size FROM doc WHERE folder = :folder::bigint;
 
 -- name: add_docs
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
@@ -121,18 +156,18 @@ UPDATE folder f SET passages = f.passages - l.passages, words = f.words - l.word
 FROM fewer l WHERE f.id = l.folder
 RETURNING ARRAY(SELECT DISTINCT t.word FROM gone g CROSS JOIN LATERAL unnest(g.terms) AS t (word));
 
--- name: prepare
+-- name: prefetch
 SELECT (
   SELECT coalesce(json_agg(json_build_array(m.id, m.name, m.dim, 0, m.role, m.setting, m.asked, (
       SELECT count(*) FROM lacking l JOIN passage p ON p.id = l.passage JOIN folder f ON f.id = p.folder WHERE l.model = m.id
     )) ORDER BY m.id), '[]') FROM model m
 ), (
   SELECT coalesce(json_agg(json_build_array(f.id, f.passages, f.words) ORDER BY f.id), '[]') FROM folder f
-  WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
+  WHERE {in_scopes} AND {in_parts}
 ), (
   SELECT coalesce(json_agg(json_build_array(s.model, s.folder, s.narrow, s.wide, s.removed, s.version)), '[]')
   FROM stock s JOIN folder f ON f.id = s.folder
-  WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
+  WHERE {in_scopes} AND {in_parts}
 ), EXISTS (
   SELECT 1 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 ), EXISTS (
@@ -153,7 +188,7 @@ SELECT m.passage, -sum(t.worth * m.times * 2.2 / (m.times + 1.2 * (0.25 + 0.75 *
 FROM term t JOIN mention m ON m.word = t.word AND m.folder = ANY(:folders::bigint[]) CROSS JOIN size s
 GROUP BY m.passage ORDER BY 2, 1 LIMIT :pool::bigint;
 
--- name: having
+-- name: postings
 SELECT w.word, (
   SELECT string_agg(passage::text, ',') FROM (
     SELECT n.passage FROM unnest(:folders::bigint[]) AS f (id) CROSS JOIN LATERAL (
@@ -162,35 +197,35 @@ SELECT w.word, (
   ) AS newest)
 FROM unnest(:words::bigint[]) AS w (word);
 
--- name: lengths
+-- name: passage_words
 SELECT p.id, p.words FROM passage p JOIN folder f ON f.id = p.folder WHERE p.id = ANY(:ids::bigint[]);
 
 -- name: passages
-SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
-  CASE WHEN p.past THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions, f.scope, f.part,
-  p.turn, p.speaker, p."offset", p.words, d.trust = ANY(:held::text[])
+SELECT {passage_columns}, CASE WHEN p.past THEN p.closed ELSE p.valid_to END
 FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
   JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named twice: by this the few are found by their index
-  AND (:type::text IS NULL OR p.type = :type::text)
-  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(p.tags, chr(10) || t.tag || chr(10)) = 0)
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so the planner finds the few by their index
+  AND {passage_filter}
   AND (p.valid_to IS NULL OR p.valid_to > :now::text)
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND {not_superseded}
+ORDER BY j.place;
+
+-- name: outlines
+SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words
+FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
+  JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so the planner finds the few by their index
+  AND {passage_filter}
+  AND (p.valid_to IS NULL OR p.valid_to > :now::text)
+  AND {not_superseded}
 ORDER BY j.place;
 
 -- name: passages_at
-SELECT p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from,
-  CASE WHEN p.replaced <= :known_at::text THEN p.closed ELSE p.valid_to END, d.id, d.kind, d.name, d.key, d.note_id, d.versions,
-  f.scope, f.part, p.turn, p.speaker, p."offset", p.words, d.trust = ANY(:held::text[])
+SELECT {passage_columns}, CASE WHEN p.replaced <= :known_at::text THEN p.closed ELSE p.valid_to END
 FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
   JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named twice: by this the few are found by their index
-  AND (:type::text IS NULL OR p.type = :type::text)
-  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(p.tags, chr(10) || t.tag || chr(10)) = 0)
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so the planner finds the few by their index
+  AND {passage_filter}
   AND p.recorded <= :known_at::text
   AND (p.valid_from IS NULL OR p.valid_from <= :as_of::text)
   AND coalesce(CASE WHEN p.replaced <= :known_at::text THEN p.closed ELSE p.valid_to END, '9') > :as_of::text
@@ -198,28 +233,23 @@ WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[])  -- named tw
     SELECT 1 FROM passage n WHERE n.doc = p.doc AND n.seq > p.seq AND n.recorded <= :known_at::text
       AND (n.valid_from IS NULL OR n.valid_from <= :as_of::text)
       AND coalesce(CASE WHEN n.replaced <= :known_at::text THEN n.closed ELSE n.valid_to END, '9') > :as_of::text))
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND {not_superseded}
 ORDER BY j.place;
 
 -- name: recent
 SELECT n.id FROM folder f CROSS JOIN LATERAL (
   SELECT p.id, d.updated, d.note_id, d.key, CASE d.kind WHEN 'session' THEN -p.seq ELSE p.seq END AS place
   FROM doc d JOIN passage p ON p.doc = d.id AND NOT p.past
-  WHERE d.folder = f.id AND (:type::text IS NULL OR d.type = :type::text)
-    AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+  WHERE d.folder = f.id AND {doc_filter}
     AND (p.valid_to IS NULL OR p.valid_to > :now::text)
   ORDER BY d.updated DESC, d.note_id DESC, d.key, 5 LIMIT :pool::bigint
 ) AS n
-WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
+WHERE {in_scopes} AND {in_parts}
 ORDER BY n.updated DESC, n.note_id DESC, f.scope, n.key, n.place LIMIT :pool::bigint;
 
 -- name: recent_at
 SELECT p.id FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
-WHERE f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
+WHERE {in_scopes} AND {in_parts}
   AND p.recorded <= :known_at::text
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
@@ -228,23 +258,17 @@ WITH chosen AS MATERIALIZED (              -- the few first, and only then their
   SELECT n.id FROM folder f CROSS JOIN LATERAL (
     SELECT d.id, d.pinned, d.updated, d.note_id, d.key FROM doc d
     WHERE d.folder = f.id AND d.kind = 'note'
-      AND (:type::text IS NULL OR d.type = :type::text)
-      AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+      AND {doc_filter}
       AND (:before::text IS NULL OR d.touched < :before::text)
       AND (d.valid_to IS NULL OR d.valid_to > :now::text)
-      AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer)
-      AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-        SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-      ) AND NOT EXISTS (
-        SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-        WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+      AND (:only::integer IS NULL OR :only::integer = ({quarantined})::integer)
+      AND {not_superseded}
     ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT nullif(:most::bigint, -1)
   ) AS n
-  WHERE f.scope = ANY(:scopes::text[]) AND f.part = :part::text
+  WHERE {in_scopes} AND f.part = :part::text
   ORDER BY n.pinned DESC, n.updated DESC, n.note_id DESC, f.scope, n.key LIMIT nullif(:most::bigint, -1)
 )
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+SELECT {note_columns}
 FROM chosen c JOIN doc d ON d.id = c.id JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND NOT p.past
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
@@ -253,66 +277,44 @@ WITH chosen AS MATERIALIZED (              -- as in `notes`, and behind the one 
   SELECT n.id FROM folder f CROSS JOIN LATERAL (
     SELECT d.id, d.pinned, d.updated, d.note_id, d.key FROM doc d
     WHERE d.folder = f.id AND d.kind = 'note'
-      AND (:type::text IS NULL OR d.type = :type::text)
-      AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+      AND {doc_filter}
       AND (d.pinned::integer < :pinned::integer OR (d.pinned::integer = :pinned::integer AND (d.updated < :updated::text
         OR (d.updated = :updated::text AND (d.note_id < :id::text
         OR (d.note_id = :id::text AND (f.scope, d.key) > (:scope::text, :key::text)))))))
-      AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer)
-      AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-        SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-      ) AND NOT EXISTS (
-        SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-        WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+      AND (:only::integer IS NULL OR :only::integer = ({quarantined})::integer)
+      AND {not_superseded}
     ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, d.key LIMIT nullif(:most::bigint, -1)
   ) AS n
-  WHERE f.scope = ANY(:scopes::text[]) AND f.part = :part::text
+  WHERE {in_scopes} AND f.part = :part::text
   ORDER BY n.pinned DESC, n.updated DESC, n.note_id DESC, f.scope, n.key LIMIT nullif(:most::bigint, -1)
 )
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+SELECT {note_columns}
 FROM chosen c JOIN doc d ON d.id = c.id JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND NOT p.past
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
 -- name: notes_by_key
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+SELECT {note_columns}
 FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id AND NOT p.past
 WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note' AND d.name > :after::text
 ORDER BY d.name LIMIT nullif(:most::bigint, -1);
 
--- name: notes_of
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text, p.id, p.names
-FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND d.kind = 'note' AND f.part = 'notes'
-ORDER BY array_position(:ids::bigint[], p.id);
-
--- name: note_named
-SELECT f.scope, d.name, d.key, d.note_id, d.title, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to,
-  d.pinned, d.first_line, d.last_line, d.digest, d.versions, d.trust = ANY(:held::text[]), p.text
+-- name: note_of_file
+SELECT {note_columns}
 FROM folder f JOIN doc d ON d.folder = f.id AND d.name = :name::text JOIN passage p ON p.doc = d.id AND NOT p.past
 WHERE f.scope = :scope::text AND f.part = 'notes' AND d.kind = 'note';
 
 -- name: count_notes
 SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
-WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.kind = 'note'
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note'
   AND (d.valid_to IS NULL OR d.valid_to > :now::text)
-  AND (:only::integer IS NULL OR :only::integer = (d.trust = ANY(:held::text[]))::integer);
+  AND (:only::integer IS NULL OR :only::integer = ({quarantined})::integer);
 
 -- name: facts
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[]),                -- and whether another file states it too
-  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+SELECT {fact_columns}, {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope = ANY(:scopes::text[])
+WHERE {in_scopes}
   AND (:archived::boolean OR f.part <> 'archive')
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND {not_superseded}
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
   AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
@@ -321,22 +323,15 @@ WHERE f.scope = ANY(:scopes::text[])
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
 
 -- name: facts_about
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[]),                -- and whether another file states it too
-  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+SELECT {fact_columns}, {stated_elsewhere}
 FROM (                                       -- by any of the names, each once
   SELECT id FROM fact WHERE about = ANY(:names::text[])
   UNION SELECT id FROM fact WHERE named = ANY(:names::text[])
   UNION SELECT x.id FROM doc n JOIN fact x ON x.doc = n.id WHERE n.kind = 'note' AND n.key = ANY(:keys::text[])
 ) o JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope = ANY(:scopes::text[])
+WHERE {in_scopes}
   AND (:archived::boolean OR f.part <> 'archive')
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
+  AND {not_superseded}
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
   AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
@@ -345,125 +340,108 @@ WHERE f.scope = ANY(:scopes::text[])
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
 
 -- name: newest_facts
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[]),                -- and whether another file states it too
-  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+SELECT {fact_columns}, {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE f.scope = ANY(:scopes::text[])
+WHERE {in_scopes}
   AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
-  AND NOT d.trust = ANY(:held::text[])
+  AND NOT {quarantined}
   AND f.part <> 'archive'
 ORDER BY a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
 
 -- name: statements
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[]), d.updated, d.prose
+SELECT {fact_columns}, d.updated, d.prose
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND f.scope = ANY(:scopes::text[])
+WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND {in_scopes}
   AND (:archived::boolean OR f.part <> 'archive')
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'));
+  AND {not_superseded};
 
 -- name: contested
 SELECT min(a.subject), min(a.label)        -- what more than one file states, if one of them has a line that is open now
 FROM folder f JOIN doc d ON d.folder = f.id JOIN fact a ON a.doc = d.id
-WHERE f.scope = ANY(:scopes::text[]) AND a.valid_from <= :now::text
+WHERE {in_scopes} AND a.valid_from <= :now::text
 GROUP BY a.about, a.named
 HAVING min(a.doc) <> max(a.doc)
   AND max(CASE WHEN f.part <> 'archive' AND coalesce(a.valid_to, '9') > :now::text THEN 1 ELSE 0 END) = 1;
 
 -- name: subjects_of
 SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder JOIN fact a ON a.doc = d.id
-WHERE p.id = ANY(:ids::bigint[]) AND f.scope = ANY(:scopes::text[]);
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes};
 
--- name: stated_at
-SELECT a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name,
-  d.trust = ANY(:held::text[]), d.key, d.note_id, d.tags, d.source, d.updated,
-  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+-- name: facts_at
+SELECT {fact_columns}, {stated_elsewhere}, d.key, d.note_id, d.tags, d.source, d.updated
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
-  AND f.scope = ANY(:scopes::text[]) AND d.updated <= :known_at::text
+  AND {in_scopes} AND d.updated <= :known_at::text
   AND a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text
-  AND (f.part <> 'archive' OR NOT EXISTS (   -- an archived note counts until a newer note has its key
-    SELECT 1 FROM doc o WHERE o.folder = f.id AND o.name > d.name AND o.name < d.key || '--:' AND o.key = d.key
-  ) AND NOT EXISTS (
-    SELECT 1 FROM folder g JOIN doc o ON o.folder = g.id
-    WHERE g.scope = f.scope AND g.part = 'notes' AND o.name = d.key || '.md'))
-  AND (:type::text IS NULL OR d.type = :type::text)
-  AND NOT EXISTS (SELECT 1 FROM unnest(:tags::text[]) AS t (tag) WHERE strpos(d.tags, chr(10) || t.tag || chr(10)) = 0)
+  AND {not_superseded}
+  AND {doc_filter}
 ORDER BY a.named = ANY(:names::text[]) DESC, a.valid_from DESC, a.about, a.named, a.line LIMIT :most::bigint;
 
--- name: stating
+-- name: note_stating
 SELECT d.key FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE f.scope = :scope::text AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND a.about = :about::text
 ORDER BY f.part = 'archive', d.key LIMIT 1;
 
 -- name: note_of_id
 SELECT f.scope, d.name, d.trust FROM folder f JOIN doc d ON d.folder = f.id
-WHERE d.note_id = :id::text AND d.kind = 'note' AND f.scope = ANY(:scopes::text[]) LIMIT 1;
+WHERE d.note_id = :id::text AND d.kind = 'note' AND {in_scopes} LIMIT 1;
 
--- name: said_by
+-- name: notes_by_source
 SELECT DISTINCT f.scope, d.name FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
-WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.kind = 'note' AND strpos(p.source, :named::text) > 0
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND strpos(p.source, :source::text) > 0
 ORDER BY 1, 2;
 
 -- name: made_from
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what >= :first::text AND m.what < :last::text AND f.part = 'notes' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
+WHERE m.what >= :first::text AND m.what < :last::text AND f.part = 'notes' AND {in_scopes} ORDER BY 1, 2;
 
--- name: made_of_what
+-- name: made_from_sources
 SELECT DISTINCT m.what FROM made m JOIN passage p ON p.id = m.passage JOIN folder f ON f.id = p.folder;
 
 -- name: made_from_any
 SELECT DISTINCT f.scope, d.name FROM made m JOIN passage p ON p.id = m.passage JOIN doc d ON d.id = p.doc
   JOIN folder f ON f.id = d.folder
-WHERE m.what = ANY(:what::text[]) AND f.part = 'notes' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2;
+WHERE m.what = ANY(:what::text[]) AND f.part = 'notes' AND {in_scopes} ORDER BY 1, 2;
 
--- name: any_held
+-- name: any_quarantined
 SELECT 1 FROM doc d JOIN folder f ON f.id = d.folder
-WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust = ANY(:held::text[]) LIMIT 1;
+WHERE d.trust NOT IN ('', 'user', 'agent') AND {quarantined} LIMIT 1;
 
--- name: held_saying
+-- name: quarantined_texts
 SELECT p.text, d.trust, d.note_id, p.past, p.source
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id
-WHERE d.trust NOT IN ('', 'user', 'agent') AND d.trust = ANY(:held::text[]) AND d.kind = 'note'
-  AND f.scope = ANY(:scopes::text[]) AND p.text = ANY(:texts::text[]);
+WHERE d.trust NOT IN ('', 'user', 'agent') AND {quarantined} AND d.kind = 'note'
+  AND {in_scopes} AND p.text = ANY(:texts::text[]);
 
 -- name: any_fact
 SELECT 1 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder LIMIT 1;
 
--- name: declared
+-- name: labelled_facts
 SELECT a.subject, a.value, a.links FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
-WHERE a.named = ANY(:labels::text[]) AND a.valid_to IS NULL AND f.scope = ANY(:scopes::text[]) LIMIT 10000;
+WHERE a.named = ANY(:labels::text[]) AND a.valid_to IS NULL AND {in_scopes} LIMIT 10000;
 
 -- name: stating_passages
 SELECT p.id, a.subject, a.label, f.scope || '/' || f.part || '/' || d.name, a.line,
-  EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc < a.doc)
-    OR EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hashtext(a.named) AND b.named = a.named AND b.doc > a.doc)
+  {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND NOT p.past AND (d.kind = 'note' OR a.line BETWEEN p.first_line AND p.last_line)
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
   AND a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text
-  AND f.scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND f.part <> 'archive') OR strpos(:part::text, f.part) > 0)
+  AND {in_scopes} AND {in_parts}
 ORDER BY a.about = ANY(:names::text[]) DESC, p.id DESC LIMIT :most::bigint;
 
--- name: counts
+-- name: file_counts
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0)::bigint, coalesce(max(d.updated), '')
 FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id, f.scope, f.part ORDER BY f.scope, f.part;
 
--- name: exposed
+-- name: exposed_notes
 SELECT f.scope || '/notes/' || d.name FROM folder f JOIN doc d ON d.folder = f.id
-WHERE f.scope = ANY(:scopes::text[]) AND f.part = 'notes' AND d.exposed;
+WHERE {in_scopes} AND f.part = 'notes' AND d.exposed;
 
 -- name: problems
 SELECT f.scope, f.part, d.name, d.problem FROM folder f JOIN doc d ON d.folder = f.id
-WHERE d.problem <> '' AND f.scope = ANY(:scopes::text[]) ORDER BY 1, 2, 3;
+WHERE d.problem <> '' AND {in_scopes} ORDER BY 1, 2, 3;
 
 -- name: totals
 SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE f.part = 'notes' AND d.kind = 'note'),
@@ -471,21 +449,17 @@ SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE f.part
   (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder),
   (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder);
 
--- name: amounts
-SELECT (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder WHERE f.scope = ANY(:scopes::text[])),
-  (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder WHERE f.scope = ANY(:scopes::text[]));
+-- name: passages_and_facts
+SELECT (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder WHERE {in_scopes}),
+  (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder WHERE {in_scopes});
 
--- name: rows_of_note
-SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id
-WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = :name::text;
-
--- name: texts
+-- name: text_sums
 SELECT p.text, p.sum FROM passage p JOIN folder f ON f.id = p.folder;
 
--- name: texts_kept
-SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE p.turn IS NULL OR :turns::boolean;
+-- name: all_texts
+SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE p.turn IS NULL OR :transcripts::boolean;
 
--- name: untrue
+-- name: wrong_counts
 SELECT f.scope || '/' || f.part FROM folder f
   CROSS JOIN LATERAL (SELECT coalesce(bit_xor(d.mix), 0) AS mix FROM doc d WHERE d.folder = f.id) AS docs
   CROSS JOIN LATERAL (
@@ -496,19 +470,18 @@ SELECT f.scope || '/' || f.part FROM folder f
 WHERE (f.fingerprint, f.passages, f.words, f.tokens, f.old, f.old_tokens)
   <> (docs.mix, said.passages, said.words, said.tokens, said.old, said.old_tokens);
 
--- name: mentions_missed
+-- name: missing_postings
 SELECT (SELECT coalesce(sum(cardinality(p.terms)), 0) FROM passage p JOIN folder f ON f.id = p.folder)
   - (SELECT count(*) FROM mention m JOIN folder f ON f.id = m.folder);
 
--- name: folders_of
-SELECT id, passages, words FROM folder
-WHERE scope = ANY(:scopes::text[]) AND ((:part::text IS NULL AND part <> 'archive') OR strpos(:part::text, part) > 0) ORDER BY id;
+-- name: folders
+SELECT f.id, f.passages, f.words FROM folder f WHERE {in_scopes} AND {in_parts} ORDER BY f.id;
 
--- name: frequency
+-- name: term_counts
 SELECT m.word, count(*) FILTER (WHERE m.folder = ANY(:folders::bigint[])), count(*)
 FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = ANY(:words::bigint[]) GROUP BY m.word;
 
--- name: beginning
+-- name: terms_by_prefix
 SELECT w.term, c.uses FROM word w CROSS JOIN LATERAL (
   SELECT count(*) AS uses FROM (
     SELECT 1 FROM mention m JOIN folder f ON f.id = m.folder WHERE m.word = w.now LIMIT 1000
@@ -516,23 +489,23 @@ SELECT w.term, c.uses FROM word w CROSS JOIN LATERAL (
 ) AS c
 WHERE w.term >= :first::text AND w.term < :last::text AND c.uses > 0 ORDER BY 2 DESC, 1 LIMIT 200;
 
--- name: lingering
+-- name: orphaned_terms
 SELECT * FROM unsaid(:terms::text[]);
 
--- name: drop_words
+-- name: drop_terms
 SELECT drop_words(:words::bigint[]);
 
--- name: drop_unsaid
+-- name: drop_orphaned_terms
 SELECT drop_unsaid();
 
 -- name: pieces
 SELECT c.passage, c.marks, c.tokens FROM piece c JOIN passage p ON p.id = c.passage JOIN folder f ON f.id = p.folder
 WHERE c.passage = ANY(:ids::bigint[]) AND p.id = ANY(:ids::bigint[]) ORDER BY c.passage, c.number;
 
--- name: texts_of
+-- name: passage_texts
 SELECT p.id, p.names, p.text, p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.id = ANY(:ids::bigint[]);
 
--- name: beside
+-- name: adjacent_turns
 WITH around AS MATERIALIZED (              -- counted first: a sum in a condition would keep its index from being used
   SELECT DISTINCT p.doc, s.seq FROM passage p JOIN folder f ON f.id = p.folder
     CROSS JOIN LATERAL (VALUES (p.seq - 1), (p.seq), (p.seq + 1)) AS s (seq)
@@ -540,10 +513,7 @@ WITH around AS MATERIALIZED (              -- counted first: a sum in a conditio
 )
 SELECT n.id FROM around a JOIN passage n ON n.doc = a.doc AND n.seq = a.seq WHERE NOT n.past;
 
--- name: speakers
-SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.doc = :doc::bigint AND p.speaker IS NOT NULL;
-
--- name: who_of
+-- name: speakers_named
 SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder
 WHERE p.spoken = ANY(:spoken::text[]) AND p.folder = ANY(:folders::bigint[]);
 

@@ -1,4 +1,4 @@
-"""Texts as PostgreSQL can keep and find them: no NUL, no half of a character, words as numbers, long names cut. Pure."""
+"""Texts as PostgreSQL can store and find them: no NUL, no half of a character, terms as numbers, long names cut. Pure."""
 
 from __future__ import annotations
 
@@ -11,38 +11,47 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-_LONGEST = 500  # letters of a name that an index takes whole
+_INVALID = re.compile("[\x00\ud800-\udfff]")
+_LONGEST_NAME = 500  # characters that an index takes whole
+_LONGEST_SPEAKER = 200
 _SMALL = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _NOW, _PAST = b"now", b"past"
 
 
-def plain(text: str) -> str:
-    """The same, with U+FFFD for what PostgreSQL takes for no text."""
+def clean_text(text: str) -> str:
+    """Return the text with U+FFFD for the characters that PostgreSQL cannot store."""
     if text.isascii() and "\0" not in text:
         return text
-    return _NO_TEXT.sub("\ufffd", text)
+    return _INVALID.sub("\ufffd", text)
 
 
-def tidied(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same values, each text of them plain."""
-    return {name: plain(value) if isinstance(value, str) else value for name, value in values.items()}
+def clean_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with every text of them cleaned, also in lists."""
+    return {name: _clean(value) for name, value in values.items()}
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return [clean_text(one) for one in value]
+    return value
 
 
 @lru_cache(200_000)
-def number_of(term: str, past: bool = False) -> int:
-    """A word's number: nobody has to ask for it, and two words have the same once in ten billion billion pairs."""
+def term_number(term: str, past: bool = False) -> int:
+    """Return the number of a term: computed, so no table is read; two terms share one in 2^64 pairs."""
     digest = blake2b(term.encode("utf-8", "replace"), digest_size=8, person=_PAST if past else _NOW).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
-def shortened(name: str) -> str:
-    """A name by which something is found: one that is too long for an index ends in a digest of all of it."""
-    if len(name) <= _LONGEST:
+def shorten_name(name: str) -> str:
+    """Return a subject or label as it is indexed: one that is too long for an index ends in a digest of the whole."""
+    if len(name) <= _LONGEST_NAME:
         return name
-    return name[: _LONGEST - 40] + blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return name[: _LONGEST_NAME - 40] + blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def small(speaker: str) -> str:
-    """A name in small letters, as far as it is looked at; of ASCII alone, as SQLite compares names."""
-    return plain(speaker[:200].translate(_SMALL))
+def small_letters(speaker: str) -> str:
+    """Return the beginning of a speaker's name in small letters; of ASCII only, as SQLite compares names."""
+    return clean_text(speaker[:_LONGEST_SPEAKER].translate(_SMALL))

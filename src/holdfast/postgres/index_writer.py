@@ -1,7 +1,7 @@
-"""Changes the catalogue in PostgreSQL: the decisions are those of `changing`, the rows of a call go out together.
+"""Write index entries to PostgreSQL: all rows of a transaction are collected and sent together.
 
-A folder's row is locked first, so that those who change the same folder follow each other and its counts stay true. What is
-not waited for is queued: a call is two round trips, however many files it brings.
+The row of a folder is locked first, so that writers of the same folder follow each other and its counts stay right.
+Statements whose result is not needed are queued: a call takes two round trips, however many files it indexes.
 """
 
 from __future__ import annotations
@@ -10,211 +10,218 @@ import json
 from collections import Counter
 from zlib import crc32
 
-from holdfast.index import writer
-from holdfast.postgres.index_text import number_of, plain, shortened, small, tidied
+from holdfast.formats.versions import fingerprint_of
+from holdfast.index import entries
+from holdfast.index.results import IndexedFile
+from holdfast.postgres.index_text import clean_text, clean_values, shorten_name, small_letters, term_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from holdfast.formats.versions import IndexEntry, Passage, Stamp
     from holdfast.models import Fact
     from holdfast.postgres import Session
 
-_MOST_TIMES = 32_767
-_AT_ONCE = 500  # docs that one statement takes out
+    Sql = Mapping[str, str]
+    FolderKey = tuple[str, str]  # scope and part
+
+_MOST_TIMES = 32_767  # of a term in a passage: a smallint
+_BATCH = 500  # docs that one statement removes
+_COUNTS = ("passages", "words", "tokens", "old", "old_tokens")  # columns of a folder
 
 
-class Change(writer.Change):
-    """One transaction's changes; nothing is whole before `save`."""
+class FilesOfFolder:
+    """The files of one folder that a call is about, and how many passages they may bring."""
+
+    def __init__(self, names: list[str] | None = None) -> None:
+        self.names: list[str] = names or []
+        self.passages = 0
+
+
+def files_by_folder(entries: Iterable[IndexEntry]) -> dict[FolderKey, FilesOfFolder]:
+    """Return the files of the entries by scope and part, in the order in which folders are locked."""
+    found: dict[FolderKey, FilesOfFolder] = {}
+    for entry in entries:
+        files = found.setdefault((entry.scope, entry.part), FilesOfFolder())
+        files.names.append(clean_text(entry.name))
+        files.passages += len(entry.passages)
+    return dict(sorted(found.items()))
+
+
+class Change:
+    """The changes of one transaction; `save` writes them."""
 
     def __init__(
-        self, db: Session, sql: Mapping[str, str], names: Mapping[tuple[str, str], Names], standing: str = ""
+        self, db: Session, sql: Sql, files: Mapping[FolderKey, FilesOfFolder], stored_files: str = ""
     ) -> None:
-        there: Any = db
-        super().__init__(there, sql)
-        self._standing = standing
-        self._folders: Any = Folders(there, sql, names, standing)
-        self._outdated: tuple[list[int], list[int]] = [], []  # docs of which all passages go, and those of which the current do
-        self._gone: list[int] = []  # docs
-        self._said: list[Any] = []  # the answers to what takes passages out: which words they said
+        self._db: Any = db
+        self._sql = sql
+        self._checks_store = bool(stored_files)
+        self._folders = _Folders(db, sql, files, stored_files)
+        self._docs: list[dict[str, Any]] = []
+        self._passages: list[dict[str, Any]] = []
+        self._facts: list[dict[str, Any]] = []
+        self._made: list[dict[str, Any]] = []
+        self._replaced: list[int] = []  # docs whose passages are removed,
+        self._next_versions: list[int] = []  # docs whose current passages are removed,
+        self._removed: list[int] = []  # and docs that are removed
+        self._removed_terms: list[Any] = []  # results of the statements that remove passages
 
-    def stands(self, doc: IndexEntry) -> bool:
-        """Whether the file on the shelf is the one described, as far as that could be asked; a transcript may have grown."""
-        if not self._standing:
+    def is_current(self, entry: IndexEntry) -> bool:
+        """Return whether the file in the store is the one of the entry, where the store can be read; a transcript may have
+        grown."""
+        if not self._checks_store:
             return True
-        here = self._folders.here.get((doc.scope, doc.part, plain(doc.name)))
-        if here is not None and doc.part == "transcripts":
-            return bool(here[0] == doc.stamp[0] and here[2] >= doc.stamp[2])
-        return bool(here == doc.stamp)
+        stored = self._folders.stored.get((entry.scope, entry.part, clean_text(entry.name)))
+        if stored is not None and entry.part == "transcripts":
+            return stored[0] == entry.stamp[0] and stored[2] >= entry.stamp[2]
+        return stored == entry.stamp
 
-    def _summed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """As they are: here only the text has a sum, which `_kept` makes."""
-        return rows
+    def put(self, entry: IndexEntry, replaced: Stamp | None) -> None:
+        """Index a file; `replaced` is the id of the file before it, if the writer knows it."""
+        entry = _clean_entry(entry)
+        folder = self._folders.ids[entry.scope, entry.part]
+        known = self._folders.indexed.get((folder, clean_text(entry.name)))
+        plan = entries.plan_update(entry, known, replaced)
+        if plan == entries.SKIP:
+            return
+        mix = fingerprint_of(entry.stamp, entry.name if entry.part != "notes" else "")
+        if known is None:
+            self._folders.mix(folder, mix)
+            id = self._folders.doc_ids.pop()
+            self._docs.append(entries.doc_fields(id, entry, folder, mix))
+            self._add(id, folder, entry.passages, entry.facts)
+            return
+        next_version = plan == entries.NEXT_VERSION
+        if plan != entries.APPEND:
+            (self._next_versions if next_version else self._replaced).append(known.id)
+        self._db.execute(self._sql["change_doc"], entries.doc_fields(known.id, entry, folder, mix))
+        self._folders.mix(folder, known.mix ^ mix)
+        self._add(known.id, folder, entry.passages[:2] if next_version else entry.passages, entry.facts)
 
-    def put(self, doc: IndexEntry, replaced: Stamp | None) -> None:
-        """Catalogue a file, or what is new of it."""
-        super().put(_sound(doc), replaced)
-
-    def _row(self, folder: int, name: str) -> Any:
-        return self._folders.known.get((folder, plain(name)))
-
-    def _next(self, which: int) -> int:
-        number: int = self._folders.ids[which].pop()
-        return number
-
-    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
-        before = [(rows, len(rows)) for rows in (self._passages, self._facts, self._made)]
-        super()._add(doc, folder, passages, facts)
-        for row in [row for rows, length in before for row in rows[length:]]:
-            row["folder"] = folder  # by which row-level security tells whose it is
-
-    def drop(self, scope: str, part: str, name: str, gone: Callable[[str], bool]) -> bool:
-        """Take a file out that is no longer on the shelf; whether it was in."""
-        folder = self._folders.id(scope, part)
-        row = self._row(folder, name)
-        if not row or not gone(name):
+    def remove(self, scope: str, part: str, name: str) -> bool:
+        """Remove a file from the index; return whether it was indexed."""
+        folder = self._folders.ids[scope, part]
+        known = self._folders.indexed.get((folder, clean_text(name)))
+        if known is None:
             return False
-        self._empty(row[0])
-        self._gone.append(row[0])
-        self._folders.mix(folder, row[4])
+        self._replaced.append(known.id)
+        self._removed.append(known.id)
+        self._folders.mix(folder, known.mix)
         return True
 
-    def said(self) -> list[int]:
-        """The numbers of the words that were said by what is gone, once it is."""
-        return list({word for answer in self._said for (words,) in answer.fetchall() for word in words})
-
-    def _empty(self, doc: int, current_only: bool = False) -> tuple[int, int]:
-        """Take a doc's passages out, with those of the others; PostgreSQL counts by itself how much less there is."""
-        self._outdated[current_only].append(doc)
-        return 0, 0
+    def removed_terms(self) -> list[int]:
+        """Return the numbers of the terms of the passages that were removed, once `save` has run."""
+        return list({term for result in self._removed_terms for (terms,) in result.fetchall() for term in terms})
 
     def save(self) -> None:
-        """Queue everything that goes, and then everything that was put."""
-        for current_only, docs in enumerate(self._outdated):
-            for some in _few(docs):
+        """Queue the statements that remove rows, then those that add rows."""
+        for docs, current_only in ((self._replaced, False), (self._next_versions, True)):
+            for some in _batches(docs):
                 self._db.execute(self._sql["drop_vectors"], {"docs": some})
-                fewer = self._db.execute(self._sql["drop_passages"], {"docs": some, "current_only": bool(current_only)})
-                self._said.append(fewer)
+                terms = self._db.execute(self._sql["drop_passages"], {"docs": some, "current_only": current_only})
+                self._removed_terms.append(terms)
                 self._db.execute(self._sql["drop_facts"], {"docs": some})
-        for some in _few(self._gone):
+        for some in _batches(self._removed):
             self._db.execute(self._sql["drop_docs"], {"docs": some})
-        passages = [self._kept(row) for row in self._passages]
-        facts = [fact | {"about": shortened(fact["about"]), "named": shortened(fact["named"])} for fact in self._facts]
+        passages = [self._count_passage(row) for row in self._passages]
+        facts = [fact | {"about": shorten_name(fact["about"]), "named": shorten_name(fact["named"])} for fact in self._facts]
         made = [row | {"number": number} for number, row in enumerate(self._made)]
         self._insert("add_docs", self._docs)
         self._insert("add_passages", passages)
         self._insert("add_mentions", passages)
         self._insert("add_facts", facts)
         self._insert("add_made", made)
-        self._words()
+        self._add_terms()
         self._folders.save()
 
-    def _insert(self, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        told = [tidied(row) for row in rows]
-        if told:
-            self._db.execute(self._sql[statement], {"rows": json.dumps(told, ensure_ascii=False)})
+    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
+        """Collect rows; each has its folder, by which row-level security decides who sees it."""
+        of_folder = {"folder": folder}
+        for passage in passages:
+            fields = entries.passage_fields(self._folders.passage_ids.pop(), doc, passage) | of_folder
+            self._passages.append(fields)
+            if passage.source and passage.source.made_from:
+                self._made.extend([{"passage": fields["id"], "what": what} | of_folder for what in passage.source.made_from])
+            if not passage.past:
+                self._folders.count(folder, passages=1, words=fields["words"])
+        self._facts.extend([entries.fact_fields(doc, fact) | of_folder for fact in facts])
 
-    def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A passage's row, with the numbers of its words."""
-        said = Counter([*row["called"].split(), *row["said"].split()])
-        text, length = plain(row["text"]), 1 + said.total()  # as many as SQLite's full-text table counts
-        self._folders.count(row["folder"], bool(row["past"]), length)
-        return {name: value for name, value in row.items() if name not in writer.ONLY_WORDS} | {
+    def _insert(self, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        cleaned = [clean_values(row) for row in rows]
+        if cleaned:
+            self._db.execute(self._sql[statement], {"rows": json.dumps(cleaned, ensure_ascii=False)})
+
+    def _count_passage(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns of a passage with the numbers of its terms, and count its length."""
+        past = bool(row["past"])
+        terms = Counter([*row["name_terms"].split(), *row["text_terms"].split()])
+        text, length = clean_text(row["text"]), 1 + terms.total()  # as SQLite's full-text table counts, with the folder's term
+        self._folders.count(row["folder"], **({"old": 1, "old_tokens": length} if past else {"tokens": length}))
+        return {name: value for name, value in row.items() if name not in ("name_terms", "text_terms")} | {
             "text": text, "sum": crc32(text.encode()), "length": length,
-            "terms": [number_of(term, bool(row["past"])) for term in said],
-            "times": [min(times, _MOST_TIMES) for times in said.values()],
-            "spoken": small(row["speaker"]) if row["speaker"] else None,
+            "terms": [term_number(term, past) for term in terms],
+            "times": [min(times, _MOST_TIMES) for times in terms.values()],
+            "spoken": small_letters(row["speaker"]) if row["speaker"] else None,
         }  # fmt: skip
 
-    def _words(self) -> None:
-        """The words of what is current, in order: two who add the same then never wait for each other."""
-        said = [word for row in self._passages if not row["past"] for word in f"{row['called']} {row['said']}".split()]
-        terms = sorted(dict.fromkeys([plain(word) for word in said]))
+    def _add_terms(self) -> None:
+        """Add the terms of current passages in alphabetical order, so that two writers never wait for each other."""
+        current = [row for row in self._passages if not row["past"]]
+        said = [term for row in current for term in f"{row['name_terms']} {row['text_terms']}".split()]
+        terms = sorted({clean_text(term) for term in said})
         if terms:
-            now, past = [number_of(term) for term in terms], [number_of(term, True) for term in terms]
+            now, past = [term_number(term) for term in terms], [term_number(term, True) for term in terms]
             self._db.execute(self._sql["add_words"], {"terms": terms, "now_codes": now, "past_codes": past})
 
 
-class Names:
-    """The files of one folder that a call is about, and how many passages they may bring."""
+class _Folders:
+    """The folders that one transaction changes: locked in order, their files looked up at once, their counts written once."""
 
-    def __init__(self) -> None:
-        self.files: list[str] = []
-        self.passages = 0
-
-    @staticmethod
-    def of(docs: Iterable[IndexEntry]) -> dict[tuple[str, str], Names]:
-        """By scope and part."""
-        found: dict[tuple[str, str], Names] = {}
-        for doc in docs:
-            names = found.setdefault((doc.scope, doc.part), Names())
-            names.files.append(plain(doc.name))
-            names.passages += len(doc.passages)
-        return dict(sorted(found.items()))
-
-
-class Folders:
-    """The folders one transaction touches: locked in their order, their files looked up at once, their counts written once."""
-
-    def __init__(self, db: Any, sql: Mapping[str, str], names: Mapping[tuple[str, str], Names], standing: str = "") -> None:
-        self._db, self._sql, self._looks = db, {**sql, "standing": standing}, bool(standing)
-        self.here: dict[tuple[str, str, str], Stamp] = {}  # what is on the shelf
-        self.ids: tuple[list[int], list[int]] = [], []  # for new docs, and for passages; taken from their ends
-        self.known: dict[tuple[int, str], tuple[Any, ...]] = {}
-        self._folders: dict[tuple[str, str], int] = {}
+    def __init__(self, db: Any, sql: Sql, files: Mapping[FolderKey, FilesOfFolder], stored_files: str) -> None:
+        self._db, self._sql, self._stored_files = db, sql, stored_files
+        self.ids: dict[FolderKey, int] = {}
+        self.doc_ids: list[int] = []  # for new docs and passages; taken from the end
+        self.passage_ids: list[int] = []
+        self.indexed: dict[tuple[int, str], IndexedFile] = {}
+        self.stored: dict[tuple[str, str, str], Stamp] = {}
         self._mixes: dict[int, int] = {}
-        self._more: dict[int, Counter[str]] = {}
-        for place, some in names.items():
-            self._lock(*place, some)
+        self._counts: dict[int, Counter[str]] = {}
+        for (scope, part), of_folder in files.items():
+            self._lock(scope, part, of_folder)
 
-    def _lock(self, scope: str, part: str, names: Names) -> None:
-        place = {"scope": scope, "part": part}
-        mine = self._db.execute(self._sql["lock_folder"], {**place, "docs": len(names.files), "passages": names.passages})
-        rows = self._db.execute(self._sql["doc_rows"], {**place, "doc_names": names.files})
-        here = self._db.execute(self._sql["standing"], {**place, "doc_names": names.files}) if self._looks else None
-        folder, docs, passages = mine.fetchone()
-        self._folders[scope, part] = folder
-        self.ids[0][:0], self.ids[1][:0] = docs[::-1], passages[::-1]
-        self.known.update({(folder, name): tuple(row) for name, *row in rows.fetchall()})
-        self.here.update({(scope, part, name): tuple(stamp) for name, *stamp in (here.fetchall() if here else ())})
-
-    def id(self, scope: str, part: str) -> int:
-        return self._folders[scope, part]
-
-    def was_empty(self, folder: int) -> bool:
-        """Whether its files need not be looked up: they were."""
-        return False
+    def _lock(self, scope: str, part: str, files: FilesOfFolder) -> None:
+        key = {"scope": scope, "part": part}
+        locked = self._db.execute(self._sql["lock_folder"], {**key, "docs": len(files.names), "passages": files.passages})
+        indexed = self._db.execute(self._sql["indexed_files"], {**key, "doc_names": files.names})
+        stored = self._db.execute(self._stored_files, {**key, "doc_names": files.names}) if self._stored_files else None
+        folder, doc_ids, passage_ids = locked.fetchone()
+        self.ids[scope, part] = folder
+        self.doc_ids[:0], self.passage_ids[:0] = doc_ids[::-1], passage_ids[::-1]
+        self.indexed.update({(folder, name): IndexedFile(*row) for name, *row in indexed.fetchall()})
+        self.stored.update({(scope, part, name): tuple(id) for name, *id in (stored.fetchall() if stored else ())})
 
     def mix(self, folder: int, mix: int) -> None:
         self._mixes[folder] = self._mixes.get(folder, 0) ^ mix
 
-    def grow(self, folder: int, words: int) -> None:
-        """One more current passage of so many words."""
-        self._more.setdefault(folder, Counter()).update(passages=1, words=words)
-
-    def count(self, folder: int, past: bool, length: int) -> None:
-        """A passage of so many words, with what it is called."""
-        more = {"old": 1, "old_tokens": length} if past else {"tokens": length}
-        self._more.setdefault(folder, Counter()).update(more)
-
-    def shrink(self, folder: int, gone: tuple[int, int]) -> None:
-        """PostgreSQL has counted what is gone already."""
+    def count(self, folder: int, **counts: int) -> None:
+        """Add to the counts of a folder; statements that remove passages subtract theirs themselves."""
+        self._counts.setdefault(folder, Counter()).update(counts)
 
     def save(self) -> None:
         for folder, mix in self._mixes.items():
-            more = self._more.get(folder, Counter())
-            counts = {name: more[name] for name in ("passages", "words", "tokens", "old", "old_tokens")}
-            self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, **counts})
+            counts = self._counts.get(folder, Counter())
+            self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, **{name: counts[name] for name in _COUNTS}})
 
 
-def _few(docs: list[int]) -> list[list[int]]:
-    return [docs[start : start + _AT_ONCE] for start in range(0, len(docs), _AT_ONCE)]
+def _batches(docs: list[int]) -> list[list[int]]:
+    return [docs[start : start + _BATCH] for start in range(0, len(docs), _BATCH)]
 
 
-def _sound(doc: IndexEntry) -> IndexEntry:
-    """A document whose texts PostgreSQL can keep; its name stays, since the fingerprint counts it."""
-    source = doc.source.replace(**{name: plain(value) for name, value in vars(doc.source).items() if isinstance(value, str)})
-    texts = {name: plain(value) for name, value in vars(doc).items() if isinstance(value, str) and name != "name"}
-    return doc.replace(**texts, source=source, tags=tuple(map(plain, doc.tags)))
+def _clean_entry(entry: IndexEntry) -> IndexEntry:
+    """Return an entry whose texts PostgreSQL can store; its name stays, since the fingerprint covers it."""
+    of_source = {name: clean_text(text) for name, text in vars(entry.source).items() if isinstance(text, str)}
+    texts = {name: clean_text(text) for name, text in vars(entry).items() if isinstance(text, str) and name != "name"}
+    return entry.replace(**texts, source=entry.source.replace(**of_source), tags=tuple(map(clean_text, entry.tags)))

@@ -21,7 +21,7 @@ UPDATE model SET asked = :newest::bigint WHERE id = :model::bigint AND asked < :
 -- name: drop_model
 SELECT drop_model(:model::bigint);
 
--- name: waiting
+-- name: next_waiting
 SELECT p.id, p.folder, p.names, p.text, p.speaker, p.doc
 FROM lacking l JOIN passage p ON p.id = l.passage JOIN folder f ON f.id = p.folder
 WHERE l.model = :model::bigint ORDER BY l.passage LIMIT :most::bigint;
@@ -66,7 +66,7 @@ FROM fewer l WHERE s.model = l.model AND s.folder = l.folder;
 SELECT s.model, s.folder, s.narrow, s.wide, s.removed, s.version FROM stock s JOIN folder f ON f.id = s.folder
 WHERE s.folder = ANY(:folders::bigint[]);
 
--- name: narrow_ones
+-- name: narrow_vectors
 SELECT v.model, v.folder, string_agg(int8send(v.passage * 16384 + v.number), ''),
   string_agg(halfvec_send(v.numbers), '')
 FROM unnest(:models::bigint[], :folders::bigint[], :since::bigint[], :upto::bigint[]) AS w (model, folder, since, upto)
@@ -74,17 +74,17 @@ FROM unnest(:models::bigint[], :folders::bigint[], :since::bigint[], :upto::bigi
   JOIN vectors v ON v.model = w.model AND v.folder = w.folder AND NOT v.wide AND v.version > w.since AND v.version <= w.upto
 GROUP BY v.model, v.folder;
 
--- name: wide_ones
+-- name: wide_vectors
 SELECT string_agg(int8send(v.passage * 16384 + v.number), ''),
   string_agg(halfvec_send(v.numbers), '')
 FROM vectors v JOIN folder f ON f.id = v.folder
 WHERE v.model = :model::bigint AND v.passage = ANY(:ids::bigint[]) AND v.folder = ANY(:folders::bigint[]) AND v.wide;
 
--- name: look_far
-SELECT set_config('hnsw.ef_search', :far::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true);
+-- name: set_ef_search
+SELECT set_config('hnsw.ef_search', :candidates::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true);
 
--- name: look_far_before
-SELECT set_config('hnsw.ef_search', :far::text, true);
+-- name: set_ef_search_only
+SELECT set_config('hnsw.ef_search', :candidates::text, true);
 
 -- name: near_256
 SELECT passage FROM vectors WHERE wide AND dim = 256 AND model = :model::bigint AND folder = :folder::bigint
@@ -104,11 +104,20 @@ SELECT passage FROM (
   WHERE wide AND model = :model::bigint AND folder = :folder::bigint GROUP BY passage
 ) AS rated ORDER BY distance, passage LIMIT :most::bigint;
 
--- name: vectors_of
+-- name: vectors_of_files
 SELECT halfvec_send(v.numbers)
 FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id JOIN model m ON true
   JOIN vectors v ON v.model = m.id AND v.passage = p.id
-WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:names::text[]);
+WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:files::text[]);
 
 -- name: has_vector
 SELECT 1 FROM vectors v JOIN folder f ON f.id = v.folder WHERE halfvec_send(v.numbers) = :vector::bytea LIMIT 1;
+
+-- name: lock_folders
+SELECT id FROM folder WHERE id = ANY(:folders::bigint[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: lock_index
+SELECT pg_advisory_xact_lock(hashtextextended('holdfast catalogue ' || tenant(), 0));
+
+-- name: speakers_of
+SELECT DISTINCT p.speaker FROM passage p JOIN folder f ON f.id = p.folder WHERE p.doc = :doc::bigint AND p.speaker IS NOT NULL;

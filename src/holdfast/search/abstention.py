@@ -102,12 +102,12 @@ class Wording:
 
 
 def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str, int], passages: int) -> dict[str, float]:
-    """Return how much each term tells: the rarer it is among the passages, the more, and a name more than a plain word.
+    """Return the weight of each term: the rarer it is among the passages, the more, and a name more than a plain word.
 
     `terms` maps index terms to the word as typed, in lower case.
     """
     every = max(passages, _LEAST_PASSAGES)
-    names = names_in(prompt, terms)
+    names = find_names(prompt, terms)
     return {
         term: log(1 + every / max(frequencies.get(term, 0), 0.5)) * (_IDENTIFIER if term in names else 1.0)
         for term, word in terms.items()
@@ -115,30 +115,31 @@ def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str
     }
 
 
-def names_in(prompt: str, terms: Mapping[str, str]) -> set[str]:
+def find_names(prompt: str, terms: Mapping[str, str]) -> set[str]:
     """Return the terms of words that look like names; not those of a part of one, such as Map of flatMap."""
     names = {word.lower() for piece in prompt.split() if is_name(word := piece.strip(_AROUND))}
     return {term for term, word in terms.items() if word in names and term.startswith(word[: max(len(word) - 2, 1)])}
 
 
 def is_name(word: str) -> bool:
-    """Whether a word looks like a name of code or of a product: LaunchDarkly, dim_grower, E4217. Not 5th, not 10am."""
+    """Return whether a word looks like a name of code or of a product: LaunchDarkly, dim_grower, E4217. Not 5th, not 10am."""
     mixed = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
     odd = mixed and (len(word) > 5 or any(letter.isupper() for letter in word))
     return "_" in word or odd or any(a.islower() and b.isupper() for a, b in pairwise(word))
 
 
 def shared_weights(
-    passages: Iterable[int], terms: Mapping[str, str], weights: Mapping[str, float], having: Callable[[list[str]], list[str]]
-) -> dict[int, float]:
-    """Return, by passage, the weight of the prompt's words that stand in it.
+    passages: Iterable[int], terms: Mapping[str, str], weights: Mapping[str, float],
+    find_postings: Callable[[list[str]], list[str]],
+) -> dict[int, float]:  # fmt: skip
+    """Return, by passage, the weight of the prompt's words that occur in it.
 
-    `terms` maps index terms to the word as typed; `having` returns, for each term, the ids of the passages that have it, with
-    commas between. Only the most telling terms are looked up.
+    `terms` maps index terms to the word as typed; `find_postings` returns, for each term, the ids of the passages that have it,
+    separated by commas. Only the rarest terms are looked up.
     """
     telling = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
     best: dict[str, dict[str, float]] = {str(id): {} for id in passages}
-    for term, ids in zip(telling, having(telling), strict=True):
+    for term, ids in zip(telling, find_postings(telling), strict=True):
         for id in best.keys() & ids.split(","):  # a term may have thousands
             best[id][terms[term]] = max(best[id].get(terms[term], 0.0), weights[term])
     return {int(id): sum(words_of.values()) for id, words_of in best.items()}

@@ -1,4 +1,4 @@
-"""A text cut for comparing: into even chunks whose words are counted, and what people say into sentences besides. Pure.
+"""Cut a text into pieces of even size, and what people say also into sentences. Pure.
 
 A long text seldom answers a question as a whole: one sentence of it does. A vector of that sentence finds it, a vector of
 the whole does not.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from holdfast.base.lazy_re import pattern
 from holdfast.models import Record
 
-SIZE = 80  # words of a chunk
-_SENTENCE = 60  # words of a sentence that are looked at
+SIZE = 80  # words of a piece
+_SENTENCE = 60  # words of a sentence that are embedded
 _MOST = 40  # sentences of one turn
 _BOUNDARY = pattern(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _IMAGE = pattern(r"(?i)\[image:\s*(?:an? (?:photo|photography|picture|image) of )?([^\]\n]*)\]")
@@ -30,22 +30,22 @@ _DIRECTIVE = pattern(
     r"(?i)^\W*(?:please\s+)?(?:always|never|from now on|remember to|make sure (?:to|you))\b|\bwhen(?:ever)? i ask\b"
     r"|\bi(?:'d| would)? prefer\b|\bi always\b|\bi never\b|\bi (?:don't|do not) (?:like|want)\b"
 )
-OTHERS = ("assistant", "system", "tool", "ai")  # speakers who are no people
-NAMELESS = ("user", "human", *OTHERS)  # speakers that are no names
-NOTE_WORDS = 160  # of a text that counts as short
+MACHINES = ("assistant", "system", "tool", "ai")  # speakers that are not people
+NAMELESS = ("user", "human", *MACHINES)  # speakers that are not names
+NOTE_WORDS = 160  # up to which a text is short
 
-PEOPLE, TIME, NUMBER, DIRECTIVE = 1, 2, 4, 8
-QUESTIONS = 16  # times the eighths of its sentences that are questions, if it ends in one
-LENGTHS = 64  # words of a unit that are told apart
+PEOPLE, TIME, NUMBER, DIRECTIVE = 1, 2, 4, 8  # marks of a piece: bits,
+QUESTIONS = 16  # and above these, in eighths, the share of questions among its sentences
+LENGTHS = 64  # lengths of a unit, in words, that its number distinguishes
 
 
-def numbered(number: int, unit: str) -> int:
-    """One number for a unit: its piece's, and how many words it has."""
+def unit_number(number: int, unit: str) -> int:
+    """Return one number for a unit: the number of its piece and its length in words."""
     return min(number, 255) * LENGTHS + min(len(unit.split()), LENGTHS - 1)
 
 
 class Piece(Record):
-    """A chunk, which of the marks above it bears, and the units of it that get vectors: its sentences, or itself."""
+    """A piece of a text, its marks, and the units of it that get vectors: its sentences, or itself."""
 
     text: str
     marks: int
@@ -53,18 +53,18 @@ class Piece(Record):
 
 
 def cut(text: str, speaker: str = "", names: tuple[str, ...] = ()) -> list[Piece]:
-    """The pieces of what somebody said (or of a text nobody in particular said), without the speakers' `names`."""
+    """Return the pieces of a turn, or of a text without a speaker; units leave out the `names` of speakers."""
     text = text.replace("’", "'")
     if speaker:
-        people = speaker.casefold() not in OTHERS
+        people = speaker.casefold() not in MACHINES
         return [_piece(chunk, people, people, names) for chunk in chunks(text)]
     short = len(text.split()) <= SIZE
-    runs = [(" ".join(text.split()), is_personal(text))] if short else _runs(text)
+    runs = [(" ".join(text.split()), is_personal(text))] if short else _split_personal(text)
     return [_piece(chunk, personal, personal or short, ()) for chunk, personal in runs]
 
 
 def chunks(text: str, size: int = SIZE) -> list[str]:
-    """Whole sentences and lines, packed into even pieces of about `size` words at most."""
+    """Return whole sentences and lines, packed into even chunks of at most about `size` words."""
     total = len(text.split())
     if total <= size:
         return [" ".join(text.split())]
@@ -85,26 +85,26 @@ def chunks(text: str, size: int = SIZE) -> list[str]:
 
 
 def sentences(text: str, names: tuple[str, ...] = ()) -> list[str]:
-    """Sentences and lines of three words or more; of a text that has none, the text."""
+    """Return the sentences and lines of three words or more; the text itself if it has none."""
     if names and any(name in text for name in names):
-        text = _without(text, names)
+        text = _remove_names(text, names)
     found = []
     for sentence in _BOUNDARY.split(_IMAGE.sub(r". \1", text)):
         words = sentence.split()
-        if len(words) >= 3 or (len(sentence) > 6 and not sentence.isascii()):  # who does not space words has long ones
+        if len(words) >= 3 or (len(sentence) > 6 and not sentence.isascii()):  # scripts without spaces have long words
             found.append(" ".join(words[:_SENTENCE]))
     return found[:_MOST] or [" ".join(text.split()[:_SENTENCE])]
 
 
-def _without(text: str, names: tuple[str, ...]) -> str:
-    """Names as whole words: Ann is not in an Anniversary."""
+def _remove_names(text: str, names: tuple[str, ...]) -> str:
+    """Return the text without these names, as whole words: Ann is not in an Anniversary."""
     import re
 
     return re.sub(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?:'s)?(?!\w)", " ", text)
 
 
-def _runs(text: str) -> list[tuple[str, bool]]:
-    """Chunks of a text whose speakers are not told apart, cut first where it turns personal or back."""
+def _split_personal(text: str) -> list[tuple[str, bool]]:
+    """Return chunks of a text without known speakers, each personal or not as a whole."""
     runs: list[tuple[list[str], bool]] = []
     for line in text.split("\n"):
         if not line.strip():
@@ -117,22 +117,22 @@ def _runs(text: str) -> list[tuple[str, bool]]:
 
 
 def is_personal(line: str) -> bool:
-    """Said in the first person: I and my at least as often as you and your, and no item of a list."""
+    """Return whether a line is in the first person: I and my at least as often as you and your, and not a list item."""
     mine = len(_I.findall(line))
     return bool(mine > 0 and mine >= len(_YOU.findall(line)) and not _LISTED.match(line))
 
 
-def _piece(text: str, people: bool, apart: bool, names: tuple[str, ...]) -> Piece:
+def _piece(text: str, people: bool, by_sentence: bool, names: tuple[str, ...]) -> Piece:
     marks = PEOPLE if people else 0
     marks |= TIME if _TIME.search(text) else 0
     marks |= NUMBER if _NUMBER.search(text) else 0
     marks |= DIRECTIVE if _DIRECTIVE.search(text) else 0
-    marks |= QUESTIONS * round(8 * _asking(text))
-    return Piece(text, marks, tuple(sentences(text, names)) if apart else (text,))
+    marks |= QUESTIONS * round(8 * _share_of_questions(text))
+    return Piece(text, marks, tuple(sentences(text, names)) if by_sentence else (text,))
 
 
-def _asking(text: str) -> float:
-    """The share of questions among the sentences of a text that ends in one."""
+def _share_of_questions(text: str) -> float:
+    """Return the share of questions among the sentences of a text that ends in one, else 0."""
     bare = _IMAGE.sub("", text).strip()
     if not bare.endswith("?"):
         return 0.0

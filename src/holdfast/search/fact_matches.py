@@ -1,88 +1,90 @@
-"""The leg of facts: what is stated about the things a question names, by any of their names, now or as of a moment."""
+"""Search by facts: the facts about the things that a query names, by any of their names, now or at a moment."""
 
 from __future__ import annotations
 
-from holdfast.formats.facts import fold
+from holdfast.formats.facts import ALIAS_LABELS, alias_names, fold
 from holdfast.index import tokenizer
-from holdfast.verbs.graph import ALIAS, others_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.index.filters import SearchFilter
+    from holdfast.index.interface import Index
     from holdfast.index.results import FoundFact
-    from holdfast.index.sqlite import SearchFilter, SqliteIndex
     from holdfast.models import Fact
 
-_LONGEST = 4  # words of a name
-_MOST = 200  # passages that this leg brings
-_MATCHED = 40  # passages whose facts are looked at
-_MOST_STATED = 2000  # facts that are rated
-_SUBJECT, _SUBJECT_AND_LABEL, _LEAST, _NEAR_BEST = 0.5, 1.0, 0.5, 0.75  # of how well a fact answers
-_ASKED, _NAMED, _THING = 1.0, 0.6, 0.4  # a fact of the kind asked for; another of the same subject; a label so called
+_NAME_WORDS = 4  # that a name has at most
+_MOST_PASSAGES = 200  # that this search returns
+_MATCHED_PASSAGES = 40  # whose facts are rated
+_MOST_FACTS = 2000  # that are rated
+_SUBJECT, _SUBJECT_AND_LABEL = 0.5, 1.0  # how well a fact answers whose subject, or subject and label, are in the query
+_LEAST, _NEAR_BEST = 0.5, 0.75  # how well a fact must answer: at all, and compared with the best
+_FULL_MATCH, _SUBJECT_MATCH, _LABEL_MATCH = 1.0, 0.6, 0.4  # signals of a passage by what its fact shares with the query
 
 
-def stated(index: SqliteIndex, query: str, asked: SearchFilter, now: str) -> dict[int, float]:
-    """The passages that hold such facts, and how much they speak of what is asked."""
+def match_facts(index: Index, query: str, filter: SearchFilter, now: str) -> dict[int, float]:
+    """Return the passages that state a fact which the query names, and how much of the fact it names (0 to 1)."""
     if not index.has_facts():
         return {}
-    names = names_of(index, asked.scopes, names_in(query))
-    about = set(tokenizer.asked(query))
+    names = expand_names(index, filter.scopes, find_names(query))
+    terms = set(tokenizer.query_terms(query))
     found: dict[int, float] = {}
-    for passage, subject, label in index.stating_passages(names, asked, now, _MOST):
-        if fold(subject) in names:
-            strength = _ASKED if about.intersection(tokenizer.asked(label)) else _NAMED
+    for row in index.find_stating_passages(names, filter, now, _MOST_PASSAGES):
+        if fold(row.subject) in names:
+            strength = _FULL_MATCH if terms.intersection(tokenizer.query_terms(row.label)) else _SUBJECT_MATCH
         else:
-            strength = _THING
-        found[passage] = max(found.get(passage, 0.0), strength)
+            strength = _LABEL_MATCH
+        found[row.passage] = max(found.get(row.passage, 0.0), strength)
     return found
 
 
-def answering(index: SqliteIndex, query: str, asked: SearchFilter, at: str, most: int) -> list[tuple[FoundFact, float]]:
-    """The facts that held at a moment and answer a question, the best first, each with how well it does (0 to 1).
+def find_answers(index: Index, query: str, filter: SearchFilter, at: str, most: int) -> list[tuple[FoundFact, float]]:
+    """Return the facts that held at a moment and answer a query, best first, each with how well it answers (0 to 1).
 
-    A fact answers if it has most words of the question, or if its subject is named. Facts that answer less well than the best
-    are left out.
+    A fact answers if it has most words of the query, or if the query names its subject. Facts that answer less well than the
+    best are left out.
     """
-    about = set(tokenizer.asked(query))
-    if not about or not index.has_facts():
+    terms = set(tokenizer.query_terms(query))
+    if not terms or not index.has_facts():
         return []
-    current = asked.replace(part="notes files", as_of=None, known_at=None)
-    said = index.matches(tokenizer.rarest(*index.looked_for(query, current)), current, _MATCHED)
-    named = names_of(index, asked.scopes, names_in(query))
-    found = index.stated_at(sorted(named.union(index.subjects_of(said, asked.scopes))), asked, at, _MOST_STATED)
+    current = filter.replace(part="notes files", as_of=None, known_at=None)
+    matched = index.match_passages(tokenizer.rarest_terms(*index.resolve_terms(query, current)), current, _MATCHED_PASSAGES)
+    named = expand_names(index, filter.scopes, find_names(query))
+    names = sorted(named.union(index.find_subjects(matched, filter.scopes)))
+    found = index.find_facts_at(names, filter, at, _MOST_FACTS)
     newest = sorted(found, key=lambda one: one.fact.valid_from, reverse=True)
-    rated = [(*_rated(one.fact, about, named), one) for one in newest]
-    floor = max(_LEAST, _NEAR_BEST * max([rate for rate, _, _ in rated], default=0.0))
-    best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # else the newest first
-    return [(one, rate) for rate, _, one in best if rate >= floor]
+    rated = [(*_rate(one.fact, terms, named), one) for one in newest]
+    floor = max(_LEAST, _NEAR_BEST * max([rating for rating, _, _ in rated], default=0.0))
+    best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # stable: of equal ratings the newest first
+    return [(one, rating) for rating, _, one in best if rating >= floor]
 
 
-def _rated(fact: Fact, about: set[str], named: set[str]) -> tuple[float, float]:
-    """How well a fact answers, and how many of the words that are asked for it has, as a share. One whose subject is named and
-    whose label is asked for answers in full."""
-    label = about.intersection(tokenizer.asked(fact.label))
-    share = len(about.intersection(tokenizer.asked(f"{fact.subject} {fact.label} {fact.value}"))) / len(about)
+def _rate(fact: Fact, terms: set[str], named: set[str]) -> tuple[float, float]:
+    """Return how well a fact answers, and the share of the query's terms that it has."""
+    has_label = not terms.isdisjoint(tokenizer.query_terms(fact.label))
+    share = len(terms.intersection(tokenizer.query_terms(f"{fact.subject} {fact.label} {fact.value}"))) / len(terms)
     if fold(fact.subject) not in named:
         return share, share
-    return max(share, _SUBJECT_AND_LABEL if label else _SUBJECT), share
+    return max(share, _SUBJECT_AND_LABEL if has_label else _SUBJECT), share
 
 
-def names_in(query: str) -> set[str]:
-    """Every run of up to four words, as a name would be folded; what is too common to be a name is none."""
-    said = fold("".join([mark if mark.isalnum() or mark in "-_./+#'" else " " for mark in query])).split()
-    said = [word.strip("-_./'") for word in said]
-    runs = {" ".join(said[first : first + size]) for size in range(1, _LONGEST + 1) for first in range(len(said) - size + 1)}
+def find_names(query: str) -> set[str]:
+    """Return every run of up to four words, folded like a name, except those that are too common to be a name."""
+    words = fold("".join([char if char.isalnum() or char in "-_./+#'" else " " for char in query])).split()
+    words = [word.strip("-_./'") for word in words]
+    lengths = range(1, _NAME_WORDS + 1)
+    runs = {" ".join(words[first : first + length]) for length in lengths for first in range(len(words) - length + 1)}
     return {run for run in runs if run and run not in tokenizer.COMMON}
 
 
-def names_of(index: SqliteIndex, scopes: tuple[str, ...], named: Iterable[str]) -> set[str]:
-    """These names and all that facts declare to be the same, folded; also by way of each other."""
-    names = {fold(name) for name in named}
+def expand_names(index: Index, scopes: tuple[str, ...], names: Iterable[str]) -> set[str]:
+    """Return these names and all their aliases, also aliases of aliases, folded."""
+    expanded = {fold(name) for name in names}
     groups = [
-        {fold(subject), *[fold(name) for name in others_of(value, links)]}
-        for subject, value, links in index.declared(scopes, sorted(ALIAS))
+        {fold(fact.subject), *[fold(name) for name in alias_names(fact.value, fact.links)]}
+        for fact in index.find_labelled_facts(scopes, sorted(ALIAS_LABELS))
     ]
-    while joined := [group for group in groups if group & names and not group <= names]:
-        names.update(*joined)
-    return names
+    while joined := [group for group in groups if group & expanded and not group <= expanded]:
+        expanded.update(*joined)
+    return expanded

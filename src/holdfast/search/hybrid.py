@@ -1,6 +1,6 @@
-"""Search by words and by meaning: candidates from both, one order for all. The steps of a recall.
+"""Hybrid search: candidates by keywords, by similar vectors and by facts, ranked together.
 
-Keyword search needs the catalogue alone. Hybrid search also compares vectors; where passages still lack theirs, it says so.
+Keyword search needs the index alone. Hybrid search also compares vectors; where passages have none yet, the result says so.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from itertools import pairwise
 from holdfast.base import dates
 from holdfast.base.fork import on_fork
 from holdfast.index import tokenizer
-from holdfast.index.results import ID, RECORDED, SPEAKER, TURN, SearchResult
-from holdfast.index.sqlite import by_words, found_of
+from holdfast.index.results import SearchResult, keyword_result
+from holdfast.models import Record
 from holdfast.search import abstention, chunking
-from holdfast.search.fact_matches import stated
-from holdfast.search.vectorize import Vectorizer, tokens_of
+from holdfast.search.fact_matches import match_facts
+from holdfast.search.vectorize import Vectorizer, piece_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,244 +26,296 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from holdfast.embedders import Embedder
-    from holdfast.index.sqlite import SearchFilter, SqliteIndex
+    from holdfast.index.filters import SearchFilter
+    from holdfast.index.interface import Index
+    from holdfast.index.results import FolderSize, Outline
     from holdfast.index.vectors import Model
     from holdfast.models import Progress
     from holdfast.search.candidates import CandidatePool, Vocabulary
 
-_LEXICAL, _NEAR = 200, 150  # candidates by words, and by each model
-_RATED = 2000  # mentions of a question's words that the catalogue rates one by one
-_ROLES = ("user", "assistant", "system", "tool")  # who does not speak under a name
-_RARE = 5  # passages that have a name at most for it to count by itself
-_BEST = 40  # at least, that are put in their final order
+    QueryVectors = dict[str, tuple[Model, NDArray[Any]]]  # by role
+
+_KEYWORD_CANDIDATES, _NEAREST_CANDIDATES = 200, 150  # by keywords, and by each model
+_MOST_RANKED = 2000  # postings of a query's terms up to which the index ranks them one by one
+_ROLES = ("user", "assistant", "system", "tool")  # speakers without a name
+_RARE = 5  # passages up to which a name counts as a signal of its own
+_LEAST_RESULTS = 40  # that are returned
+
+
+class _Query(Record):
+    """A query, with what the index knows of its words."""
+
+    text: str
+    filter: SearchFilter
+    folders: list[FolderSize]
+    terms: dict[str, str]  # each with the word of the query
+    frequencies: dict[str, int]  # by term: how many passages have it
+    people: list[str]  # named in it, who speak in transcripts
+    now: str | None
+
+    @property
+    def folder_ids(self) -> list[int]:
+        return [folder.id for folder in self.folders]
+
+    @property
+    def passages(self) -> int:
+        return max(sum([folder.passages for folder in self.folders]), 1)
+
+    @property
+    def words(self) -> int:
+        return sum([folder.words for folder in self.folders])
+
+
+class _Nearest(Record):
+    """The passages whose vectors are most similar to that of a query, by one model."""
+
+    model: Model
+    vector: NDArray[Any]
+    passages: list[int]
 
 
 class HybridSearch:
-    """Hybrid search of one process: its models, and what it remembers of words and passages."""
+    """Hybrid search of one process: its models, and what it has cached of terms and passages."""
 
-    def __init__(self, index: SqliteIndex, embedders: tuple[Embedder, ...]) -> None:
+    def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
         self._index = index
-        self.embedding = Vectorizer(index, embedders)
-        self._vocabulary: tuple[int, Vocabulary] | None = None
+        self.vectorizer = Vectorizer(index, embedders)
+        self._vocabulary: tuple[int, Vocabulary] | None = None  # with the generation of the index
         self._lock = RLock()
-        _seekers.add(ref(self, _seekers.discard))
+        _searches.add(ref(self, _searches.discard))
 
     def search(
-        self,
-        query: str,
-        asked: SearchFilter,
-        limit: int,
-        now: str | None,
-        mode: str,
-        explain: bool,
-        progress: Progress,
+        self, query: str, filter: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, progress: Progress
     ) -> SearchResult:
-        """The order of everything that may answer. One question after the other: what is remembered of words is shared."""
-        with self._lock, self._index.asking(asked):
-            query = query.encode("utf-8", "replace").decode()  # half a character is in no text
-            left = self.embedding.catch_up(progress)
-            with self._index.reading():
-                return self._search(query, asked, limit, now, mode, explain, left)
+        """Return the ranked passages; `mode` is hybrid or semantic. Queries run one at a time, since they share a cache."""
+        with self._lock, self._index.cache_query(filter):
+            query = query.encode("utf-8", "replace").decode()  # a lone surrogate is in no text
+            waiting = self.vectorizer.catch_up(progress)
+            with self._index.read_transaction():
+                return self._search(query, filter, limit, now, mode, explain, waiting)
 
-    def begin_anew(self) -> None:
-        """In a child: the threads that asked here did not come along, and what one of them was about to remember is half."""
-        self.embedding.begin_anew()
+    def after_fork(self) -> None:
+        """Discard the cache if a thread of the parent process may have left it half filled."""
+        self.vectorizer.after_fork()
         if not self._lock.acquire(blocking=False):
             self._lock, self._vocabulary = RLock(), None
-            self._index.begin_anew()
+            self._index.after_fork()
         else:
             self._lock.release()
 
     def _search(
-        self, query: str, asked: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, left: dict[str, int]
+        self, text: str, filter: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, waiting: dict[str, int]
     ) -> SearchResult:
-        named = self._named(query, asked) if self.embedding.by_role else []
-        vectors = self.embedding.of_question(_first_person(query, named))
-        legs = self._legs(vectors)
-        reason = self._reason(left)
-        if legs == "lexical":
-            return by_words(self._index.search(query, asked, limit), explain, reason)
+        people = self._find_people(text, filter) if self.vectorizer.by_role else []
+        vectors = self.vectorizer.embed_question(_to_first_person(text, people))
+        models = _usable_models(vectors)
+        reason = self._degraded_reason(waiting)
+        if models == "none":
+            return keyword_result(self._index.search(text, filter, limit), explain, reason)
         import numpy as np
 
         from holdfast.search import scoring
 
-        terms, common = self._index.looked_for(query, asked)
-        most = _LEXICAL * 8 if asked.type or asked.tags else _LEXICAL  # more where some may be filtered out
-        folders = self._index.folders_of(asked)
-        matched = self._by_words(terms, common, asked, folders, most) if mode != "semantic" else []
-        near = self._near(vectors, legs, [id for id, _, _ in folders])
-        facts = stated(self._index, query, asked, asked.as_of or now or dates.now()) if mode != "semantic" else {}
-        ids = dict.fromkeys([*matched, *facts, *[id for _, _, some in near.values() for id in some]])
-        rows = self._rows(ids, asked)
+        semantic = mode == "semantic"
+        terms, frequencies = self._index.resolve_terms(text, filter)
+        folders = self._index.find_folders(filter)
+        query = _Query(
+            text=text, filter=filter, folders=folders, terms=terms, frequencies=frequencies, people=people, now=now
+        )
+        matched = [] if semantic else self._find_by_keywords(query)
+        nearest = self._find_nearest(vectors, models, query.folder_ids)
+        facts = {} if semantic else match_facts(self._index, text, filter, filter.as_of or now or dates.now())
+        ids = dict.fromkeys([*matched, *facts, *[id for found in nearest.values() for id in found.passages]])
+        rows = self._read_outlines(ids, filter)
         if not rows:
             return SearchResult([], mode, reason)
-        pool, found = self._signals(query, rows, terms, common, named, near, folders, now, legs)
-        found["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
-        found["name"] = self._names(query, terms, common, asked, pool)
-        score = scoring.total(pool, found, legs, mode == "semantic")
-        has_words = (found["bmd"] > 0) | (found["bmw"] > 0) | (found["fact"] > 0)
-        kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (mode != "semantic")))
-        if mode != "semantic":
-            score -= scoring.LATER * found["later"]  # ranked lower, not removed
-        order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _BEST)].tolist()
-        places = {rows[place][ID]: place for place in order}
-        whole = {row[0]: row for row in self._index.rows(places, asked)}
-        best = [found_of(whole[id], float(score[place])) for id, place in places.items() if id in whole]
-        why = {id: scoring.why(pool, found, legs, place, mode == "semantic") for id, place in places.items()} if explain else {}
-        having = frozenset(pool.ids[found["name"] > 0].tolist())
+        pool, signals = self._compute_signals(query, rows, nearest, models)
+        signals["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
+        signals["name"] = self._find_rare_names(query, pool)
+        score = scoring.total(pool, signals, models, semantic)
+        has_words = (signals["bmd"] > 0) | (signals["bmw"] > 0) | (signals["fact"] > 0)
+        kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (not semantic)))
+        if not semantic:
+            score -= scoring.LATER * signals["later"]  # ranked lower, not removed
+        order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _LEAST_RESULTS)].tolist()
+        positions = {rows[position].id: position for position in order}
+        whole = {row.id: row for row in self._index.find_rows(positions, filter)}
+        best = [whole[id].to_passage(float(score[position])) for id, position in positions.items() if id in whole]
+        explained = positions if explain else {}
+        why = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
         return SearchResult(
-            best, mode, reason, why, 0.0 if mode == "semantic" else self._threshold(query, vectors), named=having
-        )
+            found=best, mode=mode, reason=reason, why=why,
+            threshold=0.0 if semantic else self._threshold(text, vectors),
+            named=frozenset(pool.ids[signals["name"] > 0].tolist()),
+        )  # fmt: skip
 
-    def _names(
-        self, query: str, terms: dict[str, str], common: dict[str, int], asked: SearchFilter, pool: CandidatePool
-    ) -> NDArray[Any]:
-        """1 for the candidates that have a rare name of the question, such as an error code; models know nothing of these."""
-        import numpy as np
+    # --- candidates -----------------------------------------------------------------------------------------------------------
 
-        names = [term for term in abstention.names_in(query, terms) if 0 < common.get(term, 0) <= _RARE]
-        having = {int(id) for ids in self._index.having(names, asked, _RARE) for id in ids.split(",") if id} if names else set()
-        return np.array([float(id in having) for id in pool.ids.tolist()])
+    def _find_by_keywords(self, query: _Query) -> list[int]:
+        """Return the passages with the most telling words of the query.
 
-    def _threshold(self, query: str, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> float | None:
-        """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
-        if "multi" not in vectors or "multi" not in self.embedding.by_role:
-            return None
-        likeness = float((self.embedding.general_requests() @ vectors["multi"][1]).max())
-        return abstention.threshold(query, likeness)
-
-    def _by_words(
-        self, terms: dict[str, str], common: dict[str, int], asked: SearchFilter, folders: list[tuple[int, int, int]], most: int
-    ) -> list[int]:
-        """The passages with the most telling words of the question. Where mentions are few the catalogue rates them all; where
-        they are many it names them, and how rare their words are and how short they are decides."""
+        Where the postings are few, the index ranks them all. Where they are many, it only lists them, and how rare their terms
+        are and how short the passages are decides.
+        """
         import numpy as np
 
         from holdfast.search import scoring
 
-        if sum([common.get(term, 0) for term in terms]) <= _RATED:
-            return list(self._index.matches([term for term in terms if term in common], asked, most))
-        passages, total = _sizes(folders)
-        chosen = tokenizer.rarest(terms, common, 1)
-        named = self._index.having(chosen, asked, tokenizer.POSTINGS)
-        mentions = [np.fromstring(one, np.int64, sep=",") if one else np.zeros(0, np.int64) for one in named]
-        worth = np.array([_idf(common[term], passages) for term in chosen])
-        every = np.concatenate(mentions)
-        order = np.argsort(every, kind="stable")  # quick, since the mentions of each word are in order
+        filtered = query.filter.type or query.filter.tags
+        most = _KEYWORD_CANDIDATES * 8 if filtered else _KEYWORD_CANDIDATES  # the filter may drop most of them
+        if sum([query.frequencies.get(term, 0) for term in query.terms]) <= _MOST_RANKED:
+            known = [term for term in query.terms if term in query.frequencies]
+            return list(self._index.match_passages(known, query.filter, most))
+        chosen = tokenizer.rarest_terms(query.terms, query.frequencies, 1)
+        postings = [
+            np.fromstring(ids, np.int64, sep=",") if ids else np.zeros(0, np.int64)
+            for ids in self._index.find_postings(chosen, query.filter, tokenizer.POSTINGS)
+        ]
+        worth = np.array([_idf(query.frequencies[term], query.passages) for term in chosen])
+        every = np.concatenate(postings)
+        order = np.argsort(every, kind="stable")  # fast, since the postings of each term are in order
         starts = np.flatnonzero(np.r_[True, every[order[1:]] != every[order[:-1]]])[: len(every)]
         ids = every[order[starts]]
-        score = np.add.reduceat(np.repeat(worth, [len(some) for some in mentions])[order], starts) if len(ids) else ids
+        score = np.add.reduceat(np.repeat(worth, [len(some) for some in postings])[order], starts) if len(ids) else ids
         best = _highest(score, 4 * most)
-        words_of = np.array(self._lengths(ids[best].tolist()), np.float64)
-        rated = score[best] / (1 + scoring.K1 * (1 - scoring.B + scoring.B * words_of * passages / max(total, 1)))
-        found: list[int] = ids[best[np.argsort(-rated, kind="stable")[:most]]].tolist()
+        lengths = np.array(self._count_words(ids[best].tolist()), np.float64)
+        ranked = score[best] / (
+            1 + scoring.K1 * (1 - scoring.B + scoring.B * lengths * query.passages / max(query.words, 1))
+        )
+        found: list[int] = ids[best[np.argsort(-ranked, kind="stable")[:most]]].tolist()
         return found
 
-    def _lengths(self, ids: list[int]) -> list[int]:
-        """How many words each of these passages has; 0 of one that is gone."""
-        known = self._words().lengths
-        if fresh := [id for id in ids if id not in known]:
-            known.update({**dict.fromkeys(fresh, 0), **dict(self._index.lengths(fresh))})
-        return [known[id] for id in ids]
+    def _find_nearest(self, vectors: QueryVectors, models: str, folders: list[int]) -> dict[str, _Nearest]:
+        """Return, by role, the passages nearest to the query's vector."""
+        nearest = {}
+        for role, (model, vector) in vectors.items():
+            if models == "all" or role == "static":
+                passages = self._index.vectors.find_nearest(model, folders, vector, _NEAREST_CANDIDATES)
+                nearest[role] = _Nearest(model, vector, passages)
+        return nearest
 
-    def _rows(self, ids: Iterable[int], asked: SearchFilter) -> list[tuple[Any, ...]]:
-        """The candidates, and the turns just before and after those of people, who answer each other."""
-        rows = self._index.outlines(ids, asked)
-        people = [row[ID] for row in rows if row[TURN] and row[SPEAKER] not in _ROLES]
+    def _read_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
+        """Return the candidates, and the turns before and after those of people, who answer each other."""
+        rows = self._index.find_outlines(ids, filter)
+        people = [row.id for row in rows if row.turn and row.speaker not in _ROLES]
         if people:
             known = set(ids)
-            rows += self._index.outlines([id for id in dict.fromkeys(self._index.beside(people)) if id not in known], asked)
+            adjacent = [id for id in dict.fromkeys(self._index.find_adjacent_turns(people)) if id not in known]
+            rows += self._index.find_outlines(adjacent, filter)
         return rows
 
-    def _signals(
-        self, query: str, rows: list[tuple[Any, ...]], terms: dict[str, str], common: dict[str, int], named: list[str],
-        near: dict[str, tuple[Model, NDArray[Any], list[int]]], folders: list[tuple[int, int, int]], now: str | None,
-        legs: str,
-    ) -> tuple[CandidatePool, dict[str, NDArray[Any]]]:  # fmt: skip
+    # --- signals --------------------------------------------------------------------------------------------------------------
+
+    def _compute_signals(
+        self, query: _Query, rows: list[Outline], nearest: dict[str, _Nearest], models: str
+    ) -> tuple[CandidatePool, dict[str, NDArray[Any]]]:
+        """Return the candidates side by side, and every signal for each of them."""
         from holdfast.search import scoring
         from holdfast.search.candidates import day_of
         from holdfast.search.time_expressions import spans
 
-        pool = self._pool(rows)
-        passages, total = _sizes(folders)
-        names = {term for name in named for term in tokenizer.asked(name)}
-        kept = {term: word for term, word in terms.items() if term not in names} or terms
-        years = sorted({int(year) for year in {row[RECORDED][:4] for row in rows} if year.isdigit()})
+        pool = self._make_pool(rows)
+        of_people = {term for name in query.people for term in tokenizer.query_terms(name)}
+        terms = {term: word for term, word in query.terms.items() if term not in of_people} or query.terms
+        years = sorted({int(year) for year in {row.recorded[:4] for row in rows} if year.isdigit()})
         question = scoring.Question(
-            query, kept, {term: _idf(common.get(term, 0), passages) for term in kept}, frozenset(named),
-            spans(query, now, tuple(years[:50])), day_of(now[:10]) if now else 0,
+            text=query.text, terms=terms,
+            idf={term: _idf(query.frequencies.get(term, 0), query.passages) for term in terms},
+            people=frozenset(query.people), times=spans(query.text, query.now, tuple(years[:50])),
+            today=day_of(query.now[:10]) if query.now else 0,
         )  # fmt: skip
-        nearness = {
-            role: scoring.Nearness(*self._index.vectors.of(model, [id for id, _, _ in folders], pool.ids), vector)
-            for role, (model, vector, _) in near.items()
+        similarities = {
+            role: scoring.Similarity(
+                *self._index.vectors.vectors_of(found.model, query.folder_ids, pool.ids), question=found.vector
+            )
+            for role, found in nearest.items()
         }
-        static: Any = self.embedding.by_role["static"]  # without it, words alone are searched
-        return pool, scoring.signals(pool, question, total / passages, nearness, static.words(list(kept.values())), legs)
+        static: Any = self.vectorizer.by_role["static"]  # without it, keyword search ran
+        word_vectors = static.words(list(terms.values()))
+        average = query.words / query.passages
+        return pool, scoring.compute_signals(pool, question, average, similarities, word_vectors, models)
 
-    def _words(self) -> Vocabulary:
-        """What is remembered of this catalogue."""
+    def _find_rare_names(self, query: _Query, pool: CandidatePool) -> NDArray[Any]:
+        """Return 1 for the candidates that have a rare name of the query, such as an error code: models do not know these."""
+        import numpy as np
+
+        names = [
+            term for term in abstention.find_names(query.text, query.terms) if 0 < query.frequencies.get(term, 0) <= _RARE
+        ]
+        postings = self._index.find_postings(names, query.filter, _RARE) if names else []
+        having = {int(id) for ids in postings for id in ids.split(",") if id}
+        return np.array([float(id in having) for id in pool.ids.tolist()])
+
+    def _threshold(self, query: str, vectors: QueryVectors) -> float | None:
+        """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
+        if "multi" not in vectors or "multi" not in self.vectorizer.by_role:
+            return None
+        _, vector = vectors["multi"]
+        likeness = float((self.vectorizer.embed_general_requests() @ vector).max())
+        return abstention.threshold(query, likeness)
+
+    def _make_pool(self, rows: list[Outline]) -> CandidatePool:
+        from holdfast.search.candidates import CandidatePool
+
+        vocabulary = self._open_vocabulary()
+        vocabulary.make_room()
+        new = vocabulary.unseen([row.id for row in rows])
+        pieces: dict[int, list[tuple[int, str]]] = {}
+        for row in self._index.read_pieces(new) if new else ():
+            pieces.setdefault(row.passage, []).append((row.marks, row.tokens))
+        uncut = [id for id in new if id not in pieces]  # they wait for vectors
+        for text in self._index.read_texts(uncut) if uncut else ():
+            cut = enumerate(chunking.cut(text.text, text.speaker or ""))
+            pieces[text.id] = [(piece.marks, piece_tokens(text.names, piece, text.speaker, number)) for number, piece in cut]
+        vocabulary.add(pieces)
+        return CandidatePool(rows, vocabulary)
+
+    def _open_vocabulary(self) -> Vocabulary:
+        """Return the cache of terms and passages, a new one for another index."""
         from holdfast.search.candidates import Vocabulary
 
         generation = self._index.generation()
         if self._vocabulary is None or self._vocabulary[0] != generation:
-            static: Any = self.embedding.by_role["static"]
-            self._vocabulary = generation, Vocabulary(lambda some: static.words([one.lower() for one in some]))
+            static: Any = self.vectorizer.by_role["static"]
+            self._vocabulary = generation, Vocabulary(lambda tokens: static.words([token.lower() for token in tokens]))
         return self._vocabulary[1]
 
-    def _pool(self, rows: list[tuple[Any, ...]]) -> CandidatePool:
-        from holdfast.search.candidates import CandidatePool
+    def _count_words(self, ids: list[int]) -> list[int]:
+        """Return how many words each of these passages has; 0 for one that is gone."""
+        known = self._open_vocabulary().lengths
+        if new := [id for id in ids if id not in known]:
+            known.update({**dict.fromkeys(new, 0), **self._index.count_words(new)})
+        return [known[id] for id in ids]
 
-        vocabulary = self._words()
-        vocabulary.make_room()
-        fresh = vocabulary.unseen([row[ID] for row in rows])
-        cut: dict[int, list[tuple[int, str]]] = {}
-        for passage, marks, tokens in self._index.pieces(fresh) if fresh else ():
-            cut.setdefault(passage, []).append((marks, tokens))
-        uncut = [id for id in fresh if id not in cut]  # what waits for its vectors
-        for passage, names, text, speaker in self._index.texts(uncut) if uncut else ():
-            some = enumerate(chunking.cut(text, speaker or ""))
-            cut[passage] = [(piece.marks, tokens_of(names, piece, speaker, place)) for place, piece in some]
-        vocabulary.add(cut)
-        return CandidatePool(rows, vocabulary)
-
-    def _near(
-        self, vectors: dict[str, tuple[Model, NDArray[Any]]], legs: str, folders: list[int]
-    ) -> dict[str, tuple[Model, NDArray[Any], list[int]]]:
-        """By role: the model, the question's vector, and the passages nearest to it."""
-        near = {}
-        for role, (model, vector) in vectors.items():
-            if legs == "all" or role == "static":
-                near[role] = model, vector, self._index.vectors.nearest(model, folders, vector, _NEAR)
-        return near
-
-    def _reason(self, left: dict[str, int]) -> str:
-        """Why an answer is less than it could be."""
-        if not self.embedding.by_role:
-            return "no embedder is set: keyword search ran"
-        said = list(dict.fromkeys(self.embedding.failed.copy().values()))
-        waiting = max(left.values(), default=0)
-        if waiting and not said:
-            said.append(f"{waiting:,} passages wait for their vectors: `holdfast embed` makes them now")
-        if said and self.embedding.older:
-            said.append(f"until then the older vectors of {', '.join(self.embedding.older)} answer")
-        return "; ".join(said)
-
-    def _legs(self, vectors: dict[str, tuple[Model, NDArray[Any]]]) -> str:
-        """What an order can stand on: every model, the quick one alone, or words alone."""
-        if "static" not in vectors:
-            return "lexical"
-        return "all" if "sentence" in vectors else "static"
-
-    def _named(self, query: str, asked: SearchFilter) -> list[str]:
-        """The people named in a question who speak in sessions: one word or two."""
+    def _find_people(self, query: str, filter: SearchFilter) -> list[str]:
+        """Return the people named in a query, in one word or two, who speak in transcripts."""
         found = [token for token in tokenizer.tokens(query) if token[0].isupper()]
         pairs = [f"{first} {second}" for first, second in pairwise(found)]
-        every = [name for name in dict.fromkeys([*found, *pairs]) if name.casefold() not in chunking.NAMELESS]
-        return self._index.who_of(every, asked) if every else []
+        names = [name for name in dict.fromkeys([*found, *pairs]) if name.casefold() not in chunking.NAMELESS]
+        return self._index.find_speakers(names, filter) if names else []
+
+    def _degraded_reason(self, waiting: dict[str, int]) -> str:
+        """Return why the result is less than it could be, or ""."""
+        if not self.vectorizer.by_role:
+            return "no embedder is set: keyword search ran"
+        reasons = list(dict.fromkeys(self.vectorizer.failed.copy().values()))
+        most = max(waiting.values(), default=0)
+        if most and not reasons:
+            reasons.append(f"{most:,} passages wait for their vectors: `holdfast embed` makes them now")
+        if reasons and self.vectorizer.older:
+            reasons.append(f"until then the older vectors of {', '.join(self.vectorizer.older)} answer")
+        return "; ".join(reasons)
 
 
-def _first_person(query: str, names: list[str]) -> str:
-    """The question as the named person would say it: turns do not name their own speaker."""
+def _usable_models(vectors: QueryVectors) -> str:
+    """Return which models can rank: all, static (the fast one alone), or none."""
+    if "static" not in vectors:
+        return "none"
+    return "all" if "sentence" in vectors else "static"
+
+
+def _to_first_person(query: str, names: list[str]) -> str:
+    """Return the query as the named person would say it: turns do not name their own speaker."""
     import re
 
     for name in sorted(names, key=len, reverse=True):
@@ -273,37 +325,33 @@ def _first_person(query: str, names: list[str]) -> str:
 
 
 def _highest(score: NDArray[Any], most: int) -> NDArray[Any]:
-    """The places of the highest, highest first; of equals the last."""
+    """Return the positions of the highest scores, highest first; of equal scores the last."""
     import numpy as np
 
     if len(score) > most:
         least = np.partition(score, -most)[-most]
         above = np.flatnonzero(score > least)
-        some = np.r_[above, np.flatnonzero(score == least)[len(above) - most :]]
+        chosen = np.r_[above, np.flatnonzero(score == least)[len(above) - most :]]
     else:
-        some = np.arange(len(score))
-    highest: NDArray[Any] = some[np.lexsort((-some, -score[some]))]
+        chosen = np.arange(len(score))
+    highest: NDArray[Any] = chosen[np.lexsort((-chosen, -score[chosen]))]
     return highest
 
 
-def _sizes(folders: list[tuple[int, int, int]]) -> tuple[int, int]:
-    """How many passages some folders have, and how many words."""
-    return max(sum([count for _, count, _ in folders]), 1), sum([count for _, _, count in folders])
-
-
 def _idf(frequency: int, passages: int) -> float:
+    """Return the inverse document frequency of a term."""
     import math
 
     frequency = min(frequency, passages)
     return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
 
 
-_seekers: set[ref[HybridSearch]] = set()
+_searches: set[ref[HybridSearch]] = set()
 
 
-def _in_the_child() -> None:
-    for seeker in [one for reference in list(_seekers) if (one := reference())]:
-        seeker.begin_anew()
+def _after_fork() -> None:
+    for search in [one for reference in list(_searches) if (one := reference())]:
+        search.after_fork()
 
 
-on_fork(child=_in_the_child)
+on_fork(child=_after_fork)

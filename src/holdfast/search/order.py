@@ -1,4 +1,4 @@
-"""Candidates in, order out: relevance first, then scope precedence and recency as tie-breakers. Pure."""
+"""Order search results: by relevance, then by scope precedence and recency. Pure."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
 def order(
     found: list[C], scopes: tuple[str, ...], sort: str, usage: Mapping[str, int], usage_id: Callable[[C], str]
 ) -> list[C]:
-    """The candidates as asked for. `scopes` is in order of precedence."""
-    place = {scope: number for number, scope in enumerate(scopes)}
-    by_name = sorted(found, key=lambda one: one.key)  # so that ties fall alike after every rebuild;
-    by_name.sort(key=lambda one: one.note_id, reverse=True)  # ids count up in time, finer than seconds
-    newest = sorted(by_name, key=lambda one: one.recorded, reverse=True)
-    by_precedence = sorted(newest, key=lambda one: place.get(one.scope, len(place)))
+    """Return the candidates in the order `sort`: relevance, recency or usage. `scopes` is in order of precedence."""
+    precedence = {scope: number for number, scope in enumerate(scopes)}
+    by_key = sorted(found, key=lambda one: one.key)  # so that ties are the same after every rebuild of the index
+    by_key.sort(key=lambda one: one.note_id, reverse=True)  # ids increase with time, finer than seconds
+    newest = sorted(by_key, key=lambda one: one.recorded, reverse=True)
+    by_precedence = sorted(newest, key=lambda one: precedence.get(one.scope, len(precedence)))
     by_relevance = sorted(by_precedence, key=lambda one: -_relevance(one.score))
     if sort == "recency":
         by_relevance.sort(key=lambda one: one.recorded, reverse=True)
     elif sort == "usage":
         by_relevance.sort(key=lambda one: -usage.get(usage_id(one), 0))
-    return _nearest_scope_first(by_relevance, place)
+    return _put_nearest_scope_first(by_relevance, precedence)
 
 
 def _relevance(score: float) -> float:
-    """Three digits of a score count, whatever its size: words that most notes have score in millionths."""
+    """Return a score rounded to three digits, whatever its size: words that most notes have score in millionths."""
     return float(f"{score:.3g}")
 
 
-def _nearest_scope_first(ranked: list[C], place: Mapping[str, int]) -> list[C]:
-    """Where several scopes have a note of the same key, the nearer scope's stands in the first of their places."""
-    places: dict[str, list[int]] = {}
+def _put_nearest_scope_first(ranked: list[C], precedence: Mapping[str, int]) -> list[C]:
+    """Where several scopes have a note of the same key, put that of the nearest scope in the first of their positions."""
+    positions: dict[str, list[int]] = {}
     for number, one in enumerate(ranked):
         if one.kind == "note" and not one.archived:
-            places.setdefault(one.key, []).append(number)
+            positions.setdefault(one.key, []).append(number)
     result = list(ranked)
-    for numbers in places.values():
+    for numbers in positions.values():
         if len(numbers) > 1:
-            group = sorted((ranked[number] for number in numbers), key=lambda one: place.get(one.scope, len(place)))
+            group = sorted((ranked[number] for number in numbers), key=lambda one: precedence.get(one.scope, len(precedence)))
             for number, one in zip(numbers, group, strict=True):
                 result[number] = one
     return result

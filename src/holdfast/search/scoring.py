@@ -1,8 +1,8 @@
-"""How well each candidate answers: what it says, who said it, when, and what it means, added up with fixed weights. Pure.
+"""Score candidates: signals of what a passage says, who said it, when and what it means, added up with fixed weights. Pure.
 
 The weights for turns were fitted on one half of public conversations and checked on the other; those for long texts were
-picked, and those for notes and the scale between kinds set by hand, with both halves in sight. docs/adr/0013-ranking.md has
-the figures. They are round numbers on purpose.
+chosen, and those for notes and the scale between kinds set by hand, on both halves. docs/adr/0013-ranking.md has the figures.
+They are round numbers on purpose.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-# What a signal is called: words in the text (bmd), with the turn before (bmw), in the session (bms), side by side (big);
-# words near in meaning (soft), also elsewhere in the session (soft_sm); nearness of the best piece (c_), of the whole (d_), of
-# the whole with its neighbours (g_) by the static, sentence and multilingual models; the person named (spk), the user (ru) or
-# the assistant (ra) who is meant; said in the first person (fp); of the time asked about (date) or close to it (near); a
-# fact that holds of what the question names (fact: set by hand, the public data have none); small talk (small: a turn of
-# one to three words); a rare name of the question, such as an error code (name: set by hand).
+# Names of signals. Words: in the text (bmd), with the turn before (bmw), in the session (bms), side by side (big), of similar
+# meaning (soft), of similar meaning in the session (soft_sm). Similarity by the static, sentence and multilingual model: of the
+# best piece (c_), of the whole (d_), of the whole with its neighbours (g_). Speakers: the person named (spk), the user (ru) or
+# the assistant (ra) where the question means them, the first person (fp). Time: within the time of the question (date), close
+# to it (near). A fact that the question names (fact) and a rare name such as an error code (name): set by hand, the public data
+# have none. Small talk: a turn of one to three words (small).
 WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "people": {
         "all": {
@@ -74,16 +74,16 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
         },
     },
 }  # fmt: skip
-# What a stranger scores and what a good answer scores, by hand: so that kinds can be compared with each other.
+# Scores of an unrelated passage and of a good answer, set by hand, so that kinds can be compared.
 _SCALE = {"people": (0.28, 1.6), "chat": (0.2, 1.4), "note": (0.25, 1.7), "long": (0.3, 1.5)}
-_FLOOR = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}  # what has none of the words must be at least so near
-LATER = 0.15  # what is taken off where something was said, or became true, only well after the day on which it is asked:
+_FLOOR = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}  # least score of a candidate without any word
+LATER = 0.15  # subtracted where something was said, or became true, well after the day of the question:
 _SMALL_TALK = 3  # words
 _WELL_AFTER = 14  # days, since clocks and dates are often some days off
 K1, B = 0.9, 0.4
-_FAR = 0.3  # words that are no nearer to each other have nothing in common
-_MISSING = 0.2  # nearness where the sentence model has no vector: what machines said at length
-_SLACK = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # people tell later
+_LEAST_SIMILAR = 0.3  # similarity up to which words have nothing in common
+_MISSING = 0.2  # similarity where the sentence model has no vector: long turns of assistants
+_SLACK = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # days: people tell later
 _WHEN = pattern(
     r"(?i)^\s*when\b|\bwhat (?:date|day|month|year|time)\b|\bhow long ago\b|\bwhich (?:date|day|month|year)\b"
     r"|\bhow many (?:days|weeks|months|years)\b"
@@ -97,122 +97,126 @@ _OF_ASSISTANT = pattern(
 
 
 class Question:
-    """A question, taken apart."""
+    """What scoring needs of a question."""
 
     def __init__(
-        self, text: str, terms: Mapping[str, str], idf: Mapping[str, float], named: frozenset[str], times: list[Span],
+        self, *, text: str, terms: Mapping[str, str], idf: Mapping[str, float], people: frozenset[str], times: list[Span],
         today: int,
     ) -> None:  # fmt: skip
-        self.terms = terms  # stem -> the word as asked
+        self.terms = terms  # each with the word of the question
         self.idf = idf
-        self.named = named
+        self.people = people  # named in it
         self.times = times
-        self.today = today  # the day on which it is asked; 0 if nobody says
+        self.today = today  # ordinal of the day of the question; 0 if unknown
         self.when = float(bool(_WHEN.search(text)))
         self.number = float(bool(_NUMBER.search(text)))
-        self.of_assistant = float(bool(_OF_ASSISTANT.search(text)) and not named)
+        self.of_assistant = float(bool(_OF_ASSISTANT.search(text)) and not people)
         self.whole = sum(idf[term] for term in terms) or 1.0
 
 
-class Nearness:
-    """What one model says of the candidates: each vector's candidate and piece, and how near it is to the question."""
+class Similarity:
+    """The vectors of the candidates by one model, each with its candidate's position and its piece, and the question's."""
 
     def __init__(self, owners: Array, numbers: Array, vectors: Array, question: Array) -> None:
         self.owners, self.numbers, self.vectors, self.question = owners, numbers, vectors, question
 
 
-def signals(
-    pool: CandidatePool, asked: Question, average: float, near: Mapping[str, Nearness], words_of_question: Array, legs: str
-) -> dict[str, Array]:
-    """Every signal that WEIGHTS names for the kinds among the candidates, for every candidate."""
-    mentions = pool.mentions(asked.terms)
-    counts = mentions.counts()
-    bm = _bm25(counts, asked, pool.p_length, float(pool.p_length.mean()))
-    soft = _soft(pool, asked, words_of_question)
-    weighed = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[KINDS[kind]][legs]}
+def compute_signals(
+    pool: CandidatePool, question: Question, average: float, similarities: Mapping[str, Similarity], word_vectors: Array,
+    models: str,
+) -> dict[str, Array]:  # fmt: skip
+    """Return every signal that WEIGHTS names for the kinds of the candidates, for each candidate.
+
+    `average` is the mean length of a passage in words, `word_vectors` are those of the question's words.
+    """
+    occurrences = pool.find_occurrences(question.terms)
+    counts = occurrences.counts()
+    bm = _bm25(counts, question, pool.p_length, float(pool.p_length.mean()))
+    soft = _soft_matches(pool, question, word_vectors)
+    weighed = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[KINDS[kind]][models]}
     best_of: dict[str, Array] = {}
     found: dict[str, Array] = {}
-    for name, one in near.items():
-        _near(pool, name, one, weighed, best_of, found)
+    for name, one in similarities.items():
+        _add_similarity(pool, name, one, weighed, best_of, found)
     people = pool.marked(chunking.PEOPLE)
-    rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - asked.of_assistant)
-    if asked.number or asked.when:
-        rough += 0.1 * asked.number * pool.marked(chunking.NUMBER) + 0.1 * asked.when * pool.marked(chunking.TIME)
+    rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - question.of_assistant)
+    if question.number or question.when:
+        rough += 0.1 * question.number * pool.marked(chunking.NUMBER) + 0.1 * question.when * pool.marked(chunking.TIME)
     for name, share in (("static", 0.5), ("sentence", 1.0), ("multi", 0.5)):
         rough = rough + share * best_of[name] if name in best_of else rough
     at = _best_piece(pool, rough)
-    found.update({"soft": soft[at], "big": mentions.side_by_side()[at] / max(len(asked.terms) - 1, 1)})
+    found.update({"soft": soft[at], "big": occurrences.count_pairs()[at] / max(len(question.terms) - 1, 1)})
     found.update({f"c_{name}": values[at] for name, values in best_of.items()})
-    found["fp"] = people[at] * (1 - asked.of_assistant)
+    found["fp"] = people[at] * (1 - question.of_assistant)
     found["direct"] = pool.marked(chunking.DIRECTIVE)[at] * people[at]
     found["qonly"] = (pool.p_marks[at] // chunking.QUESTIONS) / 8
-    found["when"] = pool.marked(chunking.TIME)[at] * asked.when
-    found["num"] = pool.marked(chunking.NUMBER)[at] * asked.number
+    found["when"] = pool.marked(chunking.TIME)[at] * question.when
+    found["num"] = pool.marked(chunking.NUMBER)[at] * question.number
     if "soft_sm" in weighed:
         found["soft_sm"] = _max_by(found["soft"], pool.session, pool.sessions)[pool.session]
     found["loglen"] = np.log1p(np.minimum(pool.length, 3000))
     found["first"] = pool.first
     found["small"] = (pool.length <= _SMALL_TALK).astype(np.float64)
-    _of_words(pool, asked, counts, average, found)
-    _of_speakers(pool, asked, found)
-    _of_time(pool, asked, found)
+    _add_words(pool, question, counts, average, found)
+    _add_speakers(pool, question, found)
+    _add_times(pool, question, found)
     return found
 
 
-def total(pool: CandidatePool, found: Mapping[str, Array], legs: str, meaning_only: bool = False) -> Array:
-    """The score of each candidate, by the weights of its kind; or by nearness of meaning alone."""
+def total(pool: CandidatePool, found: Mapping[str, Array], models: str, meaning_only: bool = False) -> Array:
+    """Return the score of each candidate by the weights of its kind, or by similarity of meaning alone."""
     score = np.zeros(pool.size)
     for place in set(pool.kind.tolist()):
         mine, kind = np.flatnonzero(pool.kind == place), KINDS[place]
-        names = [name for name in WEIGHTS[kind][legs] if name in found and (not meaning_only or name[1] == "_")]
+        names = [name for name in WEIGHTS[kind][models] if name in found and (not meaning_only or name[1] == "_")]
         low, high = _SCALE[kind]
-        sums = sum([WEIGHTS[kind][legs][name] * found[name][mine] for name in names], np.zeros(len(mine)))
+        sums = sum([WEIGHTS[kind][models][name] * found[name][mine] for name in names], np.zeros(len(mine)))
         score[mine] = (sums - low) / (high - low)
     return score
 
 
 def floor(pool: CandidatePool) -> Array:
-    """The least that each candidate must score if it has none of the words."""
+    """Return the least score of each candidate if it has no word of the question."""
     least: Array = np.array([_FLOOR[kind] for kind in KINDS])[pool.kind]
     return least
 
 
-def why(
-    pool: CandidatePool, found: Mapping[str, Array], legs: str, place: int, meaning_only: bool = False
+def explain(
+    pool: CandidatePool, found: Mapping[str, Array], models: str, place: int, meaning_only: bool = False
 ) -> dict[str, list[float]]:
-    """For one candidate: of each signal its value, and what it added to the score."""
+    """Return, for the candidate at `place`, the value of each signal and what it added to the score."""
     kind = KINDS[pool.kind[place]]
-    told = {}
-    for name, weight in WEIGHTS[kind][legs].items():
+    explanation = {}
+    for name, weight in WEIGHTS[kind][models].items():
         value = float(found[name][place]) if name in found else 0.0
         if value and (not meaning_only or name[1] == "_"):
-            told[name] = [round(value, 4), round(weight * value / (_SCALE[kind][1] - _SCALE[kind][0]), 4)]
+            explanation[name] = [round(value, 4), round(weight * value / (_SCALE[kind][1] - _SCALE[kind][0]), 4)]
     if found["later"][place] and not meaning_only:
-        told["later"] = [1.0, -LATER]
-    return told
+        explanation["later"] = [1.0, -LATER]
+    return explanation
 
 
-def _bm25(counts: Array, asked: Question, length: Array, average: float) -> Array:
-    """BM25, divided by what the whole question is worth: 0 to about 2, whatever is asked."""
+def _bm25(counts: Array, question: Question, length: Array, average: float) -> Array:
+    """Return BM25 divided by the weight of the whole question: 0 to about 2 for every question."""
     norm = K1 * (1 - B + B * length / max(average, 1.0))
-    idf = np.array([asked.idf[term] for term in asked.terms]).reshape(-1, 1)
+    idf = np.array([question.idf[term] for term in question.terms]).reshape(-1, 1)
     score: Array = (idf * counts * (K1 + 1) / (counts + norm)).sum(axis=0)
-    return score / asked.whole
+    return score / question.whole
 
 
-def _of_words(pool: CandidatePool, asked: Question, counts: Array, average: float, found: dict[str, Array]) -> None:
-    """Words in the passage, in it and the turn before, in the session."""
+def _add_words(pool: CandidatePool, question: Question, counts: Array, average: float, found: dict[str, Array]) -> None:
+    """Add the signals of words: in the passage, with the turn before, in the session."""
     own = np.add.reduceat(counts, pool.p_first, axis=1)
-    found["bmd"] = _bm25(own, asked, pool.length, average)
+    found["bmd"] = _bm25(own, question, pool.length, average)
     before = own + _shift(own.T, pool.previous).T
-    found["bmw"] = _bm25(before, asked, pool.length + _shift(pool.length, pool.previous), 2 * average)
+    found["bmw"] = _bm25(before, question, pool.length + _shift(pool.length, pool.previous), 2 * average)
     whole = np.array([np.bincount(pool.session, count, pool.sessions)[pool.session] for count in own]).reshape(own.shape)
     long = pool.turns * average
-    found["bms"] = _bm25(whole, asked, long, float(long.mean()))
+    found["bms"] = _bm25(whole, question, long, float(long.mean()))
 
 
-def _soft(pool: CandidatePool, asked: Question, of_question: Array) -> Array:
-    """For each word of the question the nearest word of the piece, by the static model; only near ones count."""
+def _soft_matches(pool: CandidatePool, question: Question, of_question: Array) -> Array:
+    """Return, for each piece, how similar its words are to those of the question, by the static model."""
     score = np.zeros(len(pool.p_owner))
     seen = np.zeros(len(pool.vocabulary), bool)
     seen[pool.tokens] = True
@@ -220,11 +224,11 @@ def _soft(pool: CandidatePool, asked: Question, of_question: Array) -> Array:
     used = np.flatnonzero(meant)
     table = pool.vocabulary.table().take(used, axis=0)
     like = np.array([np.vecdot(table, vector) for vector in of_question]).reshape(len(of_question), len(used))
-    for row, term in zip(like, asked.terms, strict=True):
-        held = pool.vocabulary.holders(term)
+    for row, term in zip(like, question.terms, strict=True):
+        held = pool.vocabulary.tokens_with(term)
         row[np.searchsorted(used, [token for token in held if meant[token]])] = 1
-    near = np.flatnonzero((like > _FAR).any(axis=0))
-    place = np.zeros(len(seen), np.int32)  # of each token its place among the near ones, counted from 1
+    near = np.flatnonzero((like > _LEAST_SIMILAR).any(axis=0))
+    place = np.zeros(len(seen), np.int32)  # of each token its position in `near`, counted from 1
     place[used[near]] = np.arange(1, len(near) + 1)
     found = place[pool.tokens]
     at = np.flatnonzero(found)
@@ -232,16 +236,16 @@ def _soft(pool: CandidatePool, asked: Question, of_question: Array) -> Array:
         return score
     which, owner = near[found[at] - 1], pool.t_piece[at]
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-    for row, term in zip(like, asked.terms, strict=True):
+    for row, term in zip(like, question.terms, strict=True):
         nearest = np.maximum.reduceat(row[which], starts)
-        score[owner[starts]] += asked.idf[term] * np.clip((nearest - _FAR) / (1 - _FAR), 0, 1)
-    return score / asked.whole
+        score[owner[starts]] += question.idf[term] * np.clip((nearest - _LEAST_SIMILAR) / (1 - _LEAST_SIMILAR), 0, 1)
+    return score / question.whole
 
 
-def _near(
-    pool: CandidatePool, name: str, one: Nearness, weighed: set[str], best_of: dict[str, Array], found: dict[str, Array]
+def _add_similarity(
+    pool: CandidatePool, name: str, one: Similarity, weighed: set[str], best_of: dict[str, Array], found: dict[str, Array]
 ) -> None:
-    """The nearest unit of each piece, the mean of each passage, and that mean with its neighbours."""
+    """Add the similarity of the best vector of each piece, of the mean of each passage, and of that with its neighbours."""
     like = np.vecdot(one.vectors, one.question)  # unlike `@`, it never waits for another core
     missing = _MISSING if name == "sentence" else 0.0
     best = np.full(len(pool.p_owner), -1.0)
@@ -266,7 +270,7 @@ def _near(
 
 
 def _sums(rows: Array, starts: Array) -> Array:
-    """The sum of each run of rows; with rows this wide, and runs this short, it is twice as quick as np.add.reduceat."""
+    """Return the sum of each run of rows; for wide rows and short runs twice as fast as np.add.reduceat."""
     lengths = np.diff(np.r_[starts, len(rows)])
     total: Array = rows[starts]
     for place in range(1, int(lengths.max())):
@@ -275,28 +279,29 @@ def _sums(rows: Array, starts: Array) -> Array:
     return total
 
 
-def _of_speakers(pool: CandidatePool, asked: Question, found: dict[str, Array]) -> None:
-    if len(asked.named) == 1:
-        found["spk"] = (pool.speaker == next(iter(asked.named)).casefold()) * 1.0
-    found["ru"] = (pool.speaker == "user") * (1 - asked.of_assistant)
-    found["ra"] = (pool.speaker == "assistant") * asked.of_assistant
+def _add_speakers(pool: CandidatePool, question: Question, found: dict[str, Array]) -> None:
+    """Add the signals of who speaks."""
+    if len(question.people) == 1:
+        found["spk"] = (pool.speaker == next(iter(question.people)).casefold()) * 1.0
+    found["ru"] = (pool.speaker == "user") * (1 - question.of_assistant)
+    found["ra"] = (pool.speaker == "assistant") * question.of_assistant
 
 
-def _of_time(pool: CandidatePool, asked: Question, found: dict[str, Array]) -> None:
-    """1 within the time asked about, a little less soon after it; how close to a day that was named; and what came later."""
+def _add_times(pool: CandidatePool, question: Question, found: dict[str, Array]) -> None:
+    """Add the signals of time: within a time of the question, close to a day that it names, and later than the question."""
     inside, near = np.zeros(pool.size), np.zeros(pool.size)
-    for span in asked.times:
+    for span in question.times:
         start, end = span.start_day, span.end_day
         later = (pool.day >= start) & (pool.day <= end + _SLACK.get(span.kind, 1))
         inside = np.maximum(inside, np.where((pool.day >= start) & (pool.day <= end), 1.0, np.where(later, 0.7, 0.0)))
         if span.kind in ("day", "about"):
             near = np.maximum(near, np.exp(-np.abs(pool.day - (start + end) / 2) / 10))
     found["date"], found["near"] = inside, near
-    found["later"] = (pool.day > asked.today + _WELL_AFTER) * float(asked.today > 0)
+    found["later"] = (pool.day > question.today + _WELL_AFTER) * float(question.today > 0)
 
 
 def _best_piece(pool: CandidatePool, rough: Array) -> Array:
-    """The place of each candidate's best piece."""
+    """Return the position of each candidate's best piece."""
     best = np.maximum.reduceat(rough, pool.p_first)
     hit = np.flatnonzero(rough >= best[pool.p_owner] - 1e-12)
     at = np.zeros(pool.size, np.int64)
@@ -305,13 +310,14 @@ def _best_piece(pool: CandidatePool, rough: Array) -> Array:
 
 
 def _max_by(values: Array, places: Array, size: int) -> Array:
+    """Return the highest value of each group."""
     most = np.full(size, -9.0)
     np.maximum.at(most, places, values)
     return most
 
 
 def _shift(values: Array, places: Array) -> Array:
-    """Each candidate's neighbour's value; nothing where it has none."""
+    """Return the value of each candidate's neighbour; 0 where it has none."""
     moved = np.zeros_like(values)
     there = places >= 0
     moved[there] = values[places[there]]
@@ -319,5 +325,6 @@ def _shift(values: Array, places: Array) -> Array:
 
 
 def _unit(rows: Array) -> Array:
+    """Return the rows as unit vectors."""
     result: Array = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
     return result

@@ -19,7 +19,7 @@ from holdfast.store.interface import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from typing import Any, Protocol, TypeVar
 
@@ -30,11 +30,17 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Folder = tuple[str, str]  # the scope's folder and the part: ("projects/demo", "notes")
 
+    class FolderState(Protocol):
+        """What the index knows of a folder."""
+
+        @property
+        def fingerprint(self) -> int: ...
+
     class IndexedFiles(Protocol):
         """What change detection needs to know of the index."""
 
-        def known(self, scopes: tuple[str, ...]) -> dict[Folder, tuple[int, int]]: ...
-        def stamp(self, scope: str, part: str, name: str) -> Stamp | None: ...
+        def known_folders(self, scopes: tuple[str, ...]) -> Mapping[Folder, FolderState]: ...
+        def file_id(self, scope: str, part: str, name: str) -> Stamp | None: ...
 
     class ChangeDetector(Protocol):
         """How a backend finds out which files of the store differ from the index."""
@@ -107,7 +113,7 @@ class FileChanges:
         self._refreshes += 1
         changes = self._read_events()
         skipped = {(change.scope, change.part) for change in changes} | self._clean
-        indexed = self._index.known(scopes)
+        indexed = self._index.known_folders(scopes)
         for scope in scopes:
             for part in parts:
                 if (scope, part) not in skipped and self._differs(scope, part, indexed.get((scope, part))):
@@ -116,7 +122,7 @@ class FileChanges:
 
     def find_folder_change(self, scope: str, part: str) -> FolderChange | None:
         self._clean.discard((scope, part))
-        differs = self._differs(scope, part, self._index.known((scope,)).get((scope, part)))
+        differs = self._differs(scope, part, self._index.known_folders((scope,)).get((scope, part)))
         return FolderChange(scope, part) if differs else None
 
     def mark_current(self, scope: str, part: str) -> None:
@@ -162,9 +168,9 @@ class FileChanges:
 
     # --- fingerprints ------------------------------------------------------------------------------------------------
 
-    def _differs(self, scope: str, part: str, known: tuple[int, int] | None) -> bool:
+    def _differs(self, scope: str, part: str, known: FolderState | None) -> bool:
         """Compare the fingerprint of a folder with the index; watch the folder first, so that no change is missed."""
-        indexed = known[1] if known else None
+        indexed = known.fingerprint if known else None
         if not indexed and not self._store.has_folder(scope, part):
             return False
         watched = self._watch_folder(scope, part)
@@ -219,7 +225,7 @@ class FileChanges:
         changed, deleted = [], []
         for name in filter(is_utf8, names):
             entry = stat_entry(self._path(scope, part), name)
-            indexed = self._index.stamp(scope, part, name)
+            indexed = self._index.file_id(scope, part, name)
             if entry is None and indexed is not None:
                 deleted.append(name)
             elif entry is not None and entry.file_id != indexed:

@@ -9,15 +9,15 @@ from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
 from holdfast.models import Fact, FactSet, Hit, title_of
 from holdfast.safety import validate
-from holdfast.search.fact_matches import answering, names_of
+from holdfast.search.fact_matches import expand_names, find_answers
 from holdfast.verbs import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context, When
     from holdfast.formats.versions import Draft
+    from holdfast.index.filters import SearchFilter
     from holdfast.index.results import FoundFact
-    from holdfast.index.sqlite import SearchFilter
     from holdfast.models import Note, Scope
 
 
@@ -60,7 +60,7 @@ def _find_indexed(context: Context, stated: Fact) -> Fact:
     folders = context.visible_folders(None)
     try:
         context.refresh(folders)
-        found = context.query(lambda: context.index.facts(folders, [facts.fold(stated.subject)], stated.label, None))
+        found = context.query(lambda: context.index.find_facts(folders, [facts.fold(stated.subject)], stated.label, None))
     except HoldfastError:
         return stated
     same = [fact for fact in found if (fact.path, fact.line, fact.value) == (stated.path, stated.line, stated.value)]
@@ -87,9 +87,9 @@ def list_facts(
         return []
     folders = context.visible_folders(scope)
     context.refresh(folders, archived=True)
-    names = context.query(lambda: names_of(context.index, folders, [subject])) if subject is not None else None
+    names = context.query(lambda: expand_names(context.index, folders, [subject])) if subject is not None else None
     moment_or_all = None if history else moment
-    return context.query(lambda: context.index.facts(folders, names, label, moment_or_all, last, most, archived=True))
+    return context.query(lambda: context.index.find_facts(folders, names, label, moment_or_all, last, most, archived=True))
 
 
 def find_hits(context: Context, query: str, search_filter: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
@@ -97,7 +97,7 @@ def find_hits(context: Context, query: str, search_filter: SearchFilter, at: str
 
     The facts of archived notes score less.
     """
-    rated = context.query(lambda: answering(context.index, query, search_filter, at, limit))
+    rated = context.query(lambda: find_answers(context.index, query, search_filter, at, limit))
     found = sorted([(one, _score(one.fact, rate)) for one, rate in rated], key=lambda pair: -pair[1])
     ids = [one.note_id or usage.path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found]
     usage.count_uses(context.ledger, ids)
@@ -144,7 +144,7 @@ def _find_key(context: Context, subject: str, scope: Scope) -> str:
     if any(context.store.file_id(folder, "notes", f"{key}.md") for folder in folders):
         return key
     context.refresh(folders, archived=True)
-    names = context.query(lambda: names_of(context.index, folders, [subject]))
+    names = context.query(lambda: expand_names(context.index, folders, [subject]))
     for name in sorted(names, key=lambda name: name != facts.fold(subject)):
         for folder in folders:
             found = _find_note_stating(context, folder, name)
@@ -154,7 +154,7 @@ def _find_key(context: Context, subject: str, scope: Scope) -> str:
 
 
 def _find_note_stating(context: Context, folder: str, subject: str) -> str | None:
-    return context.query(lambda: context.index.stating(folder, subject))
+    return context.query(lambda: context.index.find_note_stating(folder, subject))
 
 
 def _is_same(fact: Fact, line: facts.Dated) -> bool:

@@ -154,9 +154,9 @@ def _direct(context: Context, folders: tuple[str, ...], kind: str, name: str, so
         return _note(context, folders, name, known)
     names = (name, os.path.abspath(name)) if kind == "made" and "/" in name and "://" not in name else (name,)
     if kind == "made":
-        places = context.query(lambda: context.index.made_from_any(folders, lambda what: _is_meant(what, names)))
+        places = context.query(lambda: context.index.find_notes_made_from_any(folders, lambda what: _is_meant(what, names)))
     else:
-        places = context.query(lambda: context.index.said_by(folders, name))
+        places = context.query(lambda: context.index.find_notes_by_source(folders, name))
     found = [*_gone(known), *[_of(context, place, known) for place in dict.fromkeys(places)]]
 
     def came(version: Version) -> str:
@@ -171,10 +171,11 @@ def _is_meant(what: str, names: tuple[str, ...]) -> bool:
 
 def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -> list[_Found]:
     """A note that is itself the source: all it ever said."""
-    by_id = context.query(lambda: context.index.note_of_id(folders, name))
-    places = (
-        [by_id[:2]] if by_id else [(one, f"{name}.md") for one in folders if context.store.file_id(one, "notes", f"{name}.md")]
-    )
+    by_id = context.query(lambda: context.index.find_note_by_id(folders, name))
+    if by_id:
+        places = [(by_id.scope, by_id.name)]
+    else:
+        places = [(one, f"{name}.md") for one in folders if context.store.file_id(one, "notes", f"{name}.md")]
     gone = [one for one in _gone(known) if name in (one.key, one.parsed.head.id)]
     found = [*gone, *[_of(context, place, known) for place in places]]
     marked = [one for one in found if one and one.mark(lambda _: f"note:{name}")]

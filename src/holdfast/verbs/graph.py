@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from holdfast.errors import Template, UsageError, field
-from holdfast.formats.facts import fold
+from holdfast.formats.facts import ALIAS_LABELS, alias_names, fold
 from holdfast.models import Record
 from holdfast.safety.hidden_chars import named, shown
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from holdfast.models import Fact
 
-ALIAS = frozenset(("alias", "aliases", "aka", "also known as"))
 _DECLARES, _IS_SUBJECT, _IS_LINKED = 0, 1, 2  # how a name occurs: the spelling with the lowest rank is shown
 
 
@@ -102,11 +101,6 @@ def find_path(facts: Iterable[Fact], start: str, end: str) -> list[Edge]:
     return steps[::-1]
 
 
-def others_of(value: str, links: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names that an alias declares: those linked in it, else those separated by commas."""
-    return links or tuple(value.split(","))
-
-
 class _Link(Record):
     """A fact that links two entities."""
 
@@ -127,7 +121,7 @@ class _Links:
         self._links: list[_Link] = []
         self._links_of: dict[str, list[int]] = defaultdict(list)  # by node: positions in `_links`
         facts = list(facts)
-        declaring = {label for label in {fact.label for fact in facts} if fold(label) in ALIAS}
+        declaring = {label for label in {fact.label for fact in facts} if fold(label) in ALIAS_LABELS}
         linking = [fact for fact in facts if fact.links and fact.label not in declaring]
         self._join_aliases([fact for fact in facts if fact.label in declaring] if declaring else [])
         self._add_names({fact.subject for fact in facts if fact.label not in declaring}, _IS_SUBJECT)
@@ -185,7 +179,7 @@ class _Links:
         """Make one entity of the names that these facts declare to be the same."""
         for fact in facts:
             self._add_names({fact.subject}, _DECLARES)
-            others = others_of(fact.value, fact.links)
+            others = alias_names(fact.value, fact.links)
             self._add_names(set(others), _IS_LINKED)
             for name, other in [(fold(fact.subject), fold(other)) for other in others]:
                 first, second = sorted((self._root(name), self._root(other)))

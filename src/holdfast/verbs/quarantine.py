@@ -69,8 +69,8 @@ def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:
             return f"note:{parsed.head.id or note}", parsed.trust
     folders = context.visible_folders(None)
     context.refresh(folders)
-    found = context.query(lambda: context.index.note_of_id(folders, note))
-    return (f"note:{note}", found[2]) if found else None
+    found = context.query(lambda: context.index.find_note_by_id(folders, note))
+    return (f"note:{note}", found.trust) if found else None
 
 
 def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
@@ -140,7 +140,7 @@ def _may_copy(context: Context, drafts: list[Draft]) -> bool:
     if not context.config.quarantine or all(draft.source.origin == PERSON for draft in drafts):
         return False
     try:
-        return context.index.has_held()
+        return context.index.has_quarantined()
     except (IndexReset, Busy, DiskTrouble):
         return True  # `_find_copies` asks again when the index is rebuilt
 
@@ -156,8 +156,8 @@ def _find_copies(context: Context, drafts: list[Draft], composed: list[Composed]
     if not texts:
         return {}
     folders = context.visible_folders(None)
-    rows = context.query(lambda: context.index.held_saying(folders, texts))
-    return {texts[text]: (trust, id) for text, trust, id in rows if trust in quarantine}
+    rows = context.query(lambda: context.index.find_quarantined_texts(folders, texts))
+    return {texts[row.text]: (row.trust, row.note_id) for row in rows if row.trust in quarantine}
 
 
 def _find_rejected(context: Context, draft: Draft, old: ParsedNote | None) -> Origin | None:

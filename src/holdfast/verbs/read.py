@@ -7,7 +7,6 @@ from holdfast.context import usage
 from holdfast.errors import Disabled, HoldfastError, NotFound, Template, UsageError, command
 from holdfast.formats import versions
 from holdfast.formats.note_file import clean
-from holdfast.index.sqlite import note_of_row
 from holdfast.models import TYPES, Hit, Record, Scope, Written, tags_of
 from holdfast.safety import validate
 from holdfast.store.layout import parse_trashed_key
@@ -218,8 +217,8 @@ def _explain_missing(context: Context, key: str) -> NotFound:
         return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
     folders = tuple([scope.folder for scope in scopes])
     context.refresh(folders)
-    notes = context.query(lambda: context.index.notes(folders, most=_SUGGESTIONS))
-    near = difflib.get_close_matches(key, [note_of_row(row).key for row in notes], 1)
+    notes = context.query(lambda: context.index.list_notes(folders, most=_SUGGESTIONS))
+    near = difflib.get_close_matches(key, [note.key for note in notes], 1)
     listed = Template(command("list"), " shows what there is")
     return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else listed)
 
@@ -274,10 +273,9 @@ def list_notes(
         from holdfast.verbs import forget_source
 
         paths = forget_source.paths(context, source, folders)
-        every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
-        return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
-    rows = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most, archived=archived))
-    return [note_of_row(row, archived=archived) for row in rows]
+        every = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags)))
+        return [note for note in every if note.path in paths][: limit or len(every)]
+    return context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most, archived=archived))
 
 
 # --- lines by path ----------------------------------------------------------------------------------------------------

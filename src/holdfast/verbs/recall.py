@@ -6,8 +6,8 @@ from holdfast.base import dates
 from holdfast.context import usage
 from holdfast.errors import HoldfastError, Template, UsageError, field
 from holdfast.formats import note_file, versions
-from holdfast.index.results import FoundPassage, SearchResult, rank_archived_lower
-from holdfast.index.sqlite import SearchFilter, by_words, read_at
+from holdfast.index.filters import SearchFilter
+from holdfast.index.results import FoundPassage, SearchResult, keyword_result, passage_location, rank_archived_lower
 from holdfast.index.tokenizer import POSTINGS
 from holdfast.models import EVERY_PART, MODES, PARTS, SORTS, TYPES, Answer, Hit, Scope, tags_of
 from holdfast.safety import validate
@@ -134,7 +134,7 @@ def _find(
         reason = "facts are found by words: keyword search ran" if mode != "keyword" else ""
         return SearchResult([], "keyword", reason)
     if mode == "recent":
-        return SearchResult(context.query(lambda: context.index.recent(search_filter, limit * 4)), mode)
+        return SearchResult(context.query(lambda: context.index.find_recent(search_filter, limit * 4)), mode)
     return context.query(lambda: search(context, query, search_filter, limit=limit, now=now, mode=mode, explain=explain))
 
 
@@ -144,8 +144,8 @@ def search(
     """Return the passages that a keyword or hybrid search finds, best first, and which of them are weak."""
     if mode == "keyword" or search_filter.as_of:
         reason = "older versions have no vectors: keyword search ran" if mode != "keyword" else ""
-        with context.index.asking(search_filter), context.index.reading():
-            result = by_words(context.index.search(query, search_filter, limit), explain, reason)
+        with context.index.cache_query(search_filter), context.index.read_transaction():
+            result = keyword_result(context.index.search(query, search_filter, limit), explain, reason)
             if search_filter.as_of:
                 return result  # the words of older versions are not weighed
             return result.replace(weak=_find_weak(context, query, search_filter, result.found))
@@ -175,10 +175,10 @@ def weigh_shared_words(context: Context, query: str, search_filter: SearchFilter
     from holdfast.search import abstention
 
     index = context.index
-    terms, common = index.looked_for(query, search_filter)
+    terms, common = index.resolve_terms(query, search_filter)
     known = {term: word for term, word in terms.items() if term in common}
-    weights = abstention.word_weights(query, known, common, index.passage_count(search_filter))
-    return abstention.shared_weights(passages, known, weights, lambda some: index.having(some, search_filter, POSTINGS))
+    weights = abstention.word_weights(query, known, common, index.count_passages(search_filter))
+    return abstention.shared_weights(passages, known, weights, lambda some: index.find_postings(some, search_filter, POSTINGS))
 
 
 # --- hits -------------------------------------------------------------------------------------------------------------
@@ -201,11 +201,11 @@ def _read_hits(
     """Return the best passages with their current text; the next one replaces a passage that was deleted meanwhile."""
     hits: list[Hit] = []
     used: list[str] = []
-    contents = context.store.read_batch([read_at(passage) for passage in ranked[:limit]])
+    contents = context.store.read_batch([passage_location(passage) for passage in ranked[:limit]])
     for found in ranked:
         if len(hits) == limit:
             break
-        hit = _read_hit(context, found, contents.get(read_at(found)))
+        hit = _read_hit(context, found, contents.get(passage_location(found)))
         if hit is None:
             continue
         hits.append(hit.replace(weak=found.passage in weak, why=explanations.get(found.passage)))

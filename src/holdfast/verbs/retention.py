@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
-from holdfast.index.sqlite import note_of_row
 from holdfast.models import Note, Scope
 from holdfast.verbs import archive
 
@@ -40,23 +39,23 @@ def _find_expired(context: Context, scope: Scope) -> list[Note]:
     if not days:
         return []
     before = dates.days_before(dates.now(), days)
-    rows = context.query(lambda: context.index.notes((scope.folder,), before=before))
-    notes = [note for row in rows if (note := note_of_row(row)).type not in _KEPT_TYPES and not note.pinned]
+    found = context.query(lambda: context.index.list_notes((scope.folder,), before=before))
+    notes = [note for note in found if note.type not in _KEPT_TYPES and not note.pinned]
     used = _last_used(context, notes)
     return [note for note in notes if used[note.key] < before]
 
 
 def _archive(context: Context, scope: Scope, keys: list[str]) -> None:
     """Archive notes, except those that changed since they were indexed."""
-    indexed = context.query(lambda: context.index.stamps(scope.folder, "notes"))
-    seen = {key: indexed[f"{key}.md"][0] for key in keys if f"{key}.md" in indexed}
+    indexed = context.query(lambda: context.index.file_ids(scope.folder, "notes"))
+    seen = {key: indexed[f"{key}.md"] for key in keys if f"{key}.md" in indexed}
     archive.move_notes(context, scope, keys, "archive", seen)
 
 
 def _unarchive_used(context: Context, scope: Scope) -> None:
     """Move archived notes back among the notes that a recall found since they were archived."""
-    rows = context.query(lambda: context.index.notes((scope.folder,), archived=True))
-    notes = {note.key: note for row in rows if (note := note_of_row(row, archived=True))}
+    found = context.query(lambda: context.index.list_notes((scope.folder,), archived=True))
+    notes = {note.key: note for note in found}
     used = _last_used(context, list(notes.values()))
     for key, archived in context.store.find_archived(scope, list(notes)).items():
         if used[key] >= archived.time:

@@ -6,7 +6,6 @@ from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import Busy, Conflict, NotFound, Refused, Template, command, phrase
 from holdfast.formats import versions
-from holdfast.index.sqlite import note_of_row
 from holdfast.models import SCOPES, Scope
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
@@ -34,7 +33,7 @@ def list_quarantined(context: Context, kind: str | None, everywhere: bool = Fals
     """Return the quarantined notes that this caller may read, newest first; with `everywhere` those of all scopes."""
     folders = all_folders(context, kind) if everywhere else context.visible_folders(kind)
     context.refresh(folders)
-    return [note_of_row(row) for row in context.query(lambda: context.index.notes(folders, only=_QUARANTINED))]
+    return context.query(lambda: context.index.list_notes(folders, only=_QUARANTINED))
 
 
 def all_folders(context: Context, kind: str | None = None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available, for_search
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.formats.versions import entry_head
-from holdfast.index.sqlite import SearchFilter
+from holdfast.index.filters import SearchFilter
 from holdfast.index.vectors import Model
 from holdfast.models import Problem, Record, Scope
 from holdfast.search.vectorize import by_role
@@ -96,10 +96,11 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
     folders = tuple(dict.fromkeys([*visible, *(context.store.scopes() if there and whole else ())]))
     degraded = context.refresh(folders, archived=True) or _without_vectors(context) or _lost(context)
     last: dict[str, str] = {}
-    for scope, part, _, _, updated in context.query(context.index.counts) if there else ():
-        written = "" if part == "transcripts" else updated  # a turn is dated by when it was said
-        last[scope] = max(last.get(scope, ""), written)
-    passages, facts = context.query(lambda: context.index.amounts(None if whole else visible)) if there else (0, 0)
+    for folder in context.query(context.index.count_files) if there else ():
+        written = "" if folder.part == "transcripts" else folder.updated  # a turn is dated by when it was said
+        last[folder.scope] = max(last.get(folder.scope, ""), written)
+    counted = None if whole else visible
+    passages, facts = context.query(lambda: context.index.count_passages_and_facts(counted)) if there else (0, 0)
     scopes = [_scope(context, scope, scope in visible, last[scope]) for scope in folders if scope in last]
     return Status(
         home, True, context.project_ids()[0], context.session, context.agent, _store(context), tuple(scopes),
@@ -107,7 +108,7 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         sum([one.sessions for one in scopes]), _turns(context, folders) if there else 0, _shown(context),
         "; ".join([what for what, _ in available.missing(context.config.embedder)]),
         (_waiting(context) if there else 0) if whole else None,
-        context.query(lambda: context.index.count(visible, only=1)) if there else 0,
+        context.query(lambda: context.index.count_notes(visible, only=1)) if there else 0,
         tuple(
             archive.describe_archived(
                 [Scope.of_folder(one.scope).kind for one in scopes for _ in range(one.archived)], context.config
@@ -174,9 +175,7 @@ def _scope(context: Context, scope: str, visible: bool, last_write: str) -> Scop
 
 
 def _turns(context: Context, folders: tuple[str, ...]) -> int:
-    return sum(
-        [passages for _, passages, _ in context.query(lambda: context.index.folders_of(SearchFilter(folders, "transcripts")))]
-    )
+    return context.query(lambda: context.index.count_passages(SearchFilter(folders, "transcripts")))
 
 
 def _waiting(context: Context) -> int:
@@ -185,7 +184,7 @@ def _waiting(context: Context) -> int:
         wanted = [(one.name, role) for role, one in by_role(for_search(context.config.embedder)).items()]
     except HoldfastError:
         return 0  # what is wrong with the setting is told elsewhere
-    seen = {(model.name, model.role): model for model in context.query(context.index.vectors.models)}
+    seen = {(model.name, model.role): model for model in context.query(context.index.vectors.list_models)}
     unseen = [seen.get(one) or Model(0, one[0], 0, 0) for one in wanted]
     return max([context.query(lambda one=one: context.index.vectors.count_waiting(one)) for one in unseen], default=0)  # type: ignore[misc]
 
@@ -193,11 +192,11 @@ def _waiting(context: Context) -> int:
 def reindex(context: Context) -> Reindexed:
     """From nothing, all scopes."""
     start = time.monotonic()
-    context.index.start_anew()
+    context.index.reset()
     context.sync.reset()
     context.sync.refresh_once(tuple(context.store.scopes()), archived=True)
-    notes, files, passages, facts = context.index.totals()
-    return Reindexed(notes, files, passages, facts, round(time.monotonic() - start, 3))
+    total = context.index.count_all()
+    return Reindexed(total.notes, total.files, total.passages, total.facts, round(time.monotonic() - start, 3))
 
 
 def check(context: Context) -> list[Problem]:
@@ -362,7 +361,8 @@ def _strays(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Pro
 
 
 def _files(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Problem]:
-    rows = context.query(lambda: context.index.problems(scopes))
+    found = context.query(lambda: context.index.find_problems(scopes))
+    rows = [(one.scope, one.part, one.name, one.problem) for one in found]
     problems = [
         Problem("file", f"{(path := told(f'{scope}/{part}/{name}'))}: {what}", mending.of_file(scope, part, name), path)
         for scope, part, name, what in rows[:_SHOWN]
@@ -431,7 +431,7 @@ def _index(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Prob
         problems.append(Problem("index_unwritable", error.message, unwritable, "index.db"))
     if broken:
         problems.append(Problem("index_damaged", f"the index was damaged: {broken}", fix, "index.db"))
-        context.index.start_anew()
+        context.index.reset()
         context.sync.reset()
     reason = context.refresh(scopes, archived=True)
     if context.index.in_memory and not problems:
@@ -451,7 +451,7 @@ def _unindexed(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[
         archived = {entry.name for entry in context.store.entries(scope, "archive")}
         every = ("notes", "note", notes), ("archive", "archived note", archived), ("transcripts", "transcript", said)
         for part, kind, here in every:
-            known = set(context.query(lambda scope=scope, part=part: context.index.stamps(scope, part)))  # type: ignore[misc]
+            known = set(context.query(lambda scope=scope, part=part: context.index.file_ids(scope, part)))  # type: ignore[misc]
             if here != known:
                 what = f"{scope}: {len(here - known)} {kind}s without an index row, {len(known - here)} rows without a {kind}"
                 problems.append(Problem("unindexed", what, mending.room() or mending.holdfast("reindex"), scope))

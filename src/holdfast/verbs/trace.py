@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.formats.versions import ParsedNote
+    from holdfast.index.results import NoteLocation
     from holdfast.ledger.usage import PersonDecision
     from holdfast.models import Scope, Version
 
@@ -127,25 +128,26 @@ def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen
     """One step up. What a version was made from is told once in a whole trace: many ways may lead to it."""
     if not what.startswith("note:") or depth == _DEEPEST:
         return Step(what)
-    found = context.query(lambda: context.index.note_of_id(folders, what[5:])) or _by_key(context, what[5:])
-    there = read(context, found[0], found[1]) if found else None
+    found = context.query(lambda: context.index.find_note_by_id(folders, what[5:])) or _by_key(context, what[5:])
+    there = read(context, found.scope, found.name) if found else None
     if found is None or there is None:
         return Step(what)
     versions = note_versions.versions_of(there)
     then = next((version for version in versions if version.recorded <= when), versions[-1])  # what it said at that time
     trust = there.trust if then is versions[0] else then.source.trusted
     if (what, then.recorded) in seen:
-        return Step(what, _shown(found[0], found[1]), trust)
+        return Step(what, _shown(found.scope, found.name), trust)
     seen.add((what, then.recorded))
-    return Step(what, _shown(found[0], found[1]), trust, _up(context, folders, then, seen, depth + 1))
+    return Step(what, _shown(found.scope, found.name), trust, _up(context, folders, then, seen, depth + 1))
 
 
-def _by_key(context: Context, key: str) -> tuple[str, str, str] | None:
+def _by_key(context: Context, key: str) -> NoteLocation | None:
+    from holdfast.index.results import NoteLocation
     from holdfast.models import KEY
 
     for place in context.visible_scopes(None) if KEY.match(key) else ():
         if context.store.file_id(place.folder, "notes", f"{key}.md"):
-            return place.folder, f"{key}.md", ""
+            return NoteLocation(place.folder, f"{key}.md", "")
     return None
 
 
@@ -171,7 +173,7 @@ def _down(
 def made_of(context: Context, folders: tuple[str, ...], id: str, key: str) -> list[tuple[str, str]]:
     """The notes that may have been made from one: scope and name."""
     names = [f"note:{one}" for one in (id, key) if one]
-    found = [context.query(lambda name=name: context.index.made_from(folders, name)) for name in names]  # type: ignore[misc]
+    found = [context.query(lambda name=name: context.index.find_notes_made_from(folders, name)) for name in names]  # type: ignore[misc]
     return list(dict.fromkeys([one for some in found for one in some]))
 
 

@@ -6,7 +6,7 @@ from math import inf
 
 from holdfast.base import dates
 from holdfast.index import tokenizer
-from holdfast.index.sqlite import SearchFilter, note_of_row
+from holdfast.index.filters import SearchFilter
 from holdfast.models import Record
 from holdfast.search import abstention
 from holdfast.verbs import recall
@@ -56,14 +56,13 @@ def matches(context: Context, prompt: str, mode: str) -> list[Match]:
 
 def note_at(context: Context, match: Match) -> Note | None:
     """Return the note of a match; None if it is gone, over, or in quarantine."""
-    row = context.query(lambda: context.index.note_named(match.scope, match.name))
-    note = note_of_row(row) if row else None
+    note = context.query(lambda: context.index.find_note(match.scope, match.name))
     return note if note and not note.quarantined and not (note.valid_to and note.valid_to <= dates.now()) else None
 
 
 def _by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
     asked = SearchFilter(folders, "notes transcripts", now=now)
-    held = context.index.count(folders, now, 1)  # notes in quarantine must not crowd out the others
+    held = context.index.count_notes(folders, now, 1)  # notes in quarantine must not crowd out the others
     result = recall.search(
         context, prompt, asked, limit=min(_SOUGHT + held, 100), now=None, mode="hybrid", explain=False
     )
@@ -100,11 +99,12 @@ def _with_words(
     context: Context, prompt: str, asked: SearchFilter, wording: abstention.Wording
 ) -> tuple[list[FoundPassage], dict[int, float]]:
     """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
-    if not context.index.passage_count(asked):
+    if not context.index.count_passages(asked):
         return [], {}
-    ranks = context.index.matches(tokenizer.rarest(*context.index.looked_for(prompt, asked)), asked, _CANDIDATES)
+    terms = tokenizer.rarest_terms(*context.index.resolve_terms(prompt, asked))
+    ranks = context.index.match_passages(terms, asked, _CANDIDATES)
     shared = recall.weigh_shared_words(context, prompt, asked, ranks)
-    found = context.index.passages(ranks, asked)
+    found = context.index.find_passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from holdfast.base import dates
 from holdfast.context import usage
 from holdfast.errors import Busy, HoldfastError
-from holdfast.index.sqlite import note_of_row
 from holdfast.safety import validate
 from holdfast.verbs.brief import render
 
@@ -81,8 +80,8 @@ def _at_start(context: Context, cap: int | None, explain: bool, remember: bool, 
     known, stated, stale = context.query(
         lambda: (
             _notes_of(context, places, now),
-            context.index.newest_facts(folders, now, _FACTS),
-            context.index.stale_lines(folders, now),
+            context.index.find_newest_facts(folders, now, _FACTS),
+            context.index.find_stale_lines(folders, now),
         )
     )
     statements = {(fact.path, fact.line): _statement(fact) for fact in stated}
@@ -123,15 +122,14 @@ def _notes_of(context: Context, places: list[Scope], now: str) -> list[tuple[lis
     found = []
     for place in places:
         folder = (place.folder,)
-        newest = [note_of_row(row) for row in context.index.notes(folder, most=_NEWEST, now=now, only=_TRUSTED)]
+        newest = context.index.list_notes(folder, most=_NEWEST, now=now, only=_TRUSTED)
         count = len(newest)
         if count == _NEWEST:
-            count = context.index.count(folder, now, _TRUSTED)
+            count = context.index.count_notes(folder, now, _TRUSTED)
             for type in STANDING:
-                rows = context.index.notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
-                newest += [note_of_row(row) for row in rows]
+                newest += context.index.list_notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
             newest = list({note.path: note for note in newest}.values())
-        found.append((newest, count, context.index.exposed(folder) if newest else frozenset()))
+        found.append((newest, count, context.index.find_exposed_notes(folder) if newest else frozenset()))
     return found
 
 
@@ -223,7 +221,7 @@ def _may_be_purged(context: Context, text: str) -> bool:
 
 
 def _notes(context: Context, place: Scope) -> list[Note]:
-    return [note_of_row(row) for row in context.query(lambda: context.index.notes((place.folder,)))]
+    return context.query(lambda: context.index.list_notes((place.folder,)))
 
 
 def _told(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Told:
@@ -350,12 +348,12 @@ def _facts_of_files(context: Context, prompt: str, now: str) -> list[Told]:
     """Current facts that stand in files of the tree and answer a prompt; those of notes come with the notes."""
     if not context.query(context.index.has_facts):
         return []
-    from holdfast.index.sqlite import SearchFilter
-    from holdfast.search.fact_matches import answering
+    from holdfast.index.filters import SearchFilter
+    from holdfast.search.fact_matches import find_answers
     from holdfast.verbs.brief.relevance import PROMPT_CHARS
 
     asked = SearchFilter(context.visible_folders(None), now=now)
-    found = context.query(lambda: answering(context.index, prompt[:PROMPT_CHARS], asked, now, _FILE_FACTS))
+    found = context.query(lambda: find_answers(context.index, prompt[:PROMPT_CHARS], asked, now, _FILE_FACTS))
     return [
         render.Told(
             one.fact.scope.kind, f"files/{one.name}", one.fact.valid_from[:10], "file", _statement(one.fact),
@@ -375,7 +373,7 @@ def _of_match(context: Context, match: Match, prompt: str, now: str) -> Told | N
     note = relevance.note_at(context, match)
     if note is None:
         return None
-    unsafe = context.query(lambda: context.index.exposed((match.scope,)))
+    unsafe = context.query(lambda: context.index.find_exposed_notes((match.scope,)))
     if "[" in note.text:
         return _with_statements(context, note, prompt, now, unsafe)
     return _told(note, now, set(), unsafe)
@@ -392,7 +390,7 @@ def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe
     dated = facts.lines(note.text)
     if not dated:
         return _told(note, now, set(), unsafe)
-    known = context.query(lambda: context.index.facts(context.visible_folders(None), {facts.fold(subject)}, None, now))
+    known = context.query(lambda: context.index.find_facts(context.visible_folders(None), {facts.fold(subject)}, None, now))
     held = [fact for fact in known if not fact.quarantined]
     lines = {fact.line - note.lines[0] for fact in held if fact.path == note.path}
     ended = [one for one in dated if one.line not in lines and one.valid_from <= now]
@@ -400,8 +398,8 @@ def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe
     places = {(fact.path, fact.line): _statement(fact) for fact in held}
     if not _is_empty(note, told) and not _is_facts_only(note, places, now):
         return told
-    asked = set(tokenizer.asked(prompt))
-    held.sort(key=lambda fact: -len(asked.intersection(tokenizer.kept(f"{fact.label} {fact.value}"))))
+    asked = set(tokenizer.query_terms(prompt))
+    held.sort(key=lambda fact: -len(asked.intersection(tokenizer.index_terms(f"{fact.label} {fact.value}"))))
     text = "\n".join([places[fact.path, fact.line] for fact in held[:_STATEMENTS]])
     more = len(held) - _STATEMENTS
     text += f"\n{more} more facts: `holdfast facts`" if more > 0 else ""

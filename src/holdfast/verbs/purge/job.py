@@ -6,7 +6,7 @@ import time
 
 from holdfast.base import dates
 from holdfast.errors import Busy, HoldfastError
-from holdfast.index import purge_check, tokenizer
+from holdfast.index import tokenizer
 from holdfast.ledger.purges import LINE_LEAST, folded, lines_of
 from holdfast.models import Receipt, new_id
 from holdfast.verbs import render
@@ -154,8 +154,8 @@ class PurgeJob:
             self.checks.append(f"{short} of its texts shorter than {LEAST} characters: too short to be looked for in bytes")
 
     def _check_words(self) -> None:
-        terms = [term for text in self.texts for term in tokenizer.kept(text)]
-        found = self.context.query(lambda: purge_check.lingering(self.context.index, terms))
+        terms = [term for text in self.texts for term in tokenizer.index_terms(text)]
+        found = self.context.query(lambda: self.context.index.find_orphaned_terms(terms))
         if found:
             self.pending.append(("index.db", f"{len(found)} of its words are still in the dictionary; `holdfast reindex`"))
         else:
@@ -188,7 +188,7 @@ class PurgeJob:
         if number < len(traces.pieces):
             return False
         vector = traces.vectors[number - len(traces.pieces)]
-        return self.context.query(lambda: purge_check.has_vector(self.context.index, vector))
+        return self.context.query(lambda: self.context.index.has_vector(vector))
 
     def _tell(self, traces: Traces, files: int, elsewhere: set[int]) -> None:
         """What was looked for and where it legitimately stands."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
 from holdfast.formats.versions import parse_note, versions_of
-from holdfast.index import purge_check
 from holdfast.models import Receipt, Scope
 from holdfast.store.interface import Changed
 from holdfast.store.layout import parse_trashed_key
@@ -37,7 +36,7 @@ def purge(context: Context, places: list[Scope], key: str, transcripts: bool, to
     for place in places:
         for part, names in _catalogued(context, place, key):
             of = place.folder, part, names
-            work.vectors += context.query(lambda of=of: purge_check.vectors_of(context.index, *of))  # type: ignore[misc]
+            work.vectors += context.query(lambda of=of: context.index.read_vectors(*of))  # type: ignore[misc]
     _erase(work, places, key)
     if transcripts:
         transcripts_module.take_out(work, list(context.visible_folders(None)), list(work.texts))
@@ -112,7 +111,7 @@ def _paths(store: Store, places: list[Scope], key: str) -> list[str]:
 def _catalogued(context: Context, place: Scope, key: str) -> list[tuple[str, list[str]]]:
     """The files of this key that the catalogue may have rows of, by part."""
     archived = [
-        name for name in context.query(lambda: context.index.stamps(place.folder, "archive")) if parse_trashed_key(name) == key
+        name for name in context.query(lambda: context.index.file_ids(place.folder, "archive")) if parse_trashed_key(name) == key
     ]
     return [("notes", [f"{key}.md"]), ("archive", archived)]
 

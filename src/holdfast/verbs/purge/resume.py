@@ -10,7 +10,6 @@ from functools import cache
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.formats.versions import parse_note, versions_of
-from holdfast.index import purge_check
 from holdfast.ledger.receipts import UNKNOWN, damaged_ids, find_losses
 from holdfast.models import Problem, Scope
 from holdfast.verbs.doctor.fixes import lacks_room
@@ -95,7 +94,7 @@ def _carried_on(context: Context, told: dict[str, Any], told_of: Callable[[str],
         context.ledger.scrub(_SECONDS)
     except (Busy, DiskTrouble):
         return told
-    if any(says(text) for text in context.query(lambda: list(purge_check.texts(context.index, kind == "text")))):
+    if any(says(text) for text in context.query(lambda: context.index.list_texts(transcripts=kind == "text"))):
         return told
     unmade = _unmade(context, told)
     return _kept(context, told, unmade, *rendered_anew(context, told_of))

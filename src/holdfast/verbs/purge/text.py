@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
 from holdfast.formats.versions import parse_note, versions_of
-from holdfast.index import purge_check
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
 from holdfast.models import Scope, key_of
 from holdfast.safety import validate
@@ -115,7 +114,7 @@ def _note(work: PurgeJob, place: Scope, part: str, name: str, wanted: str) -> No
         work.refuse(gone, [line for one in gone for line in lines_of(one) if wanted in line])
         path = f"{place.folder}/{part}/{name}"
         if part in _INDEXED and 0 not in kept:
-            work.vectors += work.context.query(lambda: purge_check.vectors_of(work.context.index, place.folder, part, [name]))
+            work.vectors += work.context.query(lambda: work.context.index.read_vectors(place.folder, part, [name]))
         try:
             if kept:
                 store.replace_file(place, part, name, without(parsed, kept), content.file_id)

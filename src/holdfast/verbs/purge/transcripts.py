@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from holdfast.formats import transcript
-from holdfast.index import purge_check
 from holdfast.ledger.purges import LINE_LEAST, TEXT_LEAST, folded, lines_of
 from holdfast.models import Scope
 from holdfast.verbs.purge.job import PurgeJob
@@ -108,7 +107,7 @@ def _erase(work: PurgeJob, folder: str, transcript_file: Transcript, session: st
     context, seen, name = work.context, transcript_file.file_id(), [transcript_file.name]
     every = [said for _, said in _said(transcript_file)]
     looked = [said.text for said in every if len(said.text) >= LINE_LEAST][:_LOOKED_FOR]
-    vectors = context.query(lambda: purge_check.vectors_of(context.index, folder, "transcripts", name))
+    vectors = context.query(lambda: context.index.read_vectors(folder, "transcripts", name))
     _refuse(work, session, every, LINE_LEAST)
     if seen is None or not transcript_file.erase(seen):
         return 0  # it was moved, or more was said: it is met again

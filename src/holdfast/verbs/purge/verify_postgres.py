@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.index import purge_check
 from holdfast.verbs.purge import verify_files
 from holdfast.verbs.purge.patterns import Traces
 
@@ -81,7 +80,7 @@ class Tables:
 
     def told_of_vectors(self, vectors: list[bytes]) -> str:
         """Each is asked for; one that is still there is another text's too, since a vector goes with its passage."""
-        here = sum([self._context.query(lambda one=one: purge_check.has_vector(self._context.index, one)) for one in vectors])  # type: ignore[misc]
+        here = sum([self._context.query(lambda one=one: self._context.index.has_vector(one)) for one in vectors])  # type: ignore[misc]
         shared = f"{here} are other texts' too" if here else "none is there"
         return f"its {len(vectors)} vectors looked for among those that are kept: {shared}"
 
