@@ -154,7 +154,7 @@ def test_twenty_thousand_turns_are_catalogued_in_bounded_batches(memory, monkeyp
 
 
 def test_a_crash_between_batches_goes_on_from_there(memory, open_memory, monkeypatch, lines_read):
-    monkeypatch.setattr(transcript_entries, "_BATCH", 10)
+    monkeypatch.setattr(transcript_entries, "_BATCH_TURNS", 10)
     say(memory, *[f"harbour {number}" for number in range(45)])
     real, calls = memory._context.index.put, []
 
