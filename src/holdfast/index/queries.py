@@ -6,9 +6,9 @@ candidates to read, which of several files' facts hold.
 
 from __future__ import annotations
 
-import os
 from _thread import allocate_lock
 
+from holdfast.base.fork import on_fork
 from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
@@ -464,4 +464,4 @@ def _after_fork() -> None:
     IndexQueries._verify_lock = allocate_lock()  # a thread of the parent may have held it
 
 
-os.register_at_fork(after_in_child=_after_fork)
+on_fork(child=_after_fork)
