@@ -368,19 +368,19 @@ def test_whoever_changes_or_purges_asks_the_primary(open_hosted, postgres_url, m
     find_orphaned_terms = memory._context.index.find_orphaned_terms
 
     def watched(*given):
-        asked.append(sync._now.replica)
+        asked.append(sync.changes.thread_state.used_replica)
         return find_orphaned_terms(*given)
 
     monkeypatch.setattr(memory._context.index, "find_orphaned_terms", watched)
     memory.store(SECRET, key="vault")
     memory.store("The lighthouse is red.", key="light")
     memory.recall("lighthouse", mode="keyword")
-    assert sync._now.replica is True
+    assert sync.changes.thread_state.used_replica is True
     memory.files.create("page.md", "# A page")
-    assert memory._context.query(lambda: sync._now.replica) is False
+    assert memory._context.query(lambda: sync.changes.thread_state.used_replica) is False
     memory.recall("lighthouse", mode="keyword")
     memory.forget("light")
-    assert memory._context.query(lambda: sync._now.replica) is False
+    assert memory._context.query(lambda: sync.changes.thread_state.used_replica) is False
     assert memory.purge("vault").state == "done"
     assert asked and not any(asked)
 
