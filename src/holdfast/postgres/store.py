@@ -280,6 +280,9 @@ class PostgresStore:
 
     # --- index.md: a database has no folder in which anybody would look for it -----------------------------------------
 
+    def has_current_listing(self, scope: Scope) -> bool:
+        return True
+
     def has_listing(self, scope: Scope) -> bool:
         return False
 
