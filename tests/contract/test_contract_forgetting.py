@@ -256,7 +256,8 @@ def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out
     (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
     data = store.read_name(place.folder, "archive", lies.name).data
     archived.store("a new life", key="k")
-    store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])  # as an older Holdfast left it: the key was free again
+    # as an older Holdfast left it: the key was free again
+    store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])
     assert archived.get("k").text == "a new life"
     assert len(archived.recall(WORD)) == 0 and archived.list(archived=True) == []
     assert [one.part for one in store.list_trash(place, "k")] == ["archive"]

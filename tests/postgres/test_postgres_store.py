@@ -99,7 +99,7 @@ def test_what_may_not_be_written_is_not(store):
         raise Conflict("somebody is against it")
 
     with pytest.raises(Conflict):
-        store.write_note(HERE, "k", b"one", None, no)
+        store.write_note(HERE, "k", b"one", None, check=no)
     assert store.read_note(HERE, "k") is None
     assert store.fingerprint(FOLDER, "notes") == 0
     assert not store.has_folder(FOLDER)

@@ -283,7 +283,7 @@ class Context:
                     self._record_allowed(place, key, new.head.id, draft.allowed)
                 try:
                     check = lambda: self.refuse(says, doubts, [(self, draft)])  # noqa: B023, E731
-                    stamp = self.store.write_note(place, key, new.data, seen, check)
+                    stamp = self.store.write_note(place, key, new.data, seen, check=check)
                 except Changed:
                     continue
                 except versions.Rejected as error:

@@ -166,10 +166,10 @@ class PostgresStore:
         found = {name: (inode, changed, size) for name, inode, changed, size, _ in rows}
         return {name: found.get(name) for name in names}
 
-    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, check: Check = no_check) -> FileId:
-        return self.write_notes(scope, [(f"{key}.md", data, expected)], check)[0]
+    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
+        return self.write_notes(scope, [(f"{key}.md", data, expected)], check=check)[0]
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], check: Check = no_check) -> list[FileId]:
+    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
         for name, data, _ in notes:
             layout.check_note_size(data, name)
         pending = [make_pending("notes", name, data, expected) for name, data, expected in notes]

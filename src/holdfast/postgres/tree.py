@@ -62,7 +62,9 @@ class PostgresTree:
         rows = self._database.rows("find_paths", scope=self._scope, names=["/".join(parts)]) if parts else []
         return not parts or any(part == "folders" for part, _ in rows)
 
-    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, check: Check = no_check) -> FileContent:
+    def write(
+        self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check
+    ) -> FileContent:
         document = make_pending("files", "/".join(parts), data, expected)
         try:
             self._store.write_documents(

@@ -210,7 +210,8 @@ def write_notes(contexts: list[Context], place: Scope, drafts: list[Draft]) -> l
             context.refuse_purged(says)
         try:
             written_as = [(name, page_.data, seen) for name, page_, seen in new]
-            stamps = context.store.write_notes(place, written_as, lambda: context.refuse(says, doubts, whose))  # noqa: B023
+            check = lambda: context.refuse(says, doubts, whose)  # noqa: B023, E731
+            stamps = context.store.write_notes(place, written_as, check=check)
         except Changed:
             continue
         except versions.Rejected as error:
