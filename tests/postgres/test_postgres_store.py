@@ -435,9 +435,7 @@ def test_lines_are_added_and_read_on_from_a_place(store):
     assert [(line.number, line.start, line.end, line.data) for line in lines] == [(3, 13, 19, b"third")]
     assert transcript_file.file_id()[2] == second.offset == 19
     assert transcript_file.matches_line_before(13, lambda data: data == b"nul \0 \xff")
-    assert not transcript_file.matches_line_before(
-        12, lambda data: True
-    )
+    assert not transcript_file.matches_line_before(12, lambda data: True)
     assert [line.data for line in transcript_file.read_lines(chunk=1)] == [b"head", b"nul \0 \xff", b"third"]
     assert as_kept(store) == every_mix(store)
 

@@ -174,14 +174,12 @@ class FileStore:
 
     def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
         layout.check_note_size(data, f"{key}.md")
-        return self._replace(scope, "notes", f"{key}.md", data, expected, check)
+        return self._replace(scope, "notes", f"{key}.md", data=data, expected=expected, check=check)
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
-        self._replace(scope, part, name, data, expected, no_check)
+        self._replace(scope, part, name, data=data, expected=expected, check=no_check)
 
-    def _replace(
-        self, scope: Scope, part: str, name: str, data: bytes, expected: FileId | None, check: Check
-    ) -> FileId:
+    def _replace(self, scope: Scope, part: str, name: str, *, data: bytes, expected: FileId | None, check: Check) -> FileId:
         with self._create(scope.folder, part) as folder:
             try:
                 fd, temp = atomic.write_temp(folder, data)

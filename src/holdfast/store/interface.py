@@ -112,9 +112,7 @@ class Tree(Protocol):
     def is_folder(self, parts: tuple[str, ...]) -> bool:
         """Return whether there is a folder at this path."""
 
-    def write(
-        self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check
-    ) -> FileContent:
+    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileContent:
         """Replace the file with id `expected` (None: create it) durably and return it; raise `Conflict` if it changed."""
 
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:

@@ -68,9 +68,7 @@ class FileTree:
         with folder:
             return stat.S_ISDIR(_mode(folder, parts[-1]))
 
-    def write(
-        self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check
-    ) -> FileContent:
+    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileContent:
         path, name = "/".join(parts), parts[-1]
         with self._create(parts[:-1]) as folder:
             _reject_link(folder, parts)
