@@ -412,7 +412,7 @@ def test_each_error_of_sqlite_becomes_one_of_ours():
         apsw.SQLError: Damaged,
     }
     for theirs, ours in kinds.items():
-        made = sqlite.ours(theirs("what it said"), "ledger.db")
+        made = sqlite.translate_error(theirs("what it said"), "ledger.db")
         assert type(made) is ours
         assert "what it said" in made.message
         assert made.fix

@@ -289,7 +289,7 @@ def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
             change()
         hosted.recall("words", mode="keyword")
         known = index.known(("projects/demo",))
-        assert known and {part: mix for (_, part), (_, mix) in known.items()} == {
+        assert {part: mix for (_, part), (_, mix) in known.items()} == {
             part: store.fingerprint("projects/demo", part) for part in PARTS if store.has_folder("projects/demo", part)
         }
     assert hosted.check() == []

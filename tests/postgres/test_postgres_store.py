@@ -1,4 +1,4 @@
-"""The shelf in PostgreSQL: documents, trees and transcripts, byte for byte, whoever else writes."""
+"""The store in PostgreSQL: documents, trees and transcripts, byte for byte, with concurrent writers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ BYTES = [b"", b"plain", b"nul \0 within", b"\xff\xfe not UTF-8", "Grüße 🌊\n
 
 
 @pytest.fixture
-def open_shelf(postgres_url, tmp_path):
-    """A shelf of the database as somebody sees it."""
+def open_store(postgres_url, tmp_path):
+    """Open a store on the database, as a tenant and agent see it."""
 
     def opened(tenant="default", agent="*", seconds=20.0):
         return PostgresStore(PostgresSettings(url=postgres_url, tenant=tenant, agent=agent), str(tmp_path), seconds)
@@ -44,12 +44,12 @@ def open_shelf(postgres_url, tmp_path):
 
 
 @pytest.fixture
-def store(open_shelf):
-    return open_shelf()
+def store(open_store):
+    return open_store()
 
 
-def every_mix(store, scope=FOLDER):
-    """The numbers of a scope's folders, counted anew from what stands there."""
+def computed_fingerprints(store, scope=FOLDER):
+    """Compute the fingerprints of a scope from its entries."""
     counts = {"notes": 0, "files": 0, "transcripts": 0}
     for entry in store.entries(scope, "notes"):
         counts["notes"] ^= fingerprint_of(entry.file_id, "")
@@ -60,7 +60,7 @@ def every_mix(store, scope=FOLDER):
     return counts
 
 
-def as_kept(store, scope=FOLDER):
+def stored_fingerprints(store, scope=FOLDER):
     return {part: store.fingerprint(scope, part) for part in ("notes", "files", "transcripts")}
 
 
@@ -90,7 +90,7 @@ def test_a_write_names_what_it_replaces(store):
         store.write_note(HERE, "other", b"three", second)
     assert store.read_note(HERE, "k").data == b"two"
     assert store.read_note(HERE, "other") is None
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
@@ -99,7 +99,7 @@ def test_what_may_not_be_written_is_not(store):
         raise Conflict("somebody is against it")
 
     with pytest.raises(Conflict):
-        store.write_note(HERE, "k", b"one", None, no)
+        store.write_note(HERE, "k", b"one", None, check=no)
     assert store.read_note(HERE, "k") is None
     assert store.fingerprint(FOLDER, "notes") == 0
     assert not store.has_folder(FOLDER)
@@ -115,11 +115,11 @@ def test_many_are_written_all_or_none(store):
     stamps = store.write_notes(HERE, [*notes, ("a.md", b"two", seen)])
     assert store.file_ids(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
     assert [content and content.data for content in store.read_notes(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
-def test_many_writers_lose_nothing(open_shelf):
+def test_many_writers_lose_nothing(open_store):
     """Each of them counts numbers up, the same ones, again whenever another was faster."""
 
     def counted_up(store, key):
@@ -132,16 +132,16 @@ def test_many_writers_lose_nothing(open_shelf):
         return True
 
     def work(_):
-        store = open_shelf(seconds=60)
+        store = open_store(seconds=60)
         for turn in range(200):
             while not counted_up(store, f"count-{turn % 5}"):
                 pass
 
     with ThreadPoolExecutor(8) as workers:
         list(workers.map(work, range(8)))
-    store = open_shelf()
+    store = open_store()
     assert [int(store.read_note(HERE, f"count-{number}").data) for number in range(5)] == [320] * 5
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
@@ -160,7 +160,7 @@ def test_notes_go_to_the_trash_and_come_back(store):
     with pytest.raises(Changed):
         store.restore_note(HERE, one, "again")
     assert store.read_note(HERE, "a").data == b"a"
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
@@ -175,26 +175,26 @@ def test_what_is_erased_is_gone_and_only_what_was_seen_is(store):
 
 
 @pytest.mark.promise("A7")
-def test_tenants_and_agents_are_apart(open_shelf):
+def test_tenants_and_agents_are_apart(open_store):
     mine, yours = Scope("agent", "mine"), Scope("agent", "yours")
-    everybody = open_shelf()
+    everybody = open_store()
     for place in (HERE, mine, yours):
         everybody.write_note(place, "k", b"text", None)
     assert everybody.scopes() == ["agents/mine", "agents/yours", "projects/demo"]
-    one = open_shelf(agent="mine")
+    one = open_store(agent="mine")
     assert one.scopes() == ["agents/mine", "projects/demo"]
     assert one.read_note(yours, "k") is None and one.read_note(mine, "k").data == b"text"
-    other = open_shelf(tenant="other")
+    other = open_store(tenant="other")
     assert other.scopes() == [] and other.read_note(HERE, "k") is None
     other.write_note(HERE, "k", b"another's", None)
     assert everybody.read_note(HERE, "k").data == b"text"
-    nobody = open_shelf(tenant="")
+    nobody = open_store(tenant="")
     assert nobody.scopes() == []
 
 
 @pytest.mark.promise("A7")
-def test_who_holds_a_scope_keeps_writers_out(open_shelf):
-    store, other = open_shelf(), open_shelf(seconds=0.3)
+def test_who_holds_a_scope_keeps_writers_out(open_store):
+    store, other = open_store(), open_store(seconds=0.3)
     with store.lock_scope(HERE):
         with pytest.raises(Busy):
             other.write_note(HERE, "k", b"one", None)
@@ -203,11 +203,11 @@ def test_who_holds_a_scope_keeps_writers_out(open_shelf):
 
 
 @pytest.mark.promise("A7")
-def test_a_named_right_is_one_processes_at_a_time(open_shelf):
-    first, second = open_shelf().named_lock("purge"), open_shelf().named_lock("purge", 0)
+def test_a_named_lock_is_held_by_one_process_at_a_time(open_store):
+    first, second = open_store().named_lock("purge"), open_store().named_lock("purge", 0)
     with first:
         assert second.acquire(0) is False
-        with open_shelf(tenant="other").named_lock("purge", 0):
+        with open_store(tenant="other").named_lock("purge", 0):
             pass
     assert second.acquire(0) is True
     second.release()
@@ -275,11 +275,11 @@ def test_a_lost_answer_is_settled_by_looking(store, times, done):
     assert transcript_file.restore("s--20260101T000000Z.jsonl") is True and transcript_file.file_id() is not None
     lose()
     assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").erase() is True and transcript_file.file_id() is None
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
-def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(store, open_shelf):
+def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(store, open_store):
     store.write_note(HERE, "k", b"one", None)
     write, tries = store.database.write, []
 
@@ -294,7 +294,7 @@ def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(st
 
         with contextlib.suppress(KeyError):
             return write(twice, durable)
-        assert open_shelf().erase_file(HERE, "notes", "k.md") is True
+        assert open_store().erase_file(HERE, "notes", "k.md") is True
         return write(work, durable)
 
     store.database.write = outrun
@@ -302,19 +302,19 @@ def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(st
 
 
 @pytest.mark.promise("A7")
-def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(store, open_shelf):
+def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(store, open_store):
     store.write_note(HERE, "k", b"one", None)
-    store.database = Losing(store.database, 1, True, lambda: open_shelf().write_note(HERE, "k", b"another's", None))
+    store.database = Losing(store.database, 1, True, lambda: open_store().write_note(HERE, "k", b"another's", None))
     with pytest.raises(Busy, match="somebody else"):
         store.erase_file(HERE, "notes", "k.md")
     assert store.read_note(HERE, "k").data == b"another's"
     name = "c/s.jsonl"
-    open_shelf().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"one\n"])
-    again = lambda: open_shelf().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
-    store.database = Losing(open_shelf().database, 1, True, again)
+    open_store().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"one\n"])
+    again = lambda: open_store().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
+    store.database = Losing(open_store().database, 1, True, again)
     with pytest.raises(Busy, match="somebody else"):
         store.transcript_files(FOLDER).transcript_file(name).erase()
-    assert [line.data for line in open_shelf().transcript_files(FOLDER).transcript_file(name).read_lines()] == [b"another's"]
+    assert [line.data for line in open_store().transcript_files(FOLDER).transcript_file(name).read_lines()] == [b"another's"]
 
 
 @pytest.mark.promise("A7")
@@ -397,7 +397,7 @@ def test_a_tree_behaves_as_a_folder_does(store, tmp_path):
             if verb == "rename" and answer is None:
                 answers[kind] = sorted(entry.name for entry in one.census())
         assert answers["postgres"] == answers["folder"], (verb, given)
-        assert as_kept(store) == every_mix(store)
+        assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
@@ -435,18 +435,16 @@ def test_lines_are_added_and_read_on_from_a_place(store):
     assert [(line.number, line.start, line.end, line.data) for line in lines] == [(3, 13, 19, b"third")]
     assert transcript_file.file_id()[2] == second.offset == 19
     assert transcript_file.matches_line_before(13, lambda data: data == b"nul \0 \xff")
-    assert not transcript_file.matches_line_before(
-        12, lambda data: True
-    )
+    assert not transcript_file.matches_line_before(12, lambda data: True)
     assert [line.data for line in transcript_file.read_lines(chunk=1)] == [b"head", b"nul \0 \xff", b"third"]
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
 def test_nothing_said_leaves_nothing(store):
     transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
     transcript_file.append(lambda others, empty: [])
-    assert transcript_file.file_id() is None and as_kept(store) == every_mix(store)
+    assert transcript_file.file_id() is None and stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
@@ -463,7 +461,7 @@ def test_lines_are_replaced_and_the_others_keep_their_numbers(store):
     transcript_file.append(lambda others, empty: shown.extend(others) or [b"four\n"], place)
     assert len(shown) == 3  # another file by now: all of it is shown
     assert [line.data for line in transcript_file.read_lines()][-1] == b"four"
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
@@ -474,14 +472,14 @@ def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(store):
     assert transcript_file.move_to_trash("20260101T000000Z") is True
     assert transcript_file.move_to_trash("20260102T000000Z") is False
     assert [one.name for one in transcript_files.list_trashed()] == ["c/s--20260101T000000Z.jsonl"]
-    assert list(transcript_files.census()) == [] and as_kept(store) == every_mix(store)
+    assert list(transcript_files.census()) == [] and stored_fingerprints(store) == computed_fingerprints(store)
     transcript_file.append(lambda others, empty: [b"again\n"])
     assert transcript_file.restore("s--20260101T000000Z.jsonl") is False  # not over another
     assert transcript_file.erase() is True and transcript_file.erase() is False
     assert transcript_file.restore("s--20260101T000000Z.jsonl") is True
     assert [line.data for line in transcript_file.read_lines()] == [b"one"]
     assert transcript_file.move_to_trash("20260103T000000Z") and transcript_files.list_trashed()[0].erase()
-    assert transcript_files.list_trashed() == [] and as_kept(store) == every_mix(store)
+    assert transcript_files.list_trashed() == [] and stored_fingerprints(store) == computed_fingerprints(store)
 
 
 ADDER = """
@@ -508,15 +506,15 @@ def test_processes_that_add_at_once_tear_nothing(store, postgres_url):
     assert [line.start for line in lines[1:]] == [line.end for line in lines[:-1]]
     assert sorted(said) == sorted((f"p{who}", number, part) for who in range(4) for number in range(50) for part in (1, 2))
     assert all(said[place][:2] == said[place + 1][:2] for place in range(0, 400, 2))  # those of one call stand together
-    assert as_kept(store) == every_mix(store)
+    assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
-# --- the folder's number ----------------------------------------------------------------------------------------------
+# --- fingerprints of folders ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A7")
 @pytest.mark.parametrize("seed", tiered(range(6), fast=[0]))
-def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
+def test_a_folders_fingerprint_is_always_that_of_its_documents(store, seed):
     chance = random.Random(seed)
     keys, paths = ["a", "b", "c"], [("a.md",), ("d", "b.md"), ("d", "e", "c.md"), ("f", "g.md")]
 
@@ -548,7 +546,7 @@ def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
 
     for _ in range(60):
         step(store.tree(FOLDER), store.transcript_files(FOLDER))
-        assert as_kept(store) == every_mix(store)
+        assert stored_fingerprints(store) == computed_fingerprints(store)
     assert store.has_folder(FOLDER, "notes") and store.has_folder(FOLDER, "files")
 
 

@@ -103,7 +103,7 @@ RUNS_MORE = {  # what cannot be a named statement with values
     "postgres/migrate.py": "whole files of numbered SQL that come with it",
     "postgres/vacuum.py": "VACUUM takes no values: the driver quotes the names of our own tables",
 }
-SQL_IN_CODE = {"home.py": "asks a database that is not ours whether it holds anything"}
+SQL_IN_CODE = {"sqlite.py": "asks a database that is not ours whether it holds anything"}
 
 
 def modules():
@@ -238,8 +238,7 @@ def test_only_the_store_renames_or_removes_memory_files():
     changing = {"os.rename", "os.replace", "os.unlink", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
     elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("store/")}
     assert elsewhere == {
-        "home.py",  # databases
-        "sqlite.py",  # a damaged or foreign database, set aside
+        "sqlite.py",  # databases
         "project/repository_id.py",  # holdfast-id in a git folder
         "project/marker.py",  # .holdfast/project.json in a person's folder
         "api/resident.py",  # its own socket

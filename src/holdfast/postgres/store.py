@@ -166,10 +166,10 @@ class PostgresStore:
         found = {name: (inode, changed, size) for name, inode, changed, size, _ in rows}
         return {name: found.get(name) for name in names}
 
-    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, check: Check = no_check) -> FileId:
-        return self.write_notes(scope, [(f"{key}.md", data, expected)], check)[0]
+    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
+        return self.write_notes(scope, [(f"{key}.md", data, expected)], check=check)[0]
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], check: Check = no_check) -> list[FileId]:
+    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
         for name, data, _ in notes:
             layout.check_note_size(data, name)
         pending = [make_pending("notes", name, data, expected) for name, data, expected in notes]
@@ -215,10 +215,9 @@ class PostgresStore:
                 if (note := found.get(f"{key}.md")) and (expected is None or note.file_id == expected.get(key))
             ]
             moves[:] = [
-                Move(f"{key}.md", layout.format_trash_name(key, seconds, number))
-                for number, key in enumerate(moving, last + 1)
+                Move(f"{key}.md", layout.format_trash_name(key, seconds, number)) for number, key in enumerate(moving, last + 1)
             ]
-            self._move(db, scope.folder, ("notes", part), moves, found, last + len(moves))
+            self._move(db, scope.folder, ("notes", part), moves, found=found, last=last + len(moves))
 
         self._run_move(scope, part, work, moves)
         return [move.name.removesuffix(".md") for move in moves]
@@ -238,7 +237,7 @@ class PostgresStore:
             last = self.lock_folders(db, scope.folder, ("archive", "trash"))["trash"]
             found = self._find(db, scope.folder, "archive", [note.name])
             moves[:] = [Move(name, layout.format_trash_name(note.key, seconds, last + 1)) for name in found]
-            self._move(db, scope.folder, ("archive", "trash"), moves, found, last + len(moves))
+            self._move(db, scope.folder, ("archive", "trash"), moves, found=found, last=last + len(moves))
 
         self._run_move(scope, "trash", work, moves)
         return bool(moves)
@@ -251,12 +250,12 @@ class PostgresStore:
             found = self._find(db, scope.folder, note.part, [note.name])
             if not found or self._find(db, scope.folder, "notes", [f"{key}.md"]):
                 raise Changed
-            self._move(db, scope.folder, (note.part, "notes"), moves, found)
+            self._move(db, scope.folder, (note.part, "notes"), moves, found=found)
 
         self._run_move(scope, "notes", work, moves)
 
     def _move(
-        self, db: Session, scope_folder: str, parts: tuple[str, str], moves: list[Move],
+        self, db: Session, scope_folder: str, parts: tuple[str, str], moves: list[Move], *,
         found: dict[str, StoredDocument], last: int = 0,
     ) -> None:  # fmt: skip
         """Move documents from one part to another within a transaction."""
@@ -269,7 +268,7 @@ class PostgresStore:
         row = {"scope": scope_folder, "part": source, "to_part": target, "changed": now}
         db.execute(SQL["move_documents"], {**row, "names": names, "to_names": new_names, "mixes": fingerprints})
         self.change_folder(db, scope_folder, source, combine([found[name].fingerprint for name in names]), names=names)
-        self.change_folder(db, scope_folder, target, combine(fingerprints), last, new_names)
+        self.change_folder(db, scope_folder, target, combine(fingerprints), last=last, names=new_names)
 
     def _run_move(self, scope: Scope, part: str, work: Callable[[Session], None], moves: list[Move]) -> None:
         def is_done() -> bool:
@@ -310,9 +309,9 @@ class PostgresStore:
                 for path in sorted({name.rpartition("/")[0] for name in names} - {""}):
                     self.tree(scope_folder).create_parents(db, (*path.split("/"), ""))
             elif part != "notes":  # later names in this folder are numbered after these
-                self.change_folder(db, scope_folder, part, 0, layout.find_last_number(names))
+                self.change_folder(db, scope_folder, part, 0, last=layout.find_last_number(names))
 
-        pending = [make_pending(part, document.name, document.data, None, document.modified) for document in documents]
+        pending = [make_pending(part, one.name, one.data, None, modified=one.modified) for one in documents]
         try:
             self.write_documents(scope_folder, part, pending, prepare=prepare)
         except Changed:
@@ -407,7 +406,7 @@ class PostgresStore:
         return dict(db.execute(SQL["lock_folders"], {"scope": scope_folder, "parts": list(parts)}).fetchall())
 
     def change_folder(
-        self, db: Session, scope_folder: str, part: str, change: int, last: int = 0, names: list[str] | None = None
+        self, db: Session, scope_folder: str, part: str, change: int, *, last: int = 0, names: list[str] | None = None
     ) -> None:
         """Combine a change with the fingerprint of a folder, and remember a few changed names for other readers."""
         recent = [name for name in names or () if len(name) <= _NAME_CHARACTERS][:_RECENT_NAMES]
@@ -511,9 +510,7 @@ def combine(fingerprints: list[int]) -> int:
     return reduce(xor, fingerprints, 0)
 
 
-def make_pending(
-    part: str, name: str, data: bytes, expected: FileId | None, modified: int | None = None
-) -> PendingDocument:
+def make_pending(part: str, name: str, data: bytes, expected: FileId | None, *, modified: int | None = None) -> PendingDocument:
     """Return a document to write, with a new id."""
     file_id = make_inode(), time.time_ns(), len(data)
     return PendingDocument(

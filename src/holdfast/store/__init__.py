@@ -1,1 +1,1 @@
-"""THE TRUTH. The only room that opens, renames or unlinks a memory."""
+"""The source of truth: notes, files and transcripts. The only package that writes, moves or deletes them on disk."""

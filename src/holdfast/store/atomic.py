@@ -1,7 +1,7 @@
 """Atomic, durable files: folders opened step by step without following links, and writes that are complete or absent.
 
 A write is: temp file, fsync, rename, fsync of the folder. The writer holds an flock on its temp file while it lives, so a
-temp file without that lock belongs to a dead writer, and whoever finds it deletes it.
+temp file without that lock belongs to a dead writer, and the next reader deletes it.
 """
 
 from __future__ import annotations

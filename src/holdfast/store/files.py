@@ -172,16 +172,14 @@ class FileStore:
         with folder:
             return {name: atomic.file_id(folder, name) for name in names}
 
-    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, check: Check = no_check) -> FileId:
+    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
         layout.check_note_size(data, f"{key}.md")
-        return self._replace(scope, "notes", f"{key}.md", data, expected, check)
+        return self._replace(scope, "notes", f"{key}.md", data=data, expected=expected, check=check)
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
-        self._replace(scope, part, name, data, expected, no_check)
+        self._replace(scope, part, name, data=data, expected=expected, check=no_check)
 
-    def _replace(
-        self, scope: Scope, part: str, name: str, data: bytes, expected: FileId | None, check: Check
-    ) -> FileId:
+    def _replace(self, scope: Scope, part: str, name: str, *, data: bytes, expected: FileId | None, check: Check) -> FileId:
         with self._create(scope.folder, part) as folder:
             try:
                 fd, temp = atomic.write_temp(folder, data)
@@ -201,7 +199,7 @@ class FileStore:
                 raise from_os(error, f"cannot write {folder.name}/{name}") from error
         return written
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], check: Check = no_check) -> list[FileId]:
+    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
         for name, data, _ in notes:
             layout.check_note_size(data, name)
         with self._create(scope.folder, "notes") as folder:
@@ -442,7 +440,7 @@ def _rename_all(folder: Folder, temps: list[tuple[str, str]]) -> None:
 
 
 def _link_new(folder: Folder, temp: str, name: str) -> None:
-    """Give a temp file its name; a link never overwrites a file, whoever creates one meanwhile."""
+    """Give a temp file its name; a link never overwrites a file that another program created meanwhile."""
     try:
         os.link(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
     except FileExistsError:

@@ -112,7 +112,7 @@ class Tree(Protocol):
     def is_folder(self, parts: tuple[str, ...]) -> bool:
         """Return whether there is a folder at this path."""
 
-    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, check: Check = no_check) -> FileContent:
+    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileContent:
         """Replace the file with id `expected` (None: create it) durably and return it; raise `Conflict` if it changed."""
 
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:
@@ -267,13 +267,13 @@ class Store(Protocol):
     def file_ids(self, scope_folder: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         """Return the ids of many files."""
 
-    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, check: Check = no_check) -> FileId:
+    def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
         """Replace the note with id `expected` (None: create it) durably; raise `Changed` if it is another by now.
 
         `check` runs under the lock and raises to reject the write.
         """
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], check: Check = no_check) -> list[FileId]:
+    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
         """Write many notes durably, all or none, as `write_note` does."""
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:

@@ -249,9 +249,7 @@ class TranscriptFiles:
             return []
         with root, os.scandir(root.fd) as entries:
             return sorted(
-                entry.name
-                for entry in entries
-                if atomic.is_visible(root, entry.name) and entry.is_dir(follow_symlinks=False)
+                entry.name for entry in entries if atomic.is_visible(root, entry.name) and entry.is_dir(follow_symlinks=False)
             )
 
     def _list_files(self, part: str, client: str) -> list[Entry]:

@@ -68,7 +68,7 @@ class FileTree:
         with folder:
             return stat.S_ISDIR(_mode(folder, parts[-1]))
 
-    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, check: Check = no_check) -> FileContent:
+    def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileContent:
         path, name = "/".join(parts), parts[-1]
         with self._create(parts[:-1]) as folder:
             _reject_link(folder, parts)
@@ -90,7 +90,7 @@ class FileTree:
         return FileContent(data, atomic.file_id_of(info), int(info.st_mtime))
 
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:
-        """Create a file by linking it into place: that never overwrites a file, whoever creates one meanwhile."""
+        """Create a file by linking it into place: that never overwrites a file that another program created meanwhile."""
         with self._create(parts[:-1]) as folder:
             try:
                 if atomic.file_id(folder, parts[-1]) is not None:
