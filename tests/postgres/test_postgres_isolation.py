@@ -16,7 +16,7 @@ from postgres_server import name_of
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.postgres import Database, Lock, PostgresSettings, statements
-from holdfast.postgres.pipeline import Result
+from holdfast.postgres.connection import Result
 from holdfast.postgres.pool import hang_up, pool_of
 from holdfast.postgres.sql import numbered
 
@@ -308,11 +308,11 @@ def visit(url, number, connections):
             db.execute("UPDATE trial SET said = 'other'")
             raise KeyError
     pool, left = pool_of(store), Result()
-    connection = pool.borrow(time.monotonic() + 60)
+    connection = pool.acquire(time.monotonic() + 60)
     try:
         connection.run([(LEFT_BEHIND, (), left)])
     finally:
-        pool.give_back(connection)
+        pool.release(connection)
     assert left.rows == [NOTHING]
 
 

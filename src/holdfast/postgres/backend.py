@@ -12,7 +12,7 @@ from threading import local
 from holdfast.context import sync
 from holdfast.formats.versions import note_entry
 from holdfast.models import Problem
-from holdfast.postgres import Database, settings_of, statements, wrong
+from holdfast.postgres import Database, replica_problem, settings_of, statements
 from holdfast.postgres.index import PostgresIndex
 from holdfast.postgres.ledger import PostgresLedger
 from holdfast.postgres.store import PostgresStore
@@ -49,7 +49,7 @@ def rooms(
 def problems(config: Config, index: Any) -> list[Problem]:
     """What is wrong with the store besides what it holds: no search by meaning, or a replica that is none."""
     said = without_vectors(config, index)
-    what, fix = wrong(settings_of(config, None, all_agents=True))
+    what, fix = replica_problem(settings_of(config, None, all_agents=True))
     found = [Problem("vectors", f"search by meaning is off: {said[0]}", said[1])] if said[0] else []
     return found + ([Problem("replica", what, fix)] if what else [])
 

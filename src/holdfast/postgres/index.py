@@ -18,8 +18,7 @@ from holdfast.index.results import OUTLINE
 from holdfast.index.sqlite import listed
 from holdfast.index.writer import IndexWriter
 from holdfast.models import Progress
-from holdfast.postgres import Database, statements, vectors
-from holdfast.postgres import RetryLater as Again
+from holdfast.postgres import Database, RetryLater, statements, vectors
 from holdfast.postgres.index_text import number_of, plain, shortened, small, tidied
 from holdfast.postgres.index_writer import Change, Names
 
@@ -80,7 +79,7 @@ class Catalogue(Database):
             with super().transaction(durable) as db:
                 yield db
         except Unsure as error:
-            raise Again("the database went away while the catalogue was changed", "Try again in a moment") from error
+            raise RetryLater("the database went away while the catalogue was changed", "Try again in a moment") from error
 
     @contextmanager
     def asking(self) -> Iterator[bool]:

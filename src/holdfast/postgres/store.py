@@ -15,8 +15,7 @@ from holdfast.base import dates
 from holdfast.errors import Busy, Unsure
 from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Record
-from holdfast.postgres import Database, statements
-from holdfast.postgres import Lock as Alone
+from holdfast.postgres import Database, Lock, statements
 from holdfast.store import atomic, files
 from holdfast.store.atomic import FileContent
 from holdfast.store.files import Changed, Entry, nothing_against
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.models import Scope, TrashedNote
     from holdfast.postgres import PostgresSettings, Session
-    from holdfast.postgres.pipeline import Result as Answer
+    from holdfast.postgres.connection import Result
     from holdfast.postgres.transcripts import PostgresTranscripts
     from holdfast.postgres.tree import Tree
     from holdfast.store.atomic import Stamp
@@ -90,7 +89,7 @@ class PostgresStore(files.FileStore):
         return PostgresTranscripts(self, scope_folder)
 
     def named_lock(self, name: str, seconds: float | None = None) -> Right:
-        return Alone(self.settings, name, self._lock_seconds if seconds is None else seconds)
+        return Lock(self.settings, name, self._lock_seconds if seconds is None else seconds)
 
     def exists(self) -> bool:
         return True
@@ -410,7 +409,7 @@ def put(part: str, name: str, data: bytes, seen: Stamp | None, modified: int | N
     return Put(name, data, stamp, int(dates.clock()) if modified is None else modified, share(part, name, stamp), seen)
 
 
-def put_all(db: Session, scope_folder: str, part: str, puts: list[Put]) -> list[Answer]:
+def put_all(db: Session, scope_folder: str, part: str, puts: list[Put]) -> list[Result]:
     """Many documents with few statements; each answers with a row for every one that is put."""
     answers = []
     for start in range(0, len(puts), _AT_ONCE):

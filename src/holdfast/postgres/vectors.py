@@ -15,7 +15,7 @@ from holdfast.errors import Trouble
 from holdfast.index import vectors
 from holdfast.index.vectors import EXACT, PIECES, Model, Waiting, packed, unpacked
 from holdfast.models import Record
-from holdfast.postgres import lacking, statements
+from holdfast.postgres import statements, vector_problem
 from holdfast.postgres.index_text import tidied
 
 TYPE_CHECKING = False
@@ -116,7 +116,7 @@ class PostgresVectors(vectors.VectorIndex):
 
     def lacking(self) -> tuple[str, str]:
         """What keeps it from doing so and what mends that, if anything does."""
-        return ("", "") if self.there() else lacking(self._catalogue)
+        return ("", "") if self.there() else vector_problem(self._catalogue)
 
     # --- models, and what waits for them -----------------------------------------------------------------------------
 
