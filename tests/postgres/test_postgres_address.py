@@ -19,7 +19,7 @@ from test_http_serve import started
 
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
 from holdfast.context.ledgers import open_ledger
-from holdfast.postgres import Database, PostgresSettings, migrate, newest_version
+from holdfast.postgres import Database, PostgresSettings, migrate, newest_version, replica_problem
 from holdfast.postgres.pool import hang_up, pool_of
 
 
@@ -196,7 +196,7 @@ def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_tria
     read_url = server.url(name_of(open_trial().settings.url), "late")
     trial = open_trial(read_url=read_url)
     put(trial, 1)
-    pool = pool_of(trial.store, "read")
+    pool = pool_of(trial.settings, "read")
 
     def ask():
         pool._avoid_until = 0.0  # as when its time is over

@@ -332,7 +332,10 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(work, range(40)))
     assert most == 1
-    code = "import os, sys; from holdfast.postgres import *; Lock(Store(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
+    code = (
+        "import os, sys; from holdfast.postgres import *; "
+        "Lock(PostgresSettings(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
+    )
     assert subprocess.run([sys.executable, "-c", code, trial_url]).returncode == 9
     with Lock(store, "x", 10):
         pass

@@ -82,7 +82,7 @@ def test_a_tenant_that_holds_its_share_keeps_nobody_else_waiting(open_trial):
             holders = [threads.submit(hold, number) for number in range(8)]
             assert inside.acquire(timeout=30) and inside.acquire(timeout=30)
             assert open_trial(tenant="b", connections=4, seconds=0.001).rows("all") == []  # does not wait at all
-            assert other.for_nobody().rows("who") == [("holdfast_app", "", "")]
+            assert other.without_tenant().rows("who") == [("holdfast_app", "", "")]
             with pytest.raises(Busy, match=r"all 2 connections .* one tenant may have .*store\.connections"):
                 open_trial(connections=4, seconds=0.1).rows("all")
             assert not inside.acquire(blocking=False)
@@ -109,7 +109,7 @@ def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_tri
             holders += [threads.submit(hold, number) for number in range(4, 8)]
             other = open_trial(tenant="b", connections=4, seconds=60)
             waiting = threads.submit(other.rows, "all")
-            until(lambda: pool_of(other.store).share.several_tenants)  # it waits behind all of these
+            until(lambda: pool_of(other.settings).share.several_tenants)  # it waits behind all of these
             out[0].set()
             assert waiting.result(30) == []
         finally:

@@ -111,14 +111,13 @@ def test_nothing_is_granted_to_everybody(look):
 
 
 def sql_files():
-    """Those that speak PostgreSQL."""
-    inside = [path for name in ("postgres*", "pg*", "carrying") for path in ROOMS.glob(f"*/{name}.sql")]
-    return sorted([*inside, ROOMS / "hosted.sql"])
+    """Those with statements on the tables."""
+    return sorted([path for path in (ROOMS / "postgres").glob("*.sql") if path.name != "common.sql"])
 
 
 def spoken(path):
-    """Its statements: without those for SQLite, and of a cursor only what it is declared for."""
-    found = {name: CURSOR.sub("", text) for name, text in statements(str(path)).items() if not name.startswith("sqlite ")}
+    """Its statements; of a cursor only what it is declared for."""
+    found = {name: CURSOR.sub("", text) for name, text in statements(str(path)).items()}
     return {name: text for name, text in found.items() if not text.startswith(("FETCH ", "CLOSE "))}
 
 

@@ -80,7 +80,7 @@ class Database:
             return current.queue(text, values).fetchall()
         return Session(self.settings, self._seconds, read_only=True).query(text, values)
 
-    def for_nobody(self) -> Database:
+    def without_tenant(self) -> Database:
         """Return the same database without a tenant, for queries before a token is checked: no tenant's share counts."""
         return Database(self.settings.replace(tenant="", agent=""), self._sql, self._seconds)
 
