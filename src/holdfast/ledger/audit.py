@@ -41,7 +41,7 @@ class Decision(Record):
 
 
 class Entry(Record):
-    """A row of the audit as it is shown."""
+    """One decision."""  # published in openapi.json
 
     number: int
     time: str
