@@ -19,7 +19,7 @@ from test_http_serve import started
 
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
 from holdfast.context.ledgers import open_ledger
-from holdfast.postgres import Database, PostgresSettings, migrate, newest
+from holdfast.postgres import Database, PostgresSettings, migrate, newest_version, replica_problem
 from holdfast.postgres.pool import hang_up, pool_of
 
 
@@ -47,7 +47,7 @@ def owned(empty_postgres_url, postgres_databases):
     server.sql("GRANT holdfast_app TO keeper")
     server.sql("CREATE SCHEMA holdfast AUTHORIZATION keeper", name)
     url = server.url(name, "keeper")
-    assert len(migrate(url)) == newest()
+    assert len(migrate(url)) == newest_version()
     yield name, url
     hang_up(url)
 
@@ -77,7 +77,7 @@ def test_pgvector_that_is_not_created_is_named_with_what_mends_it_and_migrate_se
     (problem,) = [one for one in memory.check() if one.code == "vectors"]
     assert "the tables were made without it" in problem.message and then in problem.fix
     done = holdfast(tmp_path, *then.split()[1:], "--store", url, "--json")
-    assert json.loads(done.stdout) == {"applied": ["vectors"], "version": newest(), "without_vectors": ""}
+    assert json.loads(done.stdout) == {"applied": ["vectors"], "version": newest_version(), "without_vectors": ""}
     assert migrate(url) == []
     found = open_at(url).recall("harbour")  # who just heard that there are none asks again in a while
     assert (found.mode, found.degraded) == ("hybrid", False)
@@ -123,9 +123,9 @@ def test_a_login_that_may_not_make_the_vectors_goes_on_with_words_and_says_who_m
     ],
 )
 def test_what_else_pgvector_can_lack_is_told_apart(state, what):
-    from holdfast.postgres.pgvector import _told
+    from holdfast.postgres.checks import VectorSupport, describe_vector_problem
 
-    said, fix = _told(state)
+    said, fix = describe_vector_problem(VectorSupport(*state))
     assert what in said and "holdfast migrate" in fix
 
 
@@ -176,16 +176,15 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
 
 @pytest.mark.battery
 def test_a_replica_that_was_promoted_is_named_too():
-    from holdfast.postgres import wrong
 
     with postgres_server.folder_of_its_own() as folder:
         primary, standby = postgres_server.Server(folder / "one").make().start(), postgres_server.Server(folder / "two")
         try:
             standby.follow(primary, "two").start()
             store = PostgresSettings(url=primary.url(), read_url=standby.url())
-            assert wrong(store) == ("", "")
+            assert replica_problem(store) == ("", "")
             standby.promote()
-            assert "follows no other any more" in wrong(store)[0]
+            assert "follows no other any more" in replica_problem(store)[0]
         finally:
             standby.stop("immediate")
             primary.stop("immediate")

@@ -19,7 +19,7 @@ from postgres_server import name_of, put
 
 from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
-from holdfast.postgres import Database, Lock, PostgresSettings, migrate, newest, statements
+from holdfast.postgres import Database, Lock, PostgresSettings, migrate, migrations, newest_version, statements
 from holdfast.postgres.pool import hang_up
 
 migrate_module = sys.modules["holdfast.postgres.migrate"]  # the package has a function of the same name
@@ -36,9 +36,9 @@ def test_ten_processes_that_migrate_at_once_apply_each_step_once(empty_postgres_
     started = [subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) for _ in range(10)]
     said = [process.communicate(timeout=120) for process in started]
     assert [process.returncode for process in started] == [0] * 10, said
-    assert sum(int(out) for out, _ in said) == newest()
+    assert sum(int(out) for out, _ in said) == newest_version()
     rows = postgres_databases.server.sql("SELECT number FROM holdfast.migration ORDER BY number", name_of(empty_postgres_url))
-    assert [row[0] for row in rows] == list(range(1, newest() + 1))
+    assert [row[0] for row in rows] == list(range(1, newest_version() + 1))
     assert migrate(empty_postgres_url) == []
 
 
@@ -50,9 +50,9 @@ def test_a_migration_that_was_edited_is_refused(postgres_url, postgres_databases
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself(empty_postgres_url, postgres_databases, monkeypatch, tmp_path):
-    shutil.copytree(migrate_module.FOLDER, tmp_path / "steps")
+    shutil.copytree(migrations.FOLDER, tmp_path / "steps")
     (tmp_path / "steps" / "9999_wrong.sql").write_text("CREATE TABLE holdfast.half (tenant text); SELECT 1 / 0;")
-    monkeypatch.setattr(migrate_module, "FOLDER", str(tmp_path / "steps"))
+    monkeypatch.setattr(migrations, "FOLDER", str(tmp_path / "steps"))
     with pytest.raises(Trouble):
         migrate(empty_postgres_url)
     server, name = postgres_databases.server, name_of(empty_postgres_url)
@@ -63,7 +63,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(empty_postgres_url, postgres
 
 def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(postgres_url, postgres_databases, tmp_path):
     server, name = postgres_databases.server, name_of(postgres_url)
-    (step,) = Path(migrate_module.FOLDER).glob("*_entries.sql")
+    (step,) = Path(migrations.FOLDER).glob("*_entries.sql")
     with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
         for number in range(3):
             memory.files.create(f"{number}.md", "---\nname: Harbour\ntype: user\n---\nboats\n")
@@ -81,7 +81,7 @@ def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(p
 
 def test_notes_that_were_catalogued_before_are_read_again_for_their_facts(postgres_url, postgres_databases, tmp_path, clock):
     server, name = postgres_databases.server, name_of(postgres_url)
-    (step,) = Path(migrate_module.FOLDER).glob("*_entries.sql")
+    (step,) = Path(migrations.FOLDER).glob("*_entries.sql")
     closed = "\n- [2026-01-01] colour: red (SUPERSEDED 2026-03-01)"
     with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
         memory.store(f"# Pier{closed}", key="pier")
@@ -139,7 +139,7 @@ def test_an_owner_who_may_make_roles_and_is_no_superuser_migrates_and_then_uses_
         server.sql("CREATE ROLE builder LOGIN CREATEROLE NOSUPERUSER")
         server.sql("CREATE DATABASE theirs OWNER builder")
         url = server.url("theirs", "builder")
-        assert len(migrate(url)) == newest()
+        assert len(migrate(url)) == newest_version()
         assert Database(PostgresSettings(url=url), SQL, 10).rows("who") == [("holdfast_app", "default", "")]
         hang_up(url)
 
@@ -151,7 +151,7 @@ def test_the_owner_of_the_schema_needs_no_right_to_make_schemas(empty_postgres_u
     server.sql("GRANT holdfast_app TO tenant_of_it")
     server.sql("CREATE SCHEMA holdfast AUTHORIZATION tenant_of_it", name)
     url = server.url(name, "tenant_of_it")
-    assert len(migrate(url)) == newest()
+    assert len(migrate(url)) == newest_version()
     assert migrate(url) == []
 
 
@@ -335,8 +335,10 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(work, range(40)))
     assert most == 1
-    code = "import os, sys; from holdfast.postgres import *; "
-    code += "Lock(PostgresSettings(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
+    code = (
+        "import os, sys; from holdfast.postgres import *; "
+        "Lock(PostgresSettings(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
+    )
     assert subprocess.run([sys.executable, "-c", code, trial_url]).returncode == 9
     with Lock(store, "x", 10):
         pass

@@ -82,7 +82,7 @@ def test_a_tenant_that_holds_its_share_keeps_nobody_else_waiting(open_trial):
             holders = [threads.submit(hold, number) for number in range(8)]
             assert inside.acquire(timeout=30) and inside.acquire(timeout=30)
             assert open_trial(tenant="b", connections=4, seconds=0.001).rows("all") == []  # does not wait at all
-            assert other.for_nobody().rows("who") == [("holdfast_app", "", "")]
+            assert other.without_tenant().rows("who") == [("holdfast_app", "", "")]
             with pytest.raises(Busy, match=r"all 2 connections .* one tenant may have .*store\.connections"):
                 open_trial(connections=4, seconds=0.1).rows("all")
             assert not inside.acquire(blocking=False)

@@ -16,7 +16,7 @@ from postgres_server import name_of
 import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.postgres import Database, Lock, PostgresSettings, statements
-from holdfast.postgres.pipeline import Result
+from holdfast.postgres.connection import Result
 from holdfast.postgres.pool import hang_up, pool_of
 from holdfast.postgres.sql import numbered
 
@@ -111,13 +111,13 @@ def test_nothing_is_granted_to_everybody(look):
 
 
 def sql_files():
-    """Those that speak PostgreSQL."""
-    return sorted(path for path in (ROOMS / "postgres").glob("*.sql") if path.name != "ground.sql")
+    """Those with statements on the tables."""
+    return sorted([path for path in (ROOMS / "postgres").glob("*.sql") if path.name != "common.sql"])
 
 
 def spoken(path):
-    """Its statements: without those for SQLite, and of a cursor only what it is declared for."""
-    found = {name: CURSOR.sub("", text) for name, text in statements(str(path)).items() if not name.startswith("sqlite ")}
+    """Its statements; of a cursor only what it is declared for."""
+    found = {name: CURSOR.sub("", text) for name, text in statements(str(path)).items()}
     return {name: text for name, text in found.items() if not text.startswith(("FETCH ", "CLOSE "))}
 
 
@@ -307,11 +307,11 @@ def visit(url, number, connections):
             db.execute("UPDATE trial SET said = 'other'")
             raise KeyError
     pool, left = pool_of(store), Result()
-    connection = pool.borrow(time.monotonic() + 60)
+    connection = pool.acquire(time.monotonic() + 60)
     try:
         connection.run([(LEFT_BEHIND, (), left)])
     finally:
-        pool.give_back(connection)
+        pool.release(connection)
     assert left.rows == [NOTHING]
 
 

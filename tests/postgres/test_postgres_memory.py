@@ -16,7 +16,7 @@ from holdfast.config import load
 from holdfast.context.sync import PARTS
 from holdfast.formats import transcript
 from holdfast.models import Scope
-from holdfast.postgres.pipeline import Connection
+from holdfast.postgres.connection import Connection
 from holdfast.postgres.pool import hang_up
 
 HERE = Scope("project", "demo")
@@ -341,13 +341,13 @@ def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(op
     memory = open_hosted(store_read=f"{postgres_url}?application_name=replica")
     settings = memory._context.store.settings
     fresh, other = pool_of(settings, "read"), pool_of(settings.replace(read_url=stale), "read")
-    borrow, lent = fresh.borrow, []
+    acquire, lent = fresh.acquire, []
 
     def in_turn(end, tenant):
-        lent.append(other.borrow(end, tenant) if len(lent) % 2 else borrow(end, tenant))
+        lent.append(other.acquire(end, tenant) if len(lent) % 2 else acquire(end, tenant))
         return lent[-1]
 
-    fresh.borrow, fresh.give_back = in_turn, lambda line: line.close()
+    fresh.acquire, fresh.release = in_turn, lambda line: line.close()
     try:
         for _ in range(4):
             assert said(memory.recall("lighthouse", mode="keyword")) == ["The lighthouse is red."]

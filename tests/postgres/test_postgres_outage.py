@@ -177,23 +177,23 @@ def _kept(database):
 
 def test_an_outage_counts_from_its_beginning_and_one_at_a_time_looks_whether_it_is_over():
     outage, begun = Outage(), time.monotonic()
-    outage.found()
+    outage.record_answer()
     now = time.monotonic() + 20
-    assert outage.end(now, 30) == now + 30
-    outage.lost(now - 4)
-    outage.lost(now)
-    assert outage.end(now, 30) == now - 4 + AWAY_SECONDS and outage.end(now, 2) == now + 2
+    assert outage.deadline(now, 30) == now + 30
+    outage.record_loss(now - 4)
+    outage.record_loss(now)
+    assert outage.deadline(now, 30) == now - 4 + AWAY_SECONDS and outage.deadline(now, 2) == now + 2
     assert outage.seconds_to_connect(1) > 9 and outage.seconds_to_connect(2) > 4  # what is left of the outage, per host
-    outage.found()
-    outage.lost(begun - 60)  # who began to wait long ago knows less than who was answered since
-    assert outage.end(begun, 30) >= begun + AWAY_SECONDS
+    outage.record_answer()
+    outage.record_loss(begun - 60)  # who began to wait long ago knows less than who was answered since
+    assert outage.deadline(begun, 30) >= begun + AWAY_SECONDS
     gone = Outage()
-    gone.lost(now - 60)
+    gone.record_loss(now - 60)
     assert gone.seconds_to_connect(1) == 2
     for _ in range(3):
         with pytest.raises(Busy):
             gone.seconds_to_connect(1)
-    gone.found()
+    gone.record_answer()
     assert gone.seconds_to_connect(1) == 5
 
 
@@ -208,12 +208,12 @@ def test_the_time_that_an_address_gives_a_connection_is_given_to_a_server_that_w
     for more in ("?connect_timeout=20", "?connect_timeout=0", ""):
         for _ in range(2):
             with pytest.raises(psycopg.OperationalError):
-                pool_of(PostgresSettings(url=url + more)).borrow(time.monotonic() + 30)
+                pool_of(PostgresSettings(url=url + more)).acquire(time.monotonic() + 30)
     assert given == [20, 20, 2, 2, 2, 2]
     outage = Outage(20)
-    outage.lost(time.monotonic() - 60)
+    outage.record_loss(time.monotonic() - 60)
     assert outage.seconds_to_connect(2) == 20  # the one that checks whether the server is there
-    outage.found()
+    outage.record_answer()
     assert outage.seconds_to_connect(2) == 5
 
 
@@ -224,18 +224,18 @@ def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(outage_module, "time", clock)
     outage = Outage(given)
-    outage.found()
-    outage.lost(clock.now)
+    outage.record_answer()
+    outage.record_loss(clock.now)
     clock.now += AWAY_SECONDS
     for looks in times:  # one that says nothing is looked for again when that has been found out of both hosts
         assert outage.seconds_to_connect(2) == looks
         clock.now += 2 * looks
         with pytest.raises(Busy, match="the database is not there"):
             outage.seconds_to_connect(2)
-        outage.looked()
+        outage.record_attempt()
         clock.now += 1
-    outage.found()
-    outage.lost(clock.now)
+    outage.record_answer()
+    outage.record_loss(clock.now)
     clock.now += AWAY_SECONDS
     assert outage.seconds_to_connect(2) == times[0]
 
@@ -244,12 +244,12 @@ def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seco
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes calls, and never says a word
         url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=60"
         pool = pool_of(PostgresSettings(url=url))
-        pool.outage.found()
-        pool.outage.lost(time.monotonic())
+        pool.outage.record_answer()
+        pool.outage.record_loss(time.monotonic())
         pool.outage._since -= 2 * AWAY_SECONDS  # it has been away for too long
         begun = time.monotonic()
         with pytest.raises(psycopg.errors.ConnectionTimeout):
-            pool.borrow(begun + 60)
+            pool.acquire(begun + 60)
         assert time.monotonic() - begun < SOON - AWAY_SECONDS
 
 

@@ -32,7 +32,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "home.py": "the home itself and its locks",
     "sqlite.py": "SQLite files of the home; the .sql beside a module",
     "postgres/sql.py": "the .sql beside a module",
-    "postgres/migrate.py": "reads the migrations that come with it",
+    "postgres/migrations.py": "reads the migrations that come with it",
     "ledger/audit_chain.py": "where the audit ended, in a file beside the ledger",
     "ledger/liveness.py": "the signs of processes, among the locks",
     "ledger/secret_file.py": "what marks of reviews are made with, in a file beside the ledger",
@@ -100,8 +100,8 @@ SQL = re.compile(
     re.S,
 )
 RUNS_MORE = {  # what cannot be a named statement with values
-    "postgres/migrate.py": "whole files of numbered SQL that come with it",
-    "postgres/vacuum.py": "VACUUM takes no values: the driver quotes the names of our own tables",
+    "postgres/migrations.py": "whole files of numbered SQL that come with it",
+    "postgres/database.py": "VACUUM takes no values: the driver quotes the names of our own tables",
 }
 SQL_IN_CODE = {"sqlite.py": "asks a database that is not ours whether it holds anything"}
 

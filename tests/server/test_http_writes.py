@@ -333,7 +333,7 @@ def test_a_key_may_be_any_text_and_the_ledger_keeps_none(gateway):
 
 
 def test_a_write_that_was_done_is_answered_also_where_that_cannot_be_noted(gateway, monkeypatch):
-    def full(*given):
+    def full(*given, **named):
         raise DiskTrouble("the disk is full", "Make room")
 
     agent = gateway.agent("a")

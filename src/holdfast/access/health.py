@@ -36,7 +36,7 @@ def find_gate_problems(
 ) -> list[Finding]:
     """Return the problems of a gate; without `all_tenants`, only those of its tenant.
 
-    `is_allowed` says for an action whether the caller may do it: nobody is shown more than that."""
+    `is_allowed` says for an action whether the caller may do it; the answer is limited to that."""
     config = gate.config
     try:
         roles = _role_problems(gate) if is_allowed("roles.read") else []

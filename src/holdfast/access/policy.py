@@ -41,7 +41,7 @@ class Caller(Record):
 
 
 class Role(Record):
-    """The actions that a role allows, and the scopes in which. An empty list allows nothing."""
+    """What a role may do, and in whose memory. An empty list means nothing."""  # published in openapi.json
 
     name: str
     skills: tuple[str, ...] = ()

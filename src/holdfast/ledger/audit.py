@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.interface import AuditChain, LedgerDatabase, Transaction
 
-FIRST, LAST = -(2**63), 2**63 - 1  # the numbers that a row can have, also one that somebody put in
+FIRST, LAST = -(2**63), 2**63 - 1  # the numbers that a row can have, also a forged one
 _ROWS_PER_QUERY = 1000
 _MARK_SECONDS, _MARK_ROWS = 5, 256  # after which the mark is due
 _MOST_CHARACTERS, _MOST_FIELDS = 200, 24  # of metadata: names and ids, never a text
@@ -41,7 +41,7 @@ class Decision(Record):
 
 
 class Entry(Record):
-    """A row of the audit as it is shown."""
+    """One decision."""  # published in openapi.json
 
     number: int
     time: str
@@ -67,7 +67,7 @@ class AuditRow(NamedTuple):
 
     @property
     def entry(self) -> Entry:
-        """The row as it is shown; metadata that somebody damaged is shown as it is."""
+        """The row as it is shown; damaged metadata is shown as it is."""
         try:
             parsed = json.loads(self.metadata)
         except ValueError:

@@ -68,7 +68,7 @@ class Done:
         return False
 
     def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
-        """Record it and return whether it is new: however many record the same at once, one is told so."""
+        """Record it and return whether it is new: of many callers that record the same at once, one gets True."""
         values: dict[str, Any] = {"agent": agent, "kind": kind, "subject": subject, "now": now}
 
         def work(transaction: Transaction) -> bool:

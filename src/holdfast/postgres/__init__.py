@@ -11,13 +11,11 @@ except ImportError:
 
     raise ConfigError("PostgreSQL's driver is not installed", "pip install 'holdfast[postgres]'") from None
 
-from holdfast.postgres.database import Database
+from holdfast.postgres.checks import replica_problem, vector_problem, vector_problem_at
+from holdfast.postgres.database import Database, Session
 from holdfast.postgres.errors import RetryLater
 from holdfast.postgres.lock import Lock
-from holdfast.postgres.migrate import migrate, newest, ready
-from holdfast.postgres.pgvector import lacking, lacking_at
-from holdfast.postgres.replica import wrong
-from holdfast.postgres.session import Session
+from holdfast.postgres.migrations import migrate, newest_version
 from holdfast.postgres.settings import PostgresSettings, settings_of
 from holdfast.postgres.sql import statements
 
@@ -27,12 +25,11 @@ __all__ = [
     "PostgresSettings",
     "RetryLater",
     "Session",
-    "lacking",
-    "lacking_at",
     "migrate",
-    "newest",
-    "ready",
+    "newest_version",
+    "replica_problem",
     "settings_of",
     "statements",
-    "wrong",
+    "vector_problem",
+    "vector_problem_at",
 ]  # fmt: skip

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.models import Problem
-from holdfast.postgres import changes, settings_of, wrong
-from holdfast.postgres.changes import PostgresChanges
+from holdfast.postgres import Database, replica_problem, settings_of, statements
 from holdfast.postgres.index import PostgresIndex
 from holdfast.postgres.ledger import PostgresLedger
 from holdfast.postgres.store import PostgresStore
@@ -39,10 +38,10 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Post
 
 
 def problems(config: Config, index: Any) -> list[Problem]:
-    """Return what is wrong with the server: search by meaning is not available, or the replica is not a replica."""
-    reason, fix = without_vectors(config, index)
-    found = [Problem("vectors", f"search by meaning is off: {reason}", fix)] if reason else []
-    what, fix = wrong(settings_of(config, None, all_agents=True))
+    """What is wrong with the store besides what it holds: no search by meaning, or a replica that is none."""
+    said = without_vectors(config, index)
+    what, fix = replica_problem(settings_of(config, None, all_agents=True))
+    found = [Problem("vectors", f"search by meaning is off: {said[0]}", said[1])] if said[0] else []
     return found + ([Problem("replica", what, fix)] if what else [])
 
 

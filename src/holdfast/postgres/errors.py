@@ -39,7 +39,7 @@ _REFUSALS = (  # a failed login has no SQLSTATE, only a message: of a server, of
         "the database does not let this user in from here", "Correct the user in {url}, or let it in there (pg_hba.conf)",
     ),
 )  # fmt: skip
-_INVALID_OPTION = re.compile(  # what the client library says of an option before it connects
+_INVALID_OPTION = re.compile(  # messages of the client library about an option before it connects
     r'invalid "?(\w+)"? value:|for connection option "(\w+)"|bad value for (\w+):|invalid (port) number|of (service) "'
     r"|weak (sslmode)|with \d+ (hostaddr) values|parse (network address)|root (certificate) file"
 )
@@ -63,9 +63,9 @@ def is_login_refused(error: BaseException) -> bool:
     """Return whether every host answered and refused the login: a retry would not help."""
     if not isinstance(error, psycopg.OperationalError) or error.sqlstate is not None:
         return False
-    said, _, each = str(error).partition("All failures were:\n- ")
+    message, _, each = str(error).partition("All failures were:\n- ")
     by_host: dict[str, bool] = {}
-    for line in each.split("\n- ") if each else [said]:
+    for line in each.split("\n- ") if each else [message]:
         host = line.partition(", hostaddr:")[0] if each else ""  # it may have several addresses, not all of them in use
         by_host[host] = by_host.get(host, False) or _refusal(line) is not None
     return all(by_host.values())
@@ -104,10 +104,10 @@ def translate(error: BaseException, url: str = URL) -> BaseException:
     return _by_state(error, error.sqlstate or "", url)
 
 
-def _refusal(said: str = "", state: str = "", url: str = URL) -> ConfigError | None:
+def _refusal(message: str = "", state: str = "", url: str = URL) -> ConfigError | None:
     """Return why the server refuses the login, by its message or its SQLSTATE."""
-    for words, known_by, what, fix in _REFUSALS:
-        if re.search(words, said) if said else known_by and state.startswith(known_by):
+    for pattern, known_state, what, fix in _REFUSALS:
+        if re.search(pattern, message) if message else known_state and state.startswith(known_state):
             return ConfigError(what.format(url=url), fix.format(url=url))
     return None
 
@@ -116,8 +116,8 @@ def _kind(error: psycopg.Error) -> str:
     """Return the kind of the error, or why no server answered; without host names, since agents read this."""
     if error.sqlstate:
         return f"{type(error).__name__}, {error.sqlstate}"
-    said = next(iter(str(error).splitlines()), "no answer").rpartition(": ")[2]
-    return re.sub(r'\s*"[^"]*"', "", said).strip()[:200]  # in quotes are names
+    reason = next(iter(str(error).splitlines()), "no answer").rpartition(": ")[2]
+    return re.sub(r'\s*"[^"]*"', "", reason).strip()[:200]  # in quotes are names
 
 
 def _by_state(error: psycopg.Error, state: str, url: str) -> HoldfastError:

@@ -104,7 +104,7 @@ class PostgresLedgerDatabase:
 
     def read_any_tenant(self, statement: str, /, **values: Any) -> list[Any]:
         """Return all rows, asked without a tenant."""
-        self._no_tenant = self._no_tenant or self.connection.for_nobody()
+        self._no_tenant = self._no_tenant or self.connection.without_tenant()
         return self._no_tenant.rows(statement, **plain(values))
 
     def write(
@@ -153,10 +153,10 @@ class PostgresAuditChain:
         """Add rows and move the head of the chain; raises Damaged where the head is missing."""
         now = dates.now()
         lines = "\n".join([_hashed_form(decision, now) for decision in decisions])
-        if transaction.run("audit.append", told=lines) != [(0,)]:
+        if transaction.run("audit.append", rows=lines) != [(0,)]:
             return
         transaction.run("audit.begin")  # of a new tenant
-        if transaction.run("audit.append", told=lines) == [(0,)]:
+        if transaction.run("audit.append", rows=lines) == [(0,)]:
             fix = Template("Keep the tables as they are and run ", command("audit verify"))
             raise Damaged("the audit has lost its head", fix)
 

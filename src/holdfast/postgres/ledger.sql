@@ -209,7 +209,7 @@ WHERE NOT EXISTS (SELECT 1 FROM agent_action_log) AND NOT EXISTS (SELECT 1 FROM 
 ON CONFLICT DO NOTHING;
 
 -- name: audit.append
-SELECT append(:told);
+SELECT append(:rows);
 
 -- name: audit.take_unmarked
 UPDATE audit_head SET marked = count WHERE marked <> count RETURNING count, hash;

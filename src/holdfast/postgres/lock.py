@@ -8,8 +8,8 @@ from hashlib import blake2b
 
 from holdfast.base.fork import on_fork
 from holdfast.errors import Busy
+from holdfast.postgres.database import Session
 from holdfast.postgres.pool import pool_of
-from holdfast.postgres.session import Session
 from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class Lock:
     """The interface of a home's file lock, on PostgreSQL."""
 
-    def __init__(self, store: PostgresSettings, name: str, seconds: float) -> None:
-        self._settings = store
+    def __init__(self, settings: PostgresSettings, name: str, seconds: float) -> None:
+        self._settings = settings
         self._name = name
         self._seconds = seconds
-        self._number = _number(store.tenant, name)
+        self._number = _lock_number(settings.tenant, name)
         self._session: Session | None = None
 
     def __enter__(self) -> Self:
@@ -37,7 +37,7 @@ class Lock:
     def acquire(self, seconds: float) -> bool:
         """Take the lock and return whether it was free in time. Threads of this process wait here, not on a connection each."""
         end = time.monotonic() + seconds
-        local = _lock_of(self._settings.url, self._number)
+        local = _local_lock(self._settings.url, self._number)
         if not local.acquire(timeout=max(seconds, 0)):
             return False
         try:
@@ -55,22 +55,22 @@ class Lock:
 
     def _try_lock(self) -> bool:
         session = Session(self._settings, self._seconds, idle_seconds=_NO_LIMIT, pool=pool_of(self._settings, "locks"))
-        got = False
+        is_locked = False
         try:
-            got = bool(session.execute(SQL["lock"], {"number": self._number}).fetchone()[0])
-            return got
+            is_locked = bool(session.execute(SQL["try_lock"], {"number": self._number}).fetchone()[0])
+            return is_locked
         finally:
-            if got:
+            if is_locked:
                 self._session = session
             else:
-                session.undo()
+                session.rollback()
 
     def release(self) -> None:
         """Release the lock; in a child process that was forked while it was held, do nothing."""
         session, self._session = self._session, None
-        if session is not None and session.ours():
-            session.undo()
-            _lock_of(self._settings.url, self._number).release()
+        if session is not None and session.is_of_this_process():
+            session.rollback()
+            _local_lock(self._settings.url, self._number).release()
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -81,20 +81,20 @@ _locks: dict[tuple[str, int], threading.Lock] = {}
 _guard = threading.Lock()
 
 
-def _lock_of(url: str, number: int) -> threading.Lock:
+def _local_lock(url: str, number: int) -> threading.Lock:
     with _guard:
         return _locks.setdefault((url, number), threading.Lock())
 
 
-def _number(tenant: str, name: str) -> int:
+def _lock_number(tenant: str, name: str) -> int:
     digest = blake2b(f"{tenant}\0{name}".encode("utf-8", "surrogatepass"), digest_size=8, person=b"holdfast").digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
-def _after_fork() -> None:
+def _in_child() -> None:
     global _guard
     _guard = threading.Lock()
     _locks.clear()
 
 
-on_fork(child=_after_fork)
+on_fork(child=_in_child)

@@ -1,7 +1,7 @@
-"""Track whether the server at an address answers, how long an outage is waited out, and who tries to connect again.
+"""Track whether the server at an address answers, how long callers wait for it, and which of them tries to connect again.
 
-All threads of the process share it per address. So an outage is waited out once, from its beginning, and not by every
-transaction again; after that, callers are told at once while one of them checks whether the server is back.
+All threads of the process share it per address. So an outage is waited for once, from its beginning, and not by every
+transaction again; after that, callers get an error at once while one of them checks whether the server is back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 
 import psycopg
 
-from holdfast.postgres.address import CONNECT_SECONDS
 from holdfast.postgres.errors import RetryLater
+from holdfast.postgres.settings import CONNECT_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,20 +44,20 @@ class Outage:
         self._try_seconds = _PROBE_SECONDS
         self._probed: dict[Address, tuple[float, bool]] = {}
 
-    def found(self) -> None:
+    def record_answer(self) -> None:
         """Record that the server answered."""
         self._last_answer = time.monotonic()
         if self._since or not self._known:
             with self._guard:
                 self._known, self._since, self._try_seconds = True, 0.0, _PROBE_SECONDS
 
-    def lost(self, since: float) -> None:
+    def record_loss(self, since: float) -> None:
         """Record that the server did not answer a caller who waited since then, unless it answered another one later."""
         with self._guard:
             self._since = self._since or max(since, self._last_answer)
 
-    def end(self, begun: float, seconds: float) -> float:
-        """Return until when a caller waits that began then and has so many seconds: no longer than an outage may last."""
+    def deadline(self, begun: float, seconds: float) -> float:
+        """Return until when a caller waits that began then and has this many seconds: no longer than an outage may last."""
         longest = seconds if self._known else min(seconds, _UNKNOWN_SECONDS)
         since = self._since
         return min(begun + longest, since + AWAY_SECONDS) if since else begun + longest
@@ -94,12 +94,12 @@ class Outage:
                 return max(int((self._since + AWAY_SECONDS - now) / hosts), _LEAST_SECONDS)
             return CONNECT_SECONDS if self._known else max(int(_UNKNOWN_SECONDS / hosts), _LEAST_SECONDS)
 
-    def looked(self) -> None:
+    def record_attempt(self) -> None:
         """Record that an attempt to connect has ended."""
         with self._guard:
             self._next_try = min(self._next_try, time.monotonic() + _PAUSE_SECONDS)
 
-    def answers(self, address: dict[str, Any]) -> bool:
+    def is_answering(self, address: dict[str, Any]) -> bool:
         """Return whether the server that owes an answer accepts another connection: then it is only slow.
 
         Of all threads that want to know at the same time, one connects."""

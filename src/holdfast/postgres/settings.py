@@ -1,6 +1,9 @@
-"""The address of a PostgreSQL store and the caller: what every transaction begins with."""
+"""The settings of a PostgreSQL store, and the connection parameters that its address means."""
 
 from __future__ import annotations
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.config import is_store, without_password
 from holdfast.errors import ConfigError
@@ -8,9 +11,12 @@ from holdfast.models import Record, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from holdfast.config import Config
 
-ANYBODY = "*"  # the agent that sees the scopes of all agents
+ALL_AGENTS = "*"  # the agent that sees the scopes of all agents
+CONNECT_SECONDS = 5  # per host, where the address does not say
 
 
 class PostgresSettings(Record):
@@ -44,7 +50,57 @@ def settings_of(config: Config, agent: str | None, all_agents: bool) -> Postgres
         url=config.store or "",
         read_url=config.store_read or "",
         tenant=config.tenant,
-        agent=ANYBODY if all_agents else agent or "",
+        agent=ALL_AGENTS if all_agents else agent or "",
         connections=config.store_connections,
         statement_seconds=config.store_seconds,
     )
+
+
+# --- the address ----------------------------------------------------------------------------------------------------
+
+
+def connection_parameters(url: str, primary: bool = True) -> dict[str, Any]:
+    """Return the parameters to connect with: those of the URL, and defaults that detect a dead server soon."""
+    try:
+        given = conninfo_to_dict(url)
+        [int(port) for port in str(given.get("port") or 5432).split(",") if port]
+    except (psycopg.Error, ValueError):
+        name = "store.url" if primary else "store.read_url"
+        raise ConfigError(f"{name} is not a valid address", "Write it as postgresql://user@host:5432/database") from None
+    if primary and "," in str(given.get("host", "")):
+        given.setdefault("target_session_attrs", "read-write")  # of several hosts, the one that accepts writes
+    defaults: dict[str, Any] = {"application_name": "holdfast", "connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": 20_000}
+    defaults |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    always = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
+    return {**defaults, **{name: value for name, value in given.items() if value is not None}, **always}
+
+
+def host_count(given: dict[str, Any]) -> int:
+    """Return how many hosts the parameters name."""
+    return str(given.get("host", "")).count(",") + 1
+
+
+def connect_timeout(url: str) -> int:
+    """Return the connect_timeout of the URL in seconds; 0 where it has none, or one that is not a number."""
+    try:
+        return max(int(str(conninfo_to_dict(url).get("connect_timeout", 0))), 0)
+    except (psycopg.Error, ValueError):
+        return 0
+
+
+def with_timeout(given: dict[str, Any], seconds: int) -> dict[str, Any]:
+    """Return the parameters with a connect_timeout of at most this many seconds per host."""
+    try:
+        usual = int(str(given["connect_timeout"]))
+    except ValueError:
+        return given  # the client library reports it
+    return {**given, "connect_timeout": min(seconds, usual) if usual > 0 else seconds}
+
+
+def same_server(given: dict[str, Any], connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    """Return the parameters to reach the very server that this connection leads to."""
+    info = connection.info
+    address = {**given, "host": info.host, "port": info.port}
+    if "hostaddr" in address:
+        address["hostaddr"] = info.hostaddr
+    return address

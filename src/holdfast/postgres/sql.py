@@ -62,4 +62,4 @@ def numbered(statement: str) -> tuple[bytes, tuple[str, ...] | int]:
     return text, (tuple(names) if names or not count else count)
 
 
-SQL = statements(__file__, "ground")
+SQL = statements(__file__, "common")

@@ -17,13 +17,13 @@ def migrate(call: Invocation) -> int:
     settings = call.settings()
     if not settings.store:
         raise UsageError("which database?", "Say it with --store postgresql://user@host/database, or set store.url")
-    from holdfast.postgres import lacking_at, migrate, newest
+    from holdfast.postgres import migrate, newest_version, vector_problem_at
 
     applied = migrate(settings.store, None if call.screen.json else lambda name: call.screen.aside(f"applied {name}"))
-    what, fix = lacking_at(settings.store)
+    what, fix = vector_problem_at(settings.store)
     if what and not call.screen.json:
         call.screen.aside(f"search by meaning is off: {what}. {fix}", "yellow")
-    return call.answer({"applied": applied, "version": newest(), "without_vectors": what}, _tell)
+    return call.answer({"applied": applied, "version": newest_version(), "without_vectors": what}, _tell)
 
 
 def _tell(screen: Output, done: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A connection that sends a batch of statements in one write and reads the results in one go: one round trip for all.
+"""A PostgreSQL connection that sends a batch of statements in one write and reads the results in one go: one round trip.
 
 It uses libpq's pipeline mode with psycopg's generators and adapters. psycopg's own `Pipeline` writes each statement by itself,
 which wakes the server as often, and may replace the first error by "pipeline aborted". Values never become part of a
@@ -56,7 +56,7 @@ class Result:
         self.changed = 0
         self.status = b""
 
-    def settled(self) -> Result:
+    def wait(self) -> Result:
         """Return itself when the server has answered."""
         if not self.known and self._queue is not None:
             self._queue.flush()
@@ -64,13 +64,13 @@ class Result:
 
     def fetchall(self) -> list[Any]:
         """Return the rows that were not read yet."""
-        rows = self.settled().rows
+        rows = self.wait().rows
         self.rows = []
         return rows
 
     def fetchone(self) -> Any:
         """Return the next row, or None."""
-        return self.rows.pop(0) if self.settled().rows else None
+        return self.rows.pop(0) if self.wait().rows else None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.fetchall())
@@ -97,7 +97,7 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         """Connect, by calling `opener` where one is given: that is how psycopg_pool makes its connections."""
         return opener() if opener is not None else super().connect(conninfo, **parameters)
 
-    def begin(self, statement_seconds: float, server_answers: Callable[[], bool]) -> None:
+    def enter_pipeline(self, statement_seconds: float, server_answers: Callable[[], bool]) -> None:
         """Enter pipeline mode; `server_answers` says whether a server that is silent accepts other connections."""
         self.pgconn.enter_pipeline_mode()
         self._transformer = Transformer(self)
@@ -118,7 +118,7 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
             for given in prepared:
                 self.pgconn.send_query_params(*given)
             self.pgconn.pipeline_sync()
-            failure = self._drive(self._exchange([result for _, _, result in batch]))
+            failure = self._run_generator(self._exchange([result for _, _, result in batch]))
         except BaseException:
             self.close()  # results that were not read would be taken for those of the next batch
             raise
@@ -147,12 +147,12 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
                 if answer.status == ExecStatus.FATAL_ERROR:
                     failure = failure or error_from_result(answer)
                 elif result is not None and answer.status != ExecStatus.PIPELINE_ABORTED:
-                    self._keep(result, answer)
+                    self._store(result, answer)
             if self.pgconn.status != ConnStatus.OK:
                 raise failure or psycopg.OperationalError("the connection was closed")
         return failure
 
-    def _keep(self, result: Result, answer: PGresult) -> None:
+    def _store(self, result: Result, answer: PGresult) -> None:
         result.known = True
         result.status = answer.command_status or b""
         if answer.status == ExecStatus.TUPLES_OK:
@@ -161,7 +161,7 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         if result.status.startswith(_CHANGES):
             result.changed = answer.command_tuples or 0
 
-    def _drive(self, steps: Generator[Wait, Ready, psycopg.Error | None]) -> psycopg.Error | None:
+    def _run_generator(self, steps: Generator[Wait, Ready, psycopg.Error | None]) -> psycopg.Error | None:
         """Run a generator of psycopg's to its end, and probe the server where it is silent."""
         try:
             state = next(steps)
@@ -190,11 +190,11 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
             threading.Thread(target=_cancel, args=(request,), daemon=True).start()
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether the next caller can use it."""
         return not self.closed and self.pgconn.transaction_status == TransactionStatus.IDLE
 
-    def hung_up(self) -> bool:
+    def is_closed_by_server(self) -> bool:
         """Return whether the server has closed the connection: it sends nothing else unasked."""
         if self.closed:
             return True

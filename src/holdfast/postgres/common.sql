@@ -1,9 +1,9 @@
--- What the ground itself says to PostgreSQL. Settings hold for one transaction (`true`), never for a session.
+-- Statements of transactions, locks, migrations and checks. Settings hold for one transaction (`true`), never for a session.
 
 -- name: begin
 BEGIN;
 
--- name: begin_reading
+-- name: begin_read_only
 BEGIN READ ONLY;
 
 -- name: commit
@@ -12,26 +12,26 @@ COMMIT;
 -- name: rollback
 ROLLBACK;
 
--- name: ask
+-- name: read_settings
 SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'holdfast, public, pg_temp', true),
   set_config('holdfast.tenant', :tenant, true), set_config('holdfast.agent', :agent, true),
-  set_config('statement_timeout', :most, true), set_config('lock_timeout', :wait, true),
-  set_config('idle_in_transaction_session_timeout', :idle, true);
+  set_config('statement_timeout', :statement_timeout, true), set_config('lock_timeout', :lock_timeout, true),
+  set_config('idle_in_transaction_session_timeout', :idle_timeout, true);
 
--- name: change
+-- name: write_settings
 SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'holdfast, public, pg_temp', true),
   set_config('holdfast.tenant', :tenant, true), set_config('holdfast.agent', :agent, true),
-  set_config('statement_timeout', :most, true), set_config('lock_timeout', :wait, true),
-  set_config('idle_in_transaction_session_timeout', :idle, true), set_config('synchronous_commit', 'off', true);
+  set_config('statement_timeout', :statement_timeout, true), set_config('lock_timeout', :lock_timeout, true),
+  set_config('idle_in_transaction_session_timeout', :idle_timeout, true), set_config('synchronous_commit', 'off', true);
 
--- name: keep
+-- name: durable_settings
 SELECT set_config('role', 'holdfast_app', true), set_config('search_path', 'holdfast, public, pg_temp', true),
   set_config('holdfast.tenant', :tenant, true), set_config('holdfast.agent', :agent, true),
-  set_config('statement_timeout', :most, true), set_config('lock_timeout', :wait, true),
-  set_config('idle_in_transaction_session_timeout', :idle, true),
+  set_config('statement_timeout', :statement_timeout, true), set_config('lock_timeout', :lock_timeout, true),
+  set_config('idle_in_transaction_session_timeout', :idle_timeout, true),
   CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END;
 
--- name: lock
+-- name: try_lock
 SELECT pg_try_advisory_xact_lock(:number::bigint);
 
 -- name: version
@@ -54,11 +54,11 @@ SELECT holdfast.make_vectors();
 SELECT system_identifier::text, current_database()::text, pg_is_in_recovery(), pg_postmaster_start_time()::text
 FROM pg_control_system();
 
--- name: patience
-SELECT set_config('lock_timeout', :wait, true), set_config('statement_timeout', '0', true),
+-- name: migration_settings
+SELECT set_config('lock_timeout', :lock_timeout, true), set_config('statement_timeout', '0', true),
   set_config('idle_in_transaction_session_timeout', '0', true), set_config('client_min_messages', 'warning', true);
 
--- name: turn
+-- name: migration_lock
 SELECT pg_advisory_xact_lock(:number::bigint);
 
 -- name: make_schema
@@ -78,7 +78,7 @@ CREATE TABLE IF NOT EXISTS holdfast.migration (
   time   timestamptz NOT NULL DEFAULT now()
 );
 
--- name: search_here
+-- name: migration_search_path
 SELECT set_config('search_path', 'holdfast, public, pg_temp', true);
 
 -- name: applied

@@ -1,0 +1,106 @@
+"""Checks for `doctor`: whether the database can store vectors, and whether store.read_url is a replica of store.url.
+
+Each returns what is wrong and how to fix it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
+
+from holdfast.errors import HoldfastError
+from holdfast.postgres.errors import READ_URL, URL, translate
+from holdfast.postgres.settings import connection_parameters
+from holdfast.postgres.sql import SQL
+
+if TYPE_CHECKING:
+    from holdfast.postgres.database import Database
+    from holdfast.postgres.settings import PostgresSettings
+
+_MIGRATE = "run `holdfast migrate` as the owner of the schema holdfast"
+_CREATE = "a superuser run `CREATE EXTENSION vector SCHEMA public` in this database, then"
+
+
+class VectorSupport(NamedTuple):
+    """What a database says about pgvector."""
+
+    offered: str | None  # the version that the server could install
+    created: str | None  # the version that is installed in this database
+    schema: str | None  # in which it is installed
+    usable: bool  # whether its type for vectors exists
+    has_columns: bool  # whether our tables have the columns
+
+
+class ServerIdentity(NamedTuple):
+    """What tells one server and database from another."""
+
+    system: str
+    database: str
+    is_standby: bool
+    started: str
+
+
+def vector_problem(database: Database) -> tuple[str, str]:
+    """Return what is missing and how to fix it, as the caller's login sees it; two empty strings if nothing is."""
+    return describe_vector_problem(VectorSupport(*database.query(SQL["pgvector"], ())[0]))
+
+
+def vector_problem_at(url: str) -> tuple[str, str]:
+    """Return the same for the database at an address."""
+    try:
+        with psycopg.connect(**connection_parameters(url)) as connection:
+            row = connection.execute(SQL["pgvector"]).fetchone()
+    except psycopg.Error as error:
+        raise translate(error) from error
+    assert row is not None
+    return describe_vector_problem(VectorSupport(*row))
+
+
+def describe_vector_problem(found: VectorSupport) -> tuple[str, str]:
+    """Return why vectors cannot be stored and how to fix it; two empty strings if they can."""
+    if found.has_columns and found.created:
+        return "", ""
+    if found.created and found.usable:
+        return "pgvector is in this database, but the tables were made without it", _MIGRATE.capitalize()
+    if found.created and found.schema != "public":
+        what = f"pgvector is in the schema {found.schema} of this database, not in public"
+        return what, f"Let a superuser run `ALTER EXTENSION vector SET SCHEMA public` in this database, then {_MIGRATE}"
+    if found.created:
+        what = f"pgvector {found.created} in this database is older than 0.7"
+        return what, f"Install a newer one on the server, let a superuser run `ALTER EXTENSION vector UPDATE`, then {_MIGRATE}"
+    if found.offered:
+        return "pgvector is on the PostgreSQL server, but not created in this database", f"Let {_CREATE} {_MIGRATE}"
+    return "pgvector is not installed on the PostgreSQL server", f"Install 0.7 or later there, let {_CREATE} {_MIGRATE}"
+
+
+def replica_problem(settings: PostgresSettings) -> tuple[str, str]:
+    """Return what is wrong with the replica and how to fix it; two empty strings if nothing is, or there is no replica."""
+    if not settings.read_url:
+        return "", ""
+    try:
+        replica = _read_identity(settings.read_url, primary=False)
+    except HoldfastError as error:
+        return f"the read replica cannot be asked: {error.message}", error.fix
+    try:
+        primary = _read_identity(settings.url, primary=True)
+    except HoldfastError as error:
+        return f"whether store.read_url is a replica of store.url cannot be told: {error.message}", error.fix
+    if replica is None or primary is None:
+        return "", ""  # the login may not ask the server for its identity
+    if (replica.system, replica.database) != (primary.system, primary.database):
+        return "store.read_url is another database, and no replica of store.url", "Correct store.read_url, or take it out"
+    if not replica.is_standby and replica.started != primary.started:
+        return "store.read_url is a server that follows no other any more", "Make it a standby of the primary, or take it out"
+    return "", ""
+
+
+def _read_identity(url: str, primary: bool) -> ServerIdentity | None:
+    """Return the identity of the server at an address; None if the login may not ask for it."""
+    try:
+        with psycopg.connect(**connection_parameters(url, primary)) as connection:
+            row = connection.execute(SQL["identity"]).fetchone()
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    except psycopg.Error as error:
+        raise translate(error, URL if primary else READ_URL) from error
+    return ServerIdentity(*row) if row is not None else None
