@@ -134,11 +134,11 @@ def test_what_is_read_from_two_catalogues_is_asked_again(tmp_path):
 
 _FORKED_WHILE_LOOKED_THROUGH = """
 index = memory._context.index
-with type(index)._looking:  # as by another thread
+with type(index)._verify_lock:  # as by another thread
     child = os.fork()
     if child == 0:
         faulthandler.dump_traceback_later(60, exit=True)
-        os._exit(int(index.spoiled()))
+        os._exit(int(index.reset_if_damaged()))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
