@@ -287,7 +287,7 @@ def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
             change()
         hosted.recall("words", mode="keyword")
         there = {place: mix for place, mix in store.fingerprints(("projects/demo",)).items() if place[1] in PARTS}
-        assert {place: known[1] for place, known in index.known(("projects/demo",)).items()} == there
+        assert {place: known.fingerprint for place, known in index.known_folders(("projects/demo",)).items()} == there
     assert hosted.check() == []
 
 
