@@ -507,5 +507,5 @@ def test_a_line_that_a_newer_one_of_an_archived_note_replaces_is_not_shown_as_cu
     archived.files.create("harbour.md", "# Harbour\n\n- [2025-01-01] depth: 7 m\n")
     assert [fact.value for fact in archived.facts("Harbour")] == ["9 m"]
     index, scopes = archived._context.index, ("projects/demo",)
-    assert index.newest_facts(scopes, "2026-12-01", 10) == []
-    assert index.stale_lines(scopes, "2026-12-01") == {"projects/demo/files/harbour.md:3"}
+    assert index.find_newest_facts(scopes, "2026-12-01", 10) == []
+    assert index.find_stale_lines(scopes, "2026-12-01") == {"projects/demo/files/harbour.md:3"}

@@ -337,7 +337,7 @@ def test_every_line_that_another_file_states_anew_is_stale(any_memory):
 
     def stale(now="2026-12-01"):
         any_memory.facts()  # looks at what was written
-        return {place.removeprefix("projects/demo/") for place in index.stale_lines(scopes, now)}
+        return {place.removeprefix("projects/demo/") for place in index.find_stale_lines(scopes, now)}
 
     assert stale() == set()
     for number in range(12):
@@ -350,4 +350,4 @@ def test_every_line_that_another_file_states_anew_is_stale(any_memory):
     any_memory.store("# telegram\n- [2026-03-01] Status: off", key="t")
     assert stale() == every  # also where the value is the same
     assert len(any_memory.facts("Telegram", label="status")) == 1
-    assert index.stale_lines(("global",), "2026-12-01") == set()
+    assert index.find_stale_lines(("global",), "2026-12-01") == set()

@@ -19,6 +19,7 @@ from holdfast.context.sync import PARTS
 from holdfast.formats.versions import file_entry
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter
+from holdfast.index.results import Totals
 from holdfast.index.sqlite import SqliteIndex as Embedded
 from holdfast.models import Progress
 from holdfast.postgres import vectors
@@ -29,8 +30,8 @@ psycopg = pytest.importorskip("psycopg")
 from tiers import tiered  # noqa: E402
 
 from holdfast.postgres import PostgresSettings  # noqa: E402
-from holdfast.postgres.connection import Connection  # noqa: E402
-from holdfast.postgres.index import PostgresIndex  # noqa: E402 (it needs the driver)
+from holdfast.postgres.index import SQL, PostgresIndex  # noqa: E402 (it needs the driver)
+from holdfast.postgres.pipeline import Connection  # noqa: E402
 from holdfast.postgres.pool import hang_up  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")
@@ -123,15 +124,18 @@ def questions(index):
     yield "recent_at", sorted(map(where, past))
     yield "rows", sorted([repr(row.replace(id=0, doc=0)) for row in index.find_rows(ids, EVERYTHING.replace(tags=("CI-CD",)))])
     yield "typed", sorted([repr(row.replace(id=0, doc=0)) for row in index.find_rows(ids, EVERYTHING.replace(type="feedback"))])
-    yield "notes", [index.list_notes(SCOPES), index.list_notes(SCOPES, "user"), index.list_notes(SCOPES, tags=("ümlaut",)), page]
+    yield "notes", [index.list_notes(SCOPES), index.list_notes(SCOPES, "user"), page]
+    yield "tagged", index.list_notes(SCOPES, tags=("ümlaut",))
     yield "held", [index.list_notes(SCOPES, only=1), index.list_notes(SCOPES, only=0, most=3), index.has_quarantined()]
     yield "before", index.list_notes(SCOPES, before="2026-05-01T00:00:00Z", now="2026-05-01T00:00:00Z")
     yield "after", index.list_notes_after(last, SCOPES, None, (), 7)
     yield "by key", index.list_notes_by_key("projects/demo", "note-2.md", 4)
     yield "named", [index.find_note("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
-    yield "count", [index.count_notes(SCOPES), index.count_notes(SCOPES, only=1), index.count_notes(("global",), now="2026-05-01")]
+    yield "count", [index.count_notes(SCOPES), index.count_notes(SCOPES, only=1)]
+    yield "count now", index.count_notes(("global",), now="2026-05-01")
     for about, label in FACTS:
-        yield f"facts {about} {label}", [sorted(index.find_facts(SCOPES, about, label, at), key=repr) for at in (None, "2026-05-01")]
+        found = [index.find_facts(SCOPES, about, label, at) for at in (None, "2026-05-01")]
+        yield f"facts {about} {label}", [sorted(some, key=repr) for some in found]
     yield "stale_lines", [sorted(index.find_stale_lines(SCOPES, at)) for at in ("2026-05-01", "2026-10-01")]
     yield "stating", [index.find_note_stating("projects/demo", name) for name in ("harbour", "crane seven", "x" * 3000, "none")]
     yield "has_facts", index.has_facts()
@@ -144,7 +148,8 @@ def questions(index):
     yield "problems", index.find_problems(SCOPES)
     yield "has_note", [index.has_note("projects/demo", name) for name in ("note-3.md", "never.md")]
     yield "note_of_id", [index.find_note_by_id(SCOPES, f"01IDglobalnote-{n}") for n in range(1, 15)]
-    yield "made_from", [index.find_notes_made_from(SCOPES, what) for what in ("https://example.org/", "https://example.org/2", "no")]
+    addresses = ("https://example.org/", "https://example.org/2", "no")
+    yield "made_from", [index.find_notes_made_from(SCOPES, address) for address in addresses]
     yield "made_from_any", index.find_notes_made_from_any(SCOPES, lambda what: what.endswith("1"))
     texts = [note.text for note in index.list_notes(SCOPES)]
     yield "held_saying", sorted(index.find_quarantined_texts(SCOPES, texts), key=repr)
@@ -233,7 +238,7 @@ def exactly(index, query, most):
 @pytest.mark.parametrize(("most_exact", "few"), [(16_384, 0), (20, 0), (0, 0), (0, 10_000)])
 def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact, few):
     monkeypatch.setattr(vectors, "EXACT", most_exact)
-    monkeypatch.setattr(vectors, "_FEW", few)
+    monkeypatch.setattr(vectors, "_FEW_WIDE", few)
     fill(index, made(5, 80))
     HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
     for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
@@ -256,7 +261,7 @@ def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
     other.put(one.puts, lambda _: True)
     after = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
     assert {f"note-{number + 100}" for number in range(40)} <= after - before
-    other.drop("projects/demo", "notes", [f"note-{number + 100}.md" for number in range(39)], lambda _: True)
+    other.remove("projects/demo", "notes", [f"note-{number + 100}.md" for number in range(39)], lambda _: True)
     left = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
     assert "note-139" in left and not left & {f"note-{number + 100}" for number in range(39)}
 
@@ -275,8 +280,8 @@ def test_what_postgresql_takes_for_no_text_is_kept_as_a_sign_for_it(index):
     data = b"# odd \xff\x00 title\nharbour \xed\xa0\x80 tide\n- [2026-01-01] st\x00ate: \xfe\n"
     index.put([(file_entry("global", "odd.md", data, (1, 2, 3), 1_780_000_000), None)], lambda _: True)
     (found,) = index.search("harbour", SearchFilter(("global",)), 5)
-    ((_, _, text, _),) = index.read_texts([found.passage])
-    assert "\ufffd" in text and "tide" in text and index.verify() == ""
+    (read,) = index.read_texts([found.passage])
+    assert "\ufffd" in read.text and "tide" in read.text and index.verify() == ""
     assert index.find_facts(("global",), "no \0 such \ud800 name", None, None) == []
     assert index.search("harbour \ud800 \0", SearchFilter(("global",)), 5) and index.find_note("global", "\ud800.md") is None
 
@@ -290,9 +295,10 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
     terms = list(tokenizer.query_terms("xylophonist"))
     assert index.find_orphaned_terms(terms) == []
     with index._database.transaction() as db:  # while others change the catalogue, they may be about to say it
-        db.execute(index._sql["lock_folder"], {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}).fetchall()
+        values = {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}
+        db.execute(SQL["lock_folder"], values).fetchall()
         with ThreadPoolExecutor(1) as threads:
-            threads.submit(index.drop, doc.scope, doc.part, [doc.name], lambda _: True).result(30)
+            threads.submit(index.remove, doc.scope, doc.part, [doc.name], lambda _: True).result(30)
     assert index.find_orphaned_terms(terms) == terms
     index.scrub(rewrite=True)
     assert index.find_orphaned_terms(terms) == [] and index.find_terms_by_prefix("xylo") == []
@@ -307,9 +313,8 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
     everyone = PostgresIndex(index._database.settings, 5, HELD)
 
     def known():
-        return [row[0] for row in everyone._all("every_word")]
+        return [term for (term,) in everyone._database.query("SELECT term FROM word ORDER BY term", ())]
 
-    everyone._sql = everyone._database._sql = {**everyone._sql, "every_word": "SELECT term FROM word ORDER BY term"}
     terms = list(tokenizer.query_terms("xylophonist"))
     assert set(terms) <= set(known())
     index.remove(first.scope, first.part, [first.name], lambda _: True)
@@ -321,7 +326,8 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
 def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
     index, seeker = with_toy
     index.reset()
-    assert index.count_all() == (0, 0, 0, 0) and index.find_folders(EVERYTHING) == [] and index.find_terms_by_prefix("harb") == []
+    assert index.count_all() == Totals(0, 0, 0, 0)
+    assert index.find_folders(EVERYTHING) == [] and index.find_terms_by_prefix("harb") == []
     fill(index, made(3, 60))
     assert index.verify() == "" and result(seeker, "harbour").found
 
@@ -434,7 +440,7 @@ def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
     assert eve.list_notes(("agents/ada",)) == [] and eve.find_folder("agents/ada", "notes") is None
     ids = list(named(everyone))
     hidden = {id for id, place in named(everyone).items() if place[0] == "agents/ada"}
-    assert hidden and not hidden & {row[0] for row in (*eve.read_texts(ids), *eve.count_words(ids))}
+    assert hidden and not hidden & {*[row.id for row in eve.read_texts(ids)], *eve.count_words(ids)}
 
 
 # --- quality ----------------------------------------------------------------------------------------------------------

@@ -500,7 +500,7 @@ def test_a_file_that_is_not_utf8_is_found(notes, home):
 def test_names_with_odd_signs_are_only_names(talk):
     talk.log([{"speaker": "A.* (x)", "text": "I like tea"}], session="four")
     assert talk.recall("What does A.* (x) like?")[0] is not None
-    assert hybrid._first_person("What is A.* (x)'s tea?", ["A.* (x)"])
+    assert hybrid._to_first_person("What is A.* (x)'s tea?", ["A.* (x)"])
 
 
 def test_what_is_remembered_of_words_and_passages_changes_no_answer(notes, monkeypatch):

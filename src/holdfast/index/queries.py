@@ -179,10 +179,9 @@ class IndexQueries:
         `before` keeps notes that were last used earlier, `now` leaves out notes that are over, `only` keeps those in
         quarantine (1) or the others (0), and `archived` returns archived notes instead of current ones.
         """
-        selected: dict[str, Any] = {"scope": scopes[0]} if len(scopes) == 1 else {"scopes": scopes}
         return self._notes(
-            "notes_of_scope" if len(scopes) == 1 else "notes", **selected, type=type, tags=fold_tags(tags), before=before,
-            most=most, now=now, only=only, part="archive" if archived else "notes",
+            "notes_of_scope" if len(scopes) == 1 else "notes", scope="".join(scopes[:1]), scopes=scopes, type=type,
+            tags=fold_tags(tags), before=before, most=most, now=now, only=only, part="archive" if archived else "notes",
         )  # fmt: skip
 
     def list_notes_after(

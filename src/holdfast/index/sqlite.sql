@@ -694,9 +694,6 @@ WHERE :folders IS NULL OR EXISTS (            -- from one's own sessions, never 
   WHERE d.kind = 'session' AND p.speaker IS NOT NULL AND p.speaker = s.speaker
 );
 
--- name: years
-SELECT min(substr(recorded, 1, 4)), max(substr(recorded, 1, 4)) FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
-
 -- name: notes_after
 SELECT {note_columns}
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0

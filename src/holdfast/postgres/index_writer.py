@@ -181,7 +181,7 @@ class _Folders:
     """The folders that one transaction changes: locked in order, their files looked up at once, their counts written once."""
 
     def __init__(self, db: Any, sql: Sql, files: Mapping[FolderKey, FilesOfFolder], stored_files: str) -> None:
-        self._db, self._sql, self._stored_files = db, sql, stored_files
+        self._db, self._sql, self._checks_store = db, {**sql, "stored_files": stored_files}, bool(stored_files)
         self.ids: dict[FolderKey, int] = {}
         self.doc_ids: list[int] = []  # for new docs and passages; taken from the end
         self.passage_ids: list[int] = []
@@ -196,7 +196,7 @@ class _Folders:
         key = {"scope": scope, "part": part}
         locked = self._db.execute(self._sql["lock_folder"], {**key, "docs": len(files.names), "passages": files.passages})
         indexed = self._db.execute(self._sql["indexed_files"], {**key, "doc_names": files.names})
-        stored = self._db.execute(self._stored_files, {**key, "doc_names": files.names}) if self._stored_files else None
+        stored = self._db.execute(self._sql["stored_files"], {**key, "doc_names": files.names}) if self._checks_store else None
         folder, doc_ids, passage_ids = locked.fetchone()
         self.ids[scope, part] = folder
         self.doc_ids[:0], self.passage_ids[:0] = doc_ids[::-1], passage_ids[::-1]
