@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.models import Problem
-from holdfast.postgres import Database, replica_problem, settings_of, statements
+from holdfast.postgres import changes, replica_problem, settings_of
+from holdfast.postgres.changes import PostgresChanges
 from holdfast.postgres.index import PostgresIndex
 from holdfast.postgres.ledger import PostgresLedger
 from holdfast.postgres.store import PostgresStore

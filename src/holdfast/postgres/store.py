@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.models import Scope, TrashedNote
     from holdfast.postgres import PostgresSettings, Session
-    from holdfast.postgres.pipeline import Result
+    from holdfast.postgres.connection import Result
     from holdfast.postgres.transcripts import PostgresTranscripts
     from holdfast.postgres.tree import PostgresTree
     from holdfast.store.interface import Check, Document, FileId, FileRef, NoteWrite

@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict
 from holdfast.errors import Trouble
 from holdfast.index.vectors import EXACT, PIECES, Model, WaitingPassage, find_runs, pack, top_passages, unpack
 from holdfast.models import Record
-from holdfast.postgres import lacking, statements
+from holdfast.postgres import statements, vector_problem
 from holdfast.postgres.index_text import clean_values
 from holdfast.sqlite import DatabaseReset
 
@@ -116,7 +116,7 @@ class PostgresVectors:
 
     def lacking(self) -> tuple[str, str]:
         """Return why vectors cannot be stored, and how to fix that; ("", "") if they can."""
-        return ("", "") if self.is_available() else lacking(self._database)
+        return ("", "") if self.is_available() else vector_problem(self._database)
 
     # --- models, and passages that wait for vectors ---------------------------------------------------------------------------
 

@@ -129,5 +129,5 @@ class Files:
         self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None, before: str = ""
     ) -> None:
         data = validate.encoded(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
-        written = tree.write(parts, data, seen, lambda: self._context.purge_filter.refuse_purged([("", text)]))
+        written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged([("", text)]))
         self._context.update_index(lambda: self._context.sync.index_file(place.folder, "/".join(parts), written))

@@ -268,9 +268,9 @@ def _store_files(
 
     if len(files) == 1:
         name, note, replaced = files[0]
-        file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check)]
+        file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check=check)]
     else:
-        file_ids = context.store.write_notes(scope, [(name, note.data, replaced) for name, note, replaced in files], check)
+        file_ids = context.store.write_notes(scope, [(name, note.data, replaced) for name, note, replaced in files], check=check)
     return [(name, note, file_id, replaced) for (name, note, replaced), file_id in zip(files, file_ids, strict=True)]
 
 
