@@ -6,10 +6,10 @@ cannot open a tag or a fence, so it cannot pass for a line of ours.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from holdfast.mcp import handlers
+from holdfast.safety.model_text import escape_markup as escaped
 from holdfast.verbs.brief.render import flat, safe
 
 Said = dict[str, Any]  # an answer of a verb, cleaned of secrets, hidden characters shown as marks
@@ -30,7 +30,6 @@ _TURN_CHARS = 2000
 _NAME_CHARS = 120
 _PATH_CHARS = 1000
 _STOPS = (". ", "! ", "? ", ".\n", "!\n", "?\n", "。", "！", "？", "\n")
-_OPENING = re.compile(r"[<\ufe64\uff1c](?=[^\s=\d]|\s*/)|`{3,}|~{3,}")
 _ESCAPED = r"Escaped in this text: \u003c is <, \u0060 is a backtick, \u007e is a tilde."
 _DONE = {
     "create": "Wrote", "str_replace": "Edited", "insert": "Edited", "delete": "Deleted", "rename": "Renamed it to",
@@ -122,11 +121,6 @@ def filed(said: Said) -> list[str]:
     if said["command"] != "view":
         return [f"{_DONE[said['command']]} {_path(said['path'])}."]
     return _exact(f"Contents of {_path(said['path'])}{''.join([f' ({one})' for one in _marks(said)])}", said["text"])
-
-
-def escaped(text: str) -> str:
-    """The text with the first sign of each tag and the signs of each fence as JSON spells them."""
-    return _OPENING.sub(lambda match: "".join([f"\\u{ord(sign):04x}" for sign in match.group()]), text)
 
 
 def project(used: Said) -> str:

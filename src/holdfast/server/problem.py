@@ -13,7 +13,7 @@ from holdfast.safety.validate import withheld
 if TYPE_CHECKING:
     from holdfast.errors import Wording
 
-KIND = b"application/problem+json"
+MEDIA_TYPE = "application/problem+json"
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "not_json": (400, "The body is not JSON"),
@@ -145,8 +145,8 @@ def where(error: BaseException) -> list[str]:
     return [f"{frame.filename.rpartition('holdfast/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-8:]]
 
 
-def encoded(body: Any) -> bytes:
-    """JSON that anything can read; half a character is shown as unknown."""
+def encode_json(body: Any) -> bytes:
+    """Return JSON as UTF-8; an unpaired surrogate becomes a question mark."""
     return _written(body).encode("utf-8", "replace")
 
 

@@ -13,12 +13,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 
 from holdfast.errors import Busy
-from holdfast.server.app import App
+from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
 from holdfast.server.header_timeout import MOST_BYTES, HeaderTimeout
-from holdfast.server.logs import Logs, Servers
+from holdfast.server.logs import LibraryLogHandler, Logs
 from holdfast.server.processes import Workers
 
 HOST = "127.0.0.1"
@@ -29,7 +30,7 @@ _LITTER = 20_000  # objects that were made and not yet let go of, before anybody
 
 
 def serve(
-    make: Callable[[], App], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
+    make: Callable[[], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
 ) -> None:
     """Until SIGTERM or Ctrl-C; port 0 means any that is free. With several workers each makes an app of its own."""
     with ExitStack() as stack:
@@ -46,7 +47,7 @@ def serve(
             one.run()
 
 
-def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> None:
+def _answer(make: Callable[[], Starlette], listening: socket.socket, logs: Logs) -> None:
     """In this process."""
     config = uvicorn.Config(
         make(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
@@ -70,7 +71,7 @@ def _own(ears: list[socket.socket], number: int) -> socket.socket:
 
 
 def _mourn(logs: Logs, code: int) -> None:
-    logs.say("error", event="worker died", code=code)
+    logs.log("error", event="worker died", code=code)
 
 
 def _end_well(server: uvicorn.Server) -> None:
@@ -136,13 +137,13 @@ def _listening(host: str, port: int, shared: bool = False) -> socket.socket:
 def _hear(logs: Logs) -> None:
     """What the server and the libraries have to say goes into our log, if it is a warning or worse."""
     every, theirs = logging.getLogger(), logging.getLogger("uvicorn.error")
-    every.handlers[:], theirs.handlers[:] = [Servers(logs)], []
+    every.handlers[:], theirs.handlers[:] = [LibraryLogHandler(logs)], []
     for logger in (every, theirs):
         logger.setLevel(logging.WARNING)
 
 
 def app_of(
     home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None
-) -> App:
+) -> Starlette:
     """The app for one home, or for the store that the settings or `given` name."""
-    return App(Gateway(home, given), hosts=hosts, origins=origins, logs=logs)
+    return create_app(Gateway(home, given), hosts=hosts, origins=origins, logs=logs)
