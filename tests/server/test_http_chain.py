@@ -103,7 +103,7 @@ def asked(app, route, headers):
     path = route.path.replace("{scope}", "agent").replace("{key}", "k").replace("{name}", "n").replace("{code}", "busy")
     scope = {
         "type": "http", "method": route.method, "path": path, "query_string": b"", "http_version": "1.1",
-        "headers": [(b"host", b"localhost"), (b"content-type", route.reads.encode()), *headers], "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"localhost"), (b"content-type", (route.reads or "application/json").encode()), *headers], "client": ("127.0.0.1", 1),
     }  # fmt: skip
     asyncio.run(app(scope, receive, send))
     return seen["status"], seen["body"]

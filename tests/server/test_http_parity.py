@@ -181,7 +181,7 @@ def test_what_is_kept_for_a_repeated_answer_has_no_words_in_it(free):
     ask("POST", "/v1/import?scope=agent", raw=row, Content_Type=LINES, Idempotency_Key="6")
     ask.post("/dispatch", {"task": "x"}, Idempotency_Key="7")
     ask.post("/v1/clear", {"scope": "agent"}, Idempotency_Key="8")
-    free.app.gateway.close()
+    free.app.state.pipeline.gateway.close()
     kept = b"".join((free.home / name).read_bytes() for name in ("ledger.db", "ledger.db-wal") if (free.home / name).exists())
     assert b"nheard-of" not in kept
 
