@@ -136,7 +136,7 @@ def brief(request: AuthorizedRequest, params: MakeBrief) -> Brief:
 def status(request: AuthorizedRequest, params: GetStatus) -> dict[str, Any]:
     """Return how much the caller may see; where the home is, and what others have in it, is left out."""
     found = request.memory.status(whole=request.caller.is_person and params.whole).as_dict()
-    return {name: value for name, value in found.items() if name not in ("home", "shelf", "store", "project")}
+    return {name: value for name, value in found.items() if name not in ("home", "shelf", "project")}
 
 
 ROUTES = (
