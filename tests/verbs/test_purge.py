@@ -838,7 +838,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
     memory.store(TEXT, key="k")
     memory.forget("k")
     other, store = open_memory(), memory._context.store
-    binned, acquire, tried = store.binned, Lock.acquire, threading.Event()
+    binned, acquire, tried = store.list_trash, Lock.acquire, threading.Event()
 
     def restore():
         with suppress(Conflict, NotFound, Purged):
@@ -858,7 +858,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         return acquire(self, seconds)
 
     restoring = threading.Thread(target=restore)
-    monkeypatch.setattr(store, "binned", slowly)
+    monkeypatch.setattr(store, "list_trash", slowly)
     monkeypatch.setattr(Lock, "acquire", waiting)
     receipt = memory.purge("k")
     restoring.join()
@@ -924,18 +924,18 @@ def test_a_note_that_moves_while_a_purge_looks_for_its_text_is_taken_out(person,
     if back:
         person.forget("k")
     store, other = person._context.store, open_memory()._context.store
-    census, left = store.census, [moment]
+    census, left = store.entries, [moment]
 
     def meanwhile(*given):
         left[0] -= 1
         if left[0] == -1:
-            for one in other.binned(place, "k") if back else ():
-                other.unbin(place, one, "k")
+            for one in other.list_trash(place, "k") if back else ():
+                other.restore(place, one, "k")
             if not back:
-                other.bin(place, ["k"], "trash", 0)
+                other.move_notes(place, ["k"], "trash", 0)
         return census(*given)
 
-    monkeypatch.setattr(store, "census", meanwhile)
+    monkeypatch.setattr(store, "entries", meanwhile)
     assert person.purge(text=LINE).state == "done"
     assert holding(home) == []
 

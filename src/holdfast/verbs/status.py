@@ -60,7 +60,7 @@ class Status(Record):
     project: str | None
     session: str | None
     agent: str | None
-    store: str
+    shelf: str
     scopes: tuple[ScopeStatus, ...]
     index_bytes: int | None  # None, here and below: not told, or nobody counted
     ledger_bytes: int | None

@@ -127,9 +127,9 @@ def resident(call: Invocation) -> int:
 
 
 def _tell_status(screen: Output, status: Status) -> None:
-    hosted = "://" in status.store  # in a store
+    hosted = "://" in status.shelf  # in a store
     rows = [
-        ("home", status.home), *([("store", status.store)] if hosted else []),
+        ("home", status.home), *([("store", status.shelf)] if hosted else []),
         ("project", status.project or "not looked up while memory is disabled"),
         ("session", status.session or "none"), ("agent", status.agent or "none"),
         ("enabled", "yes" if status.enabled else "no: memory is disabled"),

@@ -27,7 +27,7 @@ class End:
         self.name, self._what = name, what
         self.store, self.ledger = store, ledger
         self.records = carrier(ledger)
-        self.tenant = str(getattr(getattr(ledger, "_store", None), "tenant", ""))  # whose rows it takes; a home takes all
+        self.tenant = str(getattr(getattr(ledger, "_settings", None), "tenant", ""))  # whose rows it takes; a home takes all
 
     def settle(self) -> None:
         """After much was brought: a server that may count it now plans the first questions well; else it does by itself."""
