@@ -101,9 +101,10 @@ def asked(app, route, headers):
         seen["status"] = message.get("status", seen["status"])
 
     path = route.path.replace("{scope}", "agent").replace("{key}", "k").replace("{name}", "n").replace("{code}", "busy")
+    kind = route.reads or "application/json"
     scope = {
         "type": "http", "method": route.method, "path": path, "query_string": b"", "http_version": "1.1",
-        "headers": [(b"host", b"localhost"), (b"content-type", (route.reads or "application/json").encode()), *headers], "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"localhost"), (b"content-type", kind.encode()), *headers], "client": ("127.0.0.1", 1),
     }  # fmt: skip
     asyncio.run(app(scope, receive, send))
     return seen["status"], seen["body"]
@@ -360,7 +361,7 @@ def unfinished(gateway, client, path="/gateway/memory"):
 
 
 def under_way(gateway):
-    return sum(gateway.app.state.pipeline.concurrency.of.values())
+    return sum(gateway.app.state.pipeline.concurrency.by_token.values())
 
 
 def test_no_token_has_more_than_half_of_what_can_be_answered_at_a_time(home):

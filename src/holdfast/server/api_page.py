@@ -1,4 +1,4 @@
-"""docs/api.md, from the table of routes: it cannot say anything else."""
+"""Generate docs/api.md from the routes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TITLES = {
 
 
 def render() -> str:
-    """docs/api.md: every route."""
+    """Return docs/api.md."""
     lines = [
         "# The API", "", "<!-- Made by `python -m holdfast.cli.docs_pages docs` from server/routes/; change it there. -->", "",
         "What `holdfast serve` answers; [the gateway](gateway.md) says how to run it. The same as OpenAPI 3.1 stands at",
@@ -42,8 +42,8 @@ def render() -> str:
 
 def _route(route: Route) -> list[str]:
     needs = f" Action `{route.action}`." if route.action else " Without a token."
-    said = f"{route.summary[0].upper()}{route.summary[1:]}."
-    lines = ["", f"### {route.method} {route.path}", "", f"{said}{needs}{_extras(route)}"]
+    summary = f"{route.summary[0].upper()}{route.summary[1:]}."
+    lines = ["", f"### {route.method} {route.path}", "", f"{summary}{needs}{_extras(route)}"]
     if fields := _fields(route):
         needed = {*route.required_fields, *(body_schema(route).get("required", ()) if route.line else ())}
         lines += ["", *[_field(name, one, name in needed) for name, one in fields.items()]]
@@ -62,19 +62,18 @@ def _fields(route: Route) -> dict[str, Schema]:
 
 
 def _extras(route: Route) -> str:
-    said = f" In Python: {', '.join([f'`{verb}`' for verb in route.verbs])}." if route.verbs else ""
-    said += " Takes `Idempotency-Key`." if route.replay else ""
+    text = f" In Python: {', '.join([f'`{verb}`' for verb in route.verbs])}." if route.verbs else ""
+    text += " Takes `Idempotency-Key`." if route.replay else ""
     if route.has_etag:
-        said += " Answers with an `ETag`; takes `If-None-Match`" + ("." if route.method == "GET" else " and `If-Match`.")
-    return said
+        text += " Answers with an `ETag`; takes `If-None-Match`" + ("." if route.method == "GET" else " and `If-Match`.")
+    return text
 
 
-def _field(name: str, shape: Schema, needed: bool) -> str:
-    kind = shape.get("type", "")
-    told = [kind, *(["needed"] if needed else [])]
-    choices = f" One of: {', '.join([f'`{one}`' for one in shape['enum']])}." if "enum" in shape else ""
-    span = f" {shape['minimum']:,} to {shape['maximum']:,}." if "minimum" in shape else ""
-    return f"- `{name}` ({', '.join(told)}): {shape.get('description', '')}{choices}{span}".rstrip()
+def _field(name: str, schema: Schema, needed: bool) -> str:
+    kinds = ", ".join([schema.get("type", ""), *(["needed"] if needed else [])])
+    choices = f" One of: {', '.join([f'`{one}`' for one in schema['enum']])}." if "enum" in schema else ""
+    limits = f" {schema['minimum']:,} to {schema['maximum']:,}." if "minimum" in schema else ""
+    return f"- `{name}` ({kinds}): {schema.get('description', '')}{choices}{limits}".rstrip()
 
 
 def _problems() -> list[str]:

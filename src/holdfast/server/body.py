@@ -95,9 +95,7 @@ def parse_json(data: bytes) -> Any:
 def parse_query(query: bytes, fields: dict[str, Field]) -> dict[str, Any]:
     """Return the fields of a query: numbers and flags converted from their text, lists from repeated fields."""
     try:
-        pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_QUERY_FIELDS, errors="strict"
-        )
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_QUERY_FIELDS, errors="strict")
     except ValueError:
         raise Problem("invalid_request", "the query cannot be read", "Send at most 64 fields as UTF-8") from None
     found: dict[str, Any] = {}

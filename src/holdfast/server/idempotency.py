@@ -88,9 +88,7 @@ def run_once(request: AuthorizedRequest, params: RequestModel, content: bytes) -
 class Upload:
     """A body that arrives in chunks while it is stored; its digest is known at its end and kept with the answer."""
 
-    def __init__(
-        self, request: AuthorizedRequest, head: bytes, chunks: AsyncIterator[bytes], threads: ThreadPool
-    ) -> None:
+    def __init__(self, request: AuthorizedRequest, head: bytes, chunks: AsyncIterator[bytes], threads: ThreadPool) -> None:
         self._request, self._chunks, self.threads = request, chunks, threads
         self._key, self._head_digest = _hash_key(request), _digest(request, head)
         self._body_digest = sha256()

@@ -26,8 +26,7 @@ _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, wh
     "Binned": "A note in the trash or in the archive, and since when.",
     "Boot": "The block, whose files it was made from, and what is not in it. Without such files the text is empty.",
     "Brief": (
-        "The block, the notes that are whole in it, those listed by title, and how many are not in it; asked to "
-        "explain, why."
+        "The block, the notes that are whole in it, those listed by title, and how many are not in it; asked to explain, why."
     ),
     "Decision": "What a person decided.",
     "Edge": "A link from one entity to another, for as long as its fact holds.",
@@ -37,8 +36,7 @@ _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, wh
     "FactSet": "What setting a fact did, and which facts it retired.",
     "Forgotten": "Whether there was anything to forget, and until when it can be restored.",
     "Graph": (
-        "The entities around one, the nearest first, and the links that were followed. What no fact names has no "
-        "entities."
+        "The entities around one, the nearest first, and the links that were followed. What no fact names has no entities."
     ),
     "Hit": "A passage that answers, with where it stands and why it may be believed.",
     "Logged": "What keeping a session did: how many turns are new, how many were there already, how many could not be read.",
@@ -51,8 +49,7 @@ _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, wh
     "Reviewed": "What came of it; `posted` is false if it had been before.",
     "Role": "What a role may do, and in whose memory. An empty list means nothing.",
     "Saying": (
-        "One version: when it was recorded, whose words it is, how far they can be trusted, and what they were "
-        "made from."
+        "One version: when it was recorded, whose words it is, how far they can be trusted, and what they were made from."
     ),
     "Scaffolded": "What a scaffold made, and what was there already and stays as it is; folders end in /.",
     "Scope": "Where a note applies and who reads it back.",
@@ -223,9 +220,7 @@ def _responses(route: Route, records: dict[str, Schema]) -> dict[str, Any]:
 def _parameters(route: Route) -> list[dict[str, Any]]:
     fields = request_fields(route.params)
     in_path = [_parameter(name, "path", schema_of(fields[name].hint), True) for name in route.path_fields]
-    in_query = [
-        _parameter(name, "query", schema_of(fields[name].hint), fields[name].required) for name in route.query_fields
-    ]
+    in_query = [_parameter(name, "query", schema_of(fields[name].hint), fields[name].required) for name in route.query_fields]
     return in_path + in_query
 
 

@@ -126,5 +126,3 @@ def _split(hint: Any) -> tuple[Any, Any, Meta]:
 
 def _mistake(pointer: str, detail: str) -> dict[str, str]:
     return {"pointer": pointer or "/", "detail": detail}
-
-

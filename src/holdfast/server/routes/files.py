@@ -88,16 +88,12 @@ def create_file(request: AuthorizedRequest, params: CreateFile) -> FileWritten:
 
 
 def replace_in_file(request: AuthorizedRequest, params: ReplaceInFile) -> FileChanged:
-    request.memory.files.str_replace(
-        params.path, params.old_str, params.new_str, scope=params.scope, redact=params.redact
-    )
+    request.memory.files.str_replace(params.path, params.old_str, params.new_str, scope=params.scope, redact=params.redact)
     return FileChanged(command="str_replace", path=params.path)
 
 
 def insert_into_file(request: AuthorizedRequest, params: InsertIntoFile) -> FileChanged:
-    request.memory.files.insert(
-        params.path, params.insert_line, params.insert_text, scope=params.scope, redact=params.redact
-    )
+    request.memory.files.insert(params.path, params.insert_line, params.insert_text, scope=params.scope, redact=params.redact)
     return FileChanged(command="insert", path=params.path)
 
 

@@ -34,9 +34,7 @@ class Pair(ResponseModel, kw_only=True):
 
 
 class StoredPair(Pair, kw_only=True):
-    action: Annotated[
-        Literal["created", "updated", "unchanged"], choices("What it did.", ("created", "updated", "unchanged"))
-    ]
+    action: Annotated[Literal["created", "updated", "unchanged"], choices("What it did.", ("created", "updated", "unchanged"))]
 
 
 class Pairs(ResponseModel, kw_only=True):

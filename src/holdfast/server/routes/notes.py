@@ -40,9 +40,7 @@ from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedReque
 NoteText = Annotated[str, Meta(description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1)]
 NoteType = Annotated[TypeName, choices("What it is; otherwise about the project.", TYPES)]
 ValidFrom = Annotated[str, Meta(description="True from this day on, if not from now.", pattern=DAY_PATTERN)]
-ValidTo = Annotated[
-    str, Meta(description="True until this day; afterwards kept, but no longer recalled.", pattern=DAY_PATTERN)
-]
+ValidTo = Annotated[str, Meta(description="True until this day; afterwards kept, but no longer recalled.", pattern=DAY_PATTERN)]
 Pinned = Annotated[bool, Meta(description="Brief it first and never archive it.")]
 
 
@@ -149,9 +147,7 @@ def list_notes(request: AuthorizedRequest, params: ListNotes) -> NotePage:
 
 
 def store_note(request: AuthorizedRequest, params: StoreNote) -> Reply:
-    return _stored_reply(
-        request.memory.store(params.text, **params.given("key", "scope", "expected"), **params.options())
-    )
+    return _stored_reply(request.memory.store(params.text, **params.given("key", "scope", "expected"), **params.options()))
 
 
 def get_note(request: AuthorizedRequest, params: GetNote) -> Reply:
@@ -165,9 +161,7 @@ def get_note(request: AuthorizedRequest, params: GetNote) -> Reply:
 def put_note(request: AuthorizedRequest, params: PutNote) -> Reply:
     expected = _expected_version(request, params)
     try:
-        stored = request.memory.store(
-            params.text, key=params.key, scope=params.scope, expected=expected, **params.options()
-        )
+        stored = request.memory.store(params.text, key=params.key, scope=params.scope, expected=expected, **params.options())
     except Conflict as error:
         raise Problem("precondition", error.text, error.hint) from None
     return _stored_reply(stored)
@@ -184,9 +178,7 @@ def forget_note(request: AuthorizedRequest, params: NotePath) -> Forgotten:
 
 
 def list_versions(request: AuthorizedRequest, params: ListVersions) -> VersionPage:
-    found, following = pagination.versions(
-        request.memory, params.key, params.limit, params.cursor, scope=params.scope
-    )
+    found, following = pagination.versions(request.memory, params.key, params.limit, params.cursor, scope=params.scope)
     return VersionPage(versions=found, next=following)
 
 

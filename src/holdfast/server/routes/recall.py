@@ -85,9 +85,7 @@ class MakeBrief(ScopedRequest, kw_only=True):
 class GetStatus(ScopedRequest, kw_only=True):
     whole: Annotated[
         bool,
-        Meta(
-            description="To the operator, of the whole home; otherwise yes. Nobody else is told of more than their scopes."
-        ),
+        Meta(description="To the operator, of the whole home; otherwise yes. Nobody else is told of more than their scopes."),
     ] = True
 
 
@@ -115,9 +113,7 @@ class Status(ResponseModel, kw_only=True):
 
 
 def recall(request: AuthorizedRequest, params: Recall) -> Answer:
-    filters = params.given(
-        "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain"
-    )
+    filters = params.given("scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
     return request.memory.recall(params.query, **filters)
 
 
