@@ -103,8 +103,7 @@ class RequestMiddleware:
         record.outcome = body["code"]
         is_person = bool(record.caller and record.caller.is_person)
         data = problem.encode_json(problem.for_caller(body, self._gateway.home, is_person))
-        fixed = {"content-type": problem.MEDIA_TYPE, "cache-control": "no-store", "x-content-type-options": "nosniff"}
-        return Response(data, status, {**fixed, **more})
+        return Response(data, status, {**problem.fixed_headers(problem.MEDIA_TYPE), **more})
 
 
 def _request_id(headers: Headers) -> str:

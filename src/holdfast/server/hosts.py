@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from holdfast.server.logs import RequestRecord
-from holdfast.server.problem import Problem
+from holdfast.server.problem import Problem, fixed_headers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,10 +21,11 @@ _REQUEST_HEADERS = (
 )
 _RESPONSE_HEADERS = "etag, retry-after, x-request-id, idempotency-replayed"
 _PREFLIGHT = {
-    "content-type": "text/plain", "cache-control": "no-store", "x-content-type-options": "nosniff",
-    "access-control-allow-methods": _METHODS, "access-control-allow-headers": _REQUEST_HEADERS,
+    **fixed_headers("text/plain"),
+    "access-control-allow-methods": _METHODS,
+    "access-control-allow-headers": _REQUEST_HEADERS,
     "access-control-max-age": "600",
-}  # fmt: skip
+}
 _HOST_FIX = "Ask by a name of its own; whoever runs it gives it others with --allow-host NAME"
 _ORIGIN_FIX = "Whoever runs this gateway lets pages ask with --allow-origin ORIGIN"
 

@@ -23,7 +23,7 @@ from holdfast.models import KEY, SCOPES, is_name
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
 from holdfast.server.limits import ConcurrencyLimit, RateLimit
-from holdfast.server.problem import Problem, encode_json
+from holdfast.server.problem import Problem, encode_json, fixed_headers
 from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE, AuthorizedRequest, Reply, Route, Rows
 from holdfast.server.threads import ThreadPool
 from holdfast.server.validation import decode, request_fields
@@ -90,30 +90,32 @@ class Pipeline:
 
     async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a path without a route: only callers with a token are told that there is none."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         request = Request(scope, receive, send)
         with ExitStack() as stack:
-            await self._token_threads(lambda: self.authenticate(self.gateway.gate, request, stack))
+            await self.authenticate_early(request, stack)
             raise Problem("no_route", "there is nothing at this path", "See /openapi.json for what there is")
 
-    async def refuse_method(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def refuse_method(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a path with other methods."""
         request = Request(scope, receive, send)
         with ExitStack() as stack:
-            await self._token_threads(lambda: self.authenticate(self.gateway.gate, request, stack))
-            path = request.scope["route"].path
+            await self.authenticate_early(request, stack)
             allowed = ", ".join([one.method for one in request.app.routes if isinstance(one, Route) and one.path == path])
             raise Problem("wrong_method", f"this path knows {allowed}", f"Use {allowed}", {"allow": allowed})
 
     async def authenticate_early(self, request: Request, stack: ExitStack) -> Caller:
         """Authenticate before a body is read, in the threads that do nothing else."""
-        return await self._token_threads(lambda: self.authenticate(self.gateway.gate, request, stack))
+        return await self._token_threads(lambda: self._authenticate(self.gateway.gate, request, stack))
 
     async def read_body(self, request: Request) -> bytes:
         return await body.read_body(request.headers, request.receive, self.gateway.settings.serve_body_bytes)
 
     # --- in a thread --------------------------------------------------------------------------------------------------
 
-    def authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
+    def _authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
         """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time."""
         caller = gate.identify(bearer_token(request))
         seen = record(request)
@@ -125,12 +127,12 @@ class Pipeline:
     def _authenticate_for(self, route: Route, request: Request, stack: ExitStack) -> tuple[Caller, bool]:
         """Return the caller, and whether its role has the route's action, whatever the body says."""
         gate = self.gateway.gate
-        caller = self.authenticate(gate, request, stack)
+        caller = self._authenticate(gate, request, stack)
         return caller, not why_not(gate.role(caller.role), route.action, None)
 
     def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply:
         """Do both in one thread: there is no body to wait for in between."""
-        return self._handle(route, request, self.authenticate(self.gateway.gate, request, stack), b"")
+        return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
 
     def _decide_by_head(self, route: Route, request: Request, caller: Caller) -> None:
         """Decide by the path and the query alone, and record it: the body is refused or cannot be read."""
@@ -190,7 +192,7 @@ class Pipeline:
     # --- answers and uploads ------------------------------------------------------------------------------------------
 
     async def _send(self, route: Route, reply: Reply, request: Request, send: Send) -> None:
-        headers = {**_headers(route.media_type), **reply.headers}
+        headers = {**fixed_headers(route.media_type), **reply.headers}
         content: Any = reply.body
         if isinstance(content, Iterator):
             content = self._rows(content)
@@ -316,10 +318,6 @@ def _name_of(route: Route, name: str, value: object) -> str | None:
     """
     is_subject = route.reads is not None and name in inspect.get_annotations(route.params)
     return value if isinstance(value, str) and value and (is_name(value) or not is_subject) else None
-
-
-def _headers(media_type: str) -> dict[str, str]:
-    return {"content-type": media_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
 def _closing(rows: Rows, stack: ExitStack) -> Rows:

@@ -145,6 +145,11 @@ def where(error: BaseException) -> list[str]:
     return [f"{frame.filename.rpartition('holdfast/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-8:]]
 
 
+def fixed_headers(media_type: str) -> dict[str, str]:
+    """Return the headers that every answer has: nobody caches it, and no browser guesses another type."""
+    return {"content-type": media_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+
 def encode_json(body: Any) -> bytes:
     """Return JSON as UTF-8; an unpaired surrogate becomes a question mark."""
     return _encode(body).encode("utf-8", "replace")

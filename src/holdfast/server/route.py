@@ -78,7 +78,7 @@ class Route(starlette.routing.Route):
         if scope["method"] in (self.methods or ()):
             await pipeline.run(self, scope, receive, send)
         else:
-            await pipeline.refuse_method(scope, receive, send)
+            await pipeline.refuse_method(self.path, scope, receive, send)
 
     @functools.cached_property
     def path_fields(self) -> tuple[str, ...]:
