@@ -233,7 +233,7 @@ def test_with_another_tenants_ids_every_route_answers_as_if_nothing_was_there(tm
         before = [plainly(red.get(path)) for path in ("/v1/notes", "/agents", "/v1/receipts", "/done")]
         blue, control = in_tenant(full, "blue", "operator"), in_tenant(bare, "blue", "operator")
         for route in [one for one in ROUTES if one.action]:
-            for agent in (None, "reviewer") if route.others else (None,):
+            for agent in (None, "reviewer") if route.may_name_agent else (None,):
                 said, nothing = (asked_of(client, route, receipt, agent) for client in (blue, control))
                 assert plainly(said) == plainly(nothing), route.name
                 assert said.status < 500 or said.code in ("unreached", "usage", "config"), route.name
