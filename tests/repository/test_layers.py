@@ -82,7 +82,6 @@ MAY_CONNECT = {  # every file of ours that knows a network module, and what for
     "mcp/http.py": "listens on loopback, when a person asks for it",
     "server/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
     "server/body.py": "takes a query apart; connects to nothing",
-    "server/header_timeout.py": "ends a connection whose request does not come; connects to nothing",
     "api/remote/connection.py": "spells a query; outgoing.py connects",
     "api/remote/__init__.py": "spells a key in a path; connects to nothing",
     "base/http_client.py": "the gateway, GitHub, the webhook and the embedding endpoint that a person named, and nothing else",

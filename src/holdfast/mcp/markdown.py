@@ -6,11 +6,11 @@ cannot open a tag or a fence, so it cannot pass for a line of ours.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from holdfast.mcp import handlers
 from holdfast.safety.escape import flat, safe
+from holdfast.safety.model_text import escape_markup
 
 Said = dict[str, Any]  # an answer of a verb, cleaned of secrets, hidden characters shown as marks
 
@@ -30,7 +30,6 @@ _TURN_CHARS = 2000
 _NAME_CHARS = 120
 _PATH_CHARS = 1000
 _STOPS = (". ", "! ", "? ", ".\n", "!\n", "?\n", "。", "！", "？", "\n")
-_OPENING = re.compile(r"[<\ufe64\uff1c](?=[^\s=\d]|\s*/)|`{3,}|~{3,}")
 _ESCAPED = r"Escaped in this text: \u003c is <, \u0060 is a backtick, \u007e is a tilde."
 _DONE = {
     "create": "Wrote", "str_replace": "Edited", "insert": "Edited", "delete": "Deleted", "rename": "Renamed it to",
@@ -122,11 +121,6 @@ def filed(said: Said) -> list[str]:
     if said["command"] != "view":
         return [f"{_DONE[said['command']]} {_path(said['path'])}."]
     return _exact(f"Contents of {_path(said['path'])}{''.join([f' ({one})' for one in _marks(said)])}", said["text"])
-
-
-def escaped(text: str) -> str:
-    """The text with the first sign of each tag and the signs of each fence as JSON spells them."""
-    return _OPENING.sub(lambda match: "".join([f"\\u{ord(sign):04x}" for sign in match.group()]), text)
 
 
 def project(used: Said) -> str:
@@ -293,7 +287,7 @@ def _turns(turns: list[Said]) -> list[str]:
 
 def _exact(head: str, text: str) -> list[str]:
     """A text that may be edited and written back: every line indented by four spaces, reversible escapes only."""
-    shown = escaped(text)
+    shown = escape_markup(text)
     rows = [f"    {row.removesuffix(chr(13))}" for row in shown.removesuffix("\n").split("\n")] if text else []
     lines = [f"{head}. {NOTICE}", *rows] if text else [f"{head}: no text. {NOTICE}"]
     return [*lines, _ESCAPED] if shown != text else lines
