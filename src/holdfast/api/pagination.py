@@ -25,8 +25,15 @@ _FIX = "Begin again without a cursor"
 
 
 def page(
-    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, type: str | None = None, tags: Tags = None,
-    source: str | None = None, archived: bool = False,
+    memory: Memory,
+    limit: int,
+    cursor: str = "",
+    *,
+    scope: str | None = None,
+    type: str | None = None,
+    tags: Tags = None,
+    source: str | None = None,
+    archived: bool = False,
 ) -> tuple[list[Note], str | None]:
     """As `Memory.list`, but only so many, and the cursor for the next; none at the end."""
     wanted = validate.type_(type) if type else None

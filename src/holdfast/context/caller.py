@@ -6,6 +6,7 @@ import os
 
 from holdfast import errors
 from holdfast.base import dates
+from holdfast.context.drafts import make_draft
 from holdfast.context.sync import Sync
 from holdfast.errors import (
     Busy,
@@ -18,7 +19,6 @@ from holdfast.errors import (
     Template,
     UsageError,
     command,
-    field,
     from_os,
     phrase,
 )
@@ -28,7 +28,7 @@ from holdfast.index.results import FoundPassage, SearchResult
 from holdfast.index.sqlite import IndexReset, SqliteIndex, by_words, read_at
 from holdfast.index.tokenizer import POSTINGS
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
+from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, new_id
 from holdfast.models import timestamp as utc
 from holdfast.safety import validate
 from holdfast.store.files import Changed, FileStore
@@ -210,26 +210,11 @@ class Context:
     ) -> Draft:  # fmt: skip
         """The gate: what passes here may be written."""
         validate.of_their_kind(type, origin, expected)
-        source = self._source(origin, made_from)
-        text, redacted = validate.redacted(validate.decoded(text)) if redact else (text, ())
-        body = validate.text(text, self.config.note_bytes, before=before, allowed=allow_secret is not None)
-        allowed = validate.wish(body, source.origin, allow_secret) if allow_secret is not None else None
-        name = validate.key(key) if key is not None else key_of(allowed[1] if allowed else body)
-        if key is not None:
-            validate.no_secret(name, "a key", fix="Give it another name")
-        start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
-        end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
-        if end and end <= (start or utc(dates.clock())):
-            fix = Template("A text is true from one day to a later one: say ", field("valid_from"), " too")
-            what = Template(field("valid_to"), f" {end} is not after ", field("valid_from"), f" {start or 'now'}")
-            raise UsageError(what, fix)
-        kept = validate.tags(tags_of(tags)) if tags is not None else None
-        if not isinstance(pinned, bool | None):
-            raise UsageError(
-                Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
-            )
-        why, gated = allowed[0] if allowed else "", allow_secret is None and not before
-        return Draft(name, body, source, type, kept, start, end, pinned, expected, amends, redacted, why, gated)
+        return make_draft(
+            self._source(origin, made_from), text, key, note_bytes=self.config.note_bytes, type=type, tags=tags,
+            valid_from=valid_from, valid_to=valid_to, pinned=pinned, expected=expected, redact=redact,
+            allow_secret=allow_secret, amends=amends, before=before,
+        )  # fmt: skip
 
     def _source(self, origin: str | None, made_from: object = None) -> Source:
         """Who is speaking, and from what; the same record for all that comes from one origin."""

@@ -390,6 +390,13 @@ def choice(value: object, allowed: tuple[str, ...], what: str) -> str:
     return value
 
 
+def limit(value: object, most: int) -> int:
+    """Return a limit if it is a whole number from 1 to `most`; raise `UsageError` otherwise."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UsageError(Template(field("limit"), f" must be 1 to {most}, not {value!r}"), f"Ask for 1 to {most}")
+    return value
+
+
 def _kind(value: object) -> str:
     """What it is that should be a text, in words for who wrote JSON."""
     return _KINDS.get(type(value).__name__, type(value).__name__)

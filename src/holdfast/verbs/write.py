@@ -17,7 +17,7 @@ from holdfast.verbs import projects
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from holdfast.context.caller import Context
     from holdfast.formats.versions import Draft, Stamp
@@ -40,10 +40,24 @@ class One(Record):
     made_from: tuple[str, ...]
 
 
+if TYPE_CHECKING:
+
+    class Author(Protocol):
+        """Who writes notes: the context of a home, or the caller of a gateway."""
+
+        def scope(self, kind: str) -> Scope: ...
+
+        def make_draft(
+            self, text: object, key: str | None, *, type: str | None = None, tags: Any = None, valid_from: Any = None,
+            valid_to: Any = None, pinned: bool | None = None, origin: str | None = None, expected: str | None = None,
+            made_from: object = None, redact: bool = False,
+        ) -> Draft: ...  # fmt: skip
+
+
 class Gate:
     """The gate for many notes of one call. All go to its `scope`; where it names none, each to its own, or to the project."""
 
-    def __init__(self, context: Context, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
+    def __init__(self, context: Author, scope: str | None, origin: str | None, redact: bool, weighs: bool = True) -> None:
         if scope is not None:
             context.scope(scope)  # or nobody is let in
         if origin is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.access import health
 from holdfast.access.policy import why_not
+from holdfast.api.memory import context_of
 from holdfast.models import Note
 from holdfast.server.idempotency import ALL, Replay
 from holdfast.server.route import NOWHERE, Asked, Route
@@ -44,7 +45,7 @@ def embed(asked: Asked) -> dict[str, Any]:
 def retain(asked: Asked) -> dict[str, Any]:
     """It reaches every scope; of notes that are not the caller's own, a person alone is shown the words."""
     found = asked.memory.retain(**asked.only("dry_run"))
-    own = asked.memory._context.visible_scopes(None)
+    own = context_of(asked.memory).visible_scopes(None)
     shown = [one.as_dict() if asked.caller.is_person or one.scope in own else _wordless(one.as_dict()) for one in found]
     return {"archived": shown}
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from holdfast.api.memory import context_of
 from holdfast.errors import from_os
 from holdfast.formats.importers.detect import dialects
 from holdfast.formats.transcript import ROLES
@@ -78,7 +79,7 @@ def _kept(asked: Asked, file: IO[bytes], digest: str) -> dict[str, Any]:
     asked.must_still_be_let_in()
     name = asked.given.get("name") or asked.whose.session or digest[:16]
     where, written = asked.given.get("scope", "project"), asked.given.get("written")
-    said = import_upload(asked.memory._context, os.dup(file.fileno()), name, asked.given.get("client"), where, written)
+    said = import_upload(context_of(asked.memory), os.dup(file.fileno()), name, asked.given.get("client"), where, written)
     return {"sessions": [one.as_dict() for one in said]}
 
 

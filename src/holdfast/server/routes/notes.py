@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.api import pagination
+from holdfast.api.memory import context_of
 from holdfast.errors import Conflict, NotFound
 from holdfast.mcp.handlers import ORIGINS
 from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
@@ -146,7 +147,7 @@ def _expected(asked: Asked) -> str | None:
 
 def _version(asked: Asked) -> str | None:
     try:
-        return asked.memory._context.find_note(asked["key"], asked["scope"])[1].digest  # to compare it is no use of the note
+        return context_of(asked.memory).find_note(asked["key"], asked["scope"])[1].digest  # to compare it is no use of the note
     except NotFound:
         return None
 

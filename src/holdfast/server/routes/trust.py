@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.api import pagination
+from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
 from holdfast.models import Forgotten, Note, Scope
 from holdfast.server.idempotency import ALL, NOTE
@@ -41,7 +42,7 @@ def _must_be_somebody(asked: Asked, agent: str) -> None:
     try:
         asked.gate.agent(agent)
     except NotFound:
-        if not asked.memory._context.store.has(Scope("agent", agent).folder):
+        if not context_of(asked.memory).store.has(Scope("agent", agent).folder):
             raise
 
 
