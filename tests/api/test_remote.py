@@ -256,7 +256,8 @@ def test_nothing_that_is_refused_leaves_anything_behind(remote):
 def test_every_code_of_our_errors_comes_back_as_that_error():
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, HoldfastError):
-            back = error_from_problem(kind.http_status, {"retry-after": "7"}, {"code": kind.code, "detail": "what", "fix": "How"})
+            problem = {"code": kind.code, "detail": "what", "fix": "How"}
+            back = error_from_problem(kind.http_status, {"retry-after": "7"}, problem)
             assert (type(back), back.message, back.fix) == (kind, "what", "How")
             assert not isinstance(back, TooMany) or back.retry_after == 7
 

@@ -386,8 +386,8 @@ def test_while_it_runs_it_answers_other_commands_and_leaves_nothing_behind(start
     server = start()
     server.greet()
     server.call("memory_recall", query="harbour")
-    path = home / "run" / resident.NAME
-    _until(lambda: path.exists() and resident.ask(str(home), {"project": "demo"}, {"query": "harbour"}))
+    path = home / "run" / resident.SOCKET_NAME
+    _until(lambda: path.exists() and resident.recall(str(home), {"project": "demo"}, {"query": "harbour"}))
     second = start()  # finds the place taken, and works all the same
     second.greet()
     assert second.call("memory_recall", query="harbour").keys == ["k"]

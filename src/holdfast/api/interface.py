@@ -78,9 +78,9 @@ class MemoryInterface(metaclass=ABCMeta):
     ) -> Stored:
         """Store a text as a note. If the key exists, the text becomes the current version and the old one stays in the history.
 
-        `expected` is the `version` you read: if the note has changed since, raise `Conflict` and write nothing. `made_from` names
-        the sources (an address, a path, `note:KEY`): the note is trusted no more than they are. A text that was purged is
-        rejected unless a person stores it `again`. A text with a secret is rejected unless the secret is to be masked
+        `expected` is the `version` you read: if the note has changed since, raise `Conflict` and write nothing. `made_from`
+        names the sources (an address, a path, `note:KEY`): the note is trusted no more than they are. A text that was purged
+        is rejected unless a person stores it `again`. A text with a secret is rejected unless the secret is to be masked
         (`redact`) or a person gives the reason to keep it (`allow_secret`).
         """
 
@@ -281,8 +281,8 @@ class MemoryInterface(metaclass=ABCMeta):
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
         """Write the briefing into a block of a file that a client reads; the rest of the file stays as it is.
 
-        With an empty briefing, or with `remove`, the block is deleted. Forgotten notes disappear from the file at once. Notes of
-        one session or one agent are left out, because everyone in the project reads the file.
+        With an empty briefing, or with `remove`, the block is deleted. Forgotten notes disappear from the file at once. Notes
+        of one session or one agent are left out, because everyone in the project reads the file.
         """
 
     @abstractmethod
@@ -336,7 +336,7 @@ class MemoryInterface(metaclass=ABCMeta):
 
     @abstractmethod
     def check(self) -> List[Problem]:
-        """Return the problems of the home, each with the command that fixes it. If memory is disabled, no database is opened."""
+        """Return the problems of the home, each with the command that fixes it. With memory disabled, open no database."""
 
     @abstractmethod
     def reindex(self) -> Reindexed:
@@ -344,8 +344,8 @@ class MemoryInterface(metaclass=ABCMeta):
 
     @abstractmethod
     def embed(self) -> WaitingCounts:
-        """Compute every missing vector now instead of a few with each recall. Return, per model role, how many are still missing;
-        `failed` says why a model could not be used."""
+        """Compute every missing vector now instead of a few with each recall. Return, per model role, how many are still
+        missing; `failed` says why a model could not be used."""
 
     @abstractmethod
     def projects(self) -> List[KnownProject]:

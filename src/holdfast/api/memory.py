@@ -61,7 +61,7 @@ _MAX_HITS = 100
 class Memory(MemoryInterface):
     """One caller's memory in one home: its session, its project, its agent, and what is global.
 
-    `Memory("https://...", token=...)` returns a `RemoteMemory`, which asks a gateway. `isinstance(memory, Memory)` holds for both.
+    `Memory("https://...", token=...)` returns a `RemoteMemory`, which asks a gateway; it counts as an instance of `Memory` too.
     """
 
     def __new__(cls, home: object = None, *args: object, token: str | None = None, **options: Any) -> Self:

@@ -47,7 +47,7 @@ class Memories:
 
     def close(self) -> None:
         """Let go of all; calls that still run end in their own time."""
-        self._lending.let_go()
+        self._lending.clear()
 
     def _opened(self, settings: Config, caller: Caller) -> Memory:
         project = self._nobodys if caller.is_lost else caller.project

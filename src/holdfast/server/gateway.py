@@ -68,7 +68,7 @@ class Gateway:
                     self._stamp = stamp
                     for room in before:
                         room.close()  # whoever is in the middle of a decision opens it again
-                    self._lending.let_go()  # those in use go by what they were opened with, to the end of their call
+                    self._lending.clear()  # those in use go by what they were opened with, to the end of their call
         return self._config
 
     @property
@@ -122,7 +122,7 @@ class Gateway:
 
     def close(self) -> None:
         """Let go of all; calls that still run end in their own time."""
-        self._lending.let_go()
+        self._lending.clear()
         self._tending.end()
         for room in self._rooms():
             room.close()

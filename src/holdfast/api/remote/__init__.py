@@ -1,4 +1,4 @@
-"""RemoteMemory: the verbs of `MemoryInterface`, asked of a gateway over HTTP. `Memory("https://...", token=...)` returns one."""
+"""RemoteMemory: the verbs of `MemoryInterface`, over HTTP. `Memory("https://...", token=...)` returns one."""
 
 from __future__ import annotations
 
