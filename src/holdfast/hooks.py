@@ -114,6 +114,10 @@ def _handle(client: Client, heard: Heard, home: str | None) -> str:
     if not settings.enabled or not (settings.store or os.path.isdir(settings.home)):
         return ""
     settings = settings.replace(lock_seconds=min(settings.lock_seconds, _LOCK_SECONDS))
+    return _run_steps(client, heard, settings)
+
+
+def _run_steps(client: Client, heard: Heard, settings: Config) -> str:
     steps = _steps_of(client, heard, settings)
     if not steps:
         return ""
