@@ -656,8 +656,8 @@ def test_a_secret_whose_label_stands_on_the_line_before_is_not_told_by_any_answe
     words = f"# Harbour\n\n{SPLIT}\n- [2026-01-01] password: Xk93!mmQ2zLp"
     note.write_text(note.read_text().replace("The harbour is deep.", words))
     answers = [
-        resources.read(memory, "holdfast://notes/project/harbour", "2025-11-25"),
-        resources.listed(memory),
+        resources.read_resource(memory, "holdfast://notes/project/harbour", "2025-11-25"),
+        resources.list_resources(memory),
         handlers.sound(handlers.get(memory, {"key": "harbour"})),
         handlers.sound(handlers.recall(memory, {"query": "harbour"})),
         handlers.sound(handlers.search(memory, {"query": "harbour"})),
