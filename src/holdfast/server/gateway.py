@@ -68,7 +68,7 @@ class Gateway:
                     self._settings_stamp = stamp
                     for one in before:
                         one.close()  # a decision under way opens it again
-                    self._memories.let_go()  # requests under way keep theirs, with the settings it was opened with
+                    self._memories.clear()  # requests under way keep theirs, with the settings it was opened with
         return self._config
 
     @property
@@ -121,7 +121,7 @@ class Gateway:
 
     def close(self) -> None:
         """Close everything; requests under way finish first."""
-        self._memories.let_go()
+        self._memories.clear()
         self._retention.close()
         for one in self._closables():
             one.close()

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import health
 from holdfast.access.policy import denial_reason
+from holdfast.api.memory import context_of
 from holdfast.models import Note
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import RequestModel, ResponseModel
@@ -64,7 +65,7 @@ def embed(request: AuthorizedRequest, params: RequestModel) -> Embedded:
 def retain(request: AuthorizedRequest, params: Retain) -> dict[str, Any]:
     """Archive in every scope; of notes that are not the caller's own, only a person sees the text."""
     found = request.memory.retain(**params.given("dry_run"))
-    own_scopes = request.memory._context.visible_scopes(None)
+    own_scopes = context_of(request.memory).visible_scopes(None)
     is_person = request.caller.is_person
     return {
         "archived": [

@@ -10,6 +10,7 @@ from typing import IO, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from holdfast.api.memory import context_of
 from holdfast.errors import from_os
 from holdfast.formats.importers.detect import dialects
 from holdfast.formats.transcript import ROLES
@@ -128,7 +129,7 @@ def _import_file(request: AuthorizedRequest, params: ImportTranscript, file: IO[
     name = or_none(params.name) or request.target.session or digest[:16]
     descriptor = os.dup(file.fileno())
     logged = import_upload(
-        request.memory._context, descriptor, name, or_none(params.client), params.scope, or_none(params.written)
+        context_of(request.memory), descriptor, name, or_none(params.client), params.scope, or_none(params.written)
     )
     return ImportedSessions(sessions=list(logged)).as_dict()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
+from holdfast.api.memory import context_of
 from holdfast.errors import Conflict, NotFound
 from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, Replay, current_note, note_ids, note_reply
@@ -234,7 +235,7 @@ def _expected_version(request: AuthorizedRequest, params: NotePath | PutNote) ->
 def _current_version(request: AuthorizedRequest, params: NotePath | PutNote) -> str | None:
     """Return a note's version without counting this as a use of the note, as `Memory.get` would."""
     try:
-        return find_note(request.memory._context, params.key, params.scope).parsed.digest
+        return find_note(context_of(request.memory), params.key, params.scope).parsed.digest
     except NotFound:
         return None
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
+from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
 from holdfast.models import Forgotten, Note, Scope
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE
@@ -90,7 +91,7 @@ def _check_agent_exists(request: AuthorizedRequest, agent: str) -> None:
     try:
         request.gate.agent(agent)
     except NotFound:
-        if not request.memory._context.store.has_folder(Scope("agent", agent).folder):
+        if not context_of(request.memory).store.has_folder(Scope("agent", agent).folder):
             raise
 
 
