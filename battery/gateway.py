@@ -64,7 +64,7 @@ def _document(stream: IO[str]) -> dict[str, str]:
 
 def _asked(where: dict[str, str]) -> list[str]:
     """Every route once; one that fails is wrong, and so is a walk that got nowhere."""
-    from holdfast.server.routes.table import ROUTES
+    from holdfast.server.routes import ROUTES
 
     at = urlsplit(where["url"])
     answers = {route.name: _status(at.hostname or "", at.port or 0, where["token"], route) for route in ROUTES}
@@ -77,8 +77,8 @@ def _status(host: str, port: int, token: str, route: Any) -> int:
     path = route.path
     for name, value in _NAMES.items():
         path = path.replace(name, value)
-    query = "&".join([f"{name}={_ASKS[name]}" for name in route.needs])
-    body = None if route.takes is None else json.dumps(route.example)
+    query = "&".join([f"{name}={_ASKS[name]}" for name in route.required_fields if name in route.query_fields])
+    body = None if route.reads is None else json.dumps(route.example)
     sent = {"Authorization": f"Bearer {token}", "X-Holdfast-Project": "demo", "X-Holdfast-Session": "s1"}
     connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
     try:

@@ -1,7 +1,7 @@
-"""The hooks of coding agents: `holdfast hook CLIENT EVENT` hears on stdin what happened and says on stdout what the model
-should know. It leaves with 0 and with output that its client understands, whatever happens; what went wrong is for `doctor`.
+"""The hooks of coding agents: `holdfast hook CLIENT EVENT` reads on stdin what happened and prints what the model should know.
 
-An agent waits for this at every prompt, so it loads as little as it can.
+It always exits with 0 and with output that the client understands; failures go to a log that `doctor` shows. An agent waits for
+it at every prompt, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -24,66 +24,88 @@ Run by the client, which tells on stdin what happened; `holdfast install CLIENT`
 of the event, or start, prompt, compact, stop, end."""
 _STDIN_BYTES = 10 * 1024 * 1024
 _NO_OBJECT = "no JSON object"
-_SECONDS = {"end": 2.5, "stop": 10.0, "compact": 10.0}  # how long a hook may take; one client gives an end no more than 3 s
-_LONGEST = 10.0
+_EVENT_SECONDS = {"end": 2.5, "stop": 10.0, "compact": 10.0}  # time limit of a hook; one client allows 3 s for an end
+_MAX_SECONDS = 10.0
 _TOO_LONG = "it took too long", "Once is no matter; if it goes on, see what keeps this machine or the disk of the home busy"
-_LOCK_SECONDS = 1  # how long it waits for other processes
-_ASK_SECONDS = 2.0  # and for the one that stays
+_LOCK_SECONDS = 1  # how long to wait for other processes
+_RESIDENT_SECONDS = 2.0  # how long to wait for the resident process
 
 
-class _Late(BaseException):
-    """The time is up: no error that anything on the way may swallow."""
+class _TimedOut(BaseException):
+    """The time is up. Not an `Exception`, so that no handler on the way catches it."""
 
 
-def main(words: list[str], home: str | None = None) -> int:
-    """Always 0: nothing that happens here may hinder an agent."""
+class _Deadline:
+    """A time limit for the whole hook, by SIGALRM; without effect unless this process may be interrupted."""
+
+    def __init__(self, enforced: bool) -> None:
+        self._enforced = enforced
+
+    def set(self, seconds: float) -> None:
+        """Raise `_TimedOut` after so many seconds; 0 means never."""
+        if self._enforced:
+            import _signal  # type: ignore[import-not-found]  # not `signal`: importing it takes longer
+
+            _signal.signal(_signal.SIGALRM, _time_out)
+            _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+def _time_out(*_: object) -> None:
+    raise _TimedOut
+
+
+def main(words: list[str], home: str | None = None, *, enforce_deadline: bool = False) -> int:
+    """Run one hook and return 0, whatever happens. `enforce_deadline` is for a process that does nothing else."""
     if len(words) != 2 or words[0].startswith("-"):
         _print(_USAGE + "\n")
         return 0
     client, event = words
-    said = ""
+    output, deadline = "", _Deadline(enforce_deadline)
     try:
-        _in_time(_LONGEST)
-        said = _answer(client, event, home)
-    except _Late:
-        _failed(home, client, event, *_TOO_LONG)
+        deadline.set(_MAX_SECONDS)
+        output = _run(client, event, home, deadline)
+    except _TimedOut:
+        _log_failure(home, client, event, *_TOO_LONG)
     except (Exception, KeyboardInterrupt) as error:
-        _failed(home, client, event, *_told(error))
+        _log_failure(home, client, event, *_describe(error))
     try:
-        _in_time(0)
-        _print(said)
-    except (Exception, KeyboardInterrupt, _Late) as error:
+        deadline.set(0)
+        _print(output)
+    except (Exception, KeyboardInterrupt, _TimedOut) as error:
         if not isinstance(error, BrokenPipeError):
-            _failed(home, client, event, *_told(error))
+            _log_failure(home, client, event, *_describe(error))
     return 0
 
 
-def _answer(name: str, event: str, home: str | None) -> str:
+def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
+    """Return the output for the client, in its own format."""
     from holdfast import clients
 
     client = clients.load(name)
     nothing = client.said(event, "")
     try:
-        data, wrong = _heard_on_stdin()
-        if wrong:
-            _failed(home, name, event, f"what the client told on stdin is {wrong}", "Update the client, or report it")
+        data, problem = _read_event()
+        if problem:
+            _log_failure(home, name, event, f"what the client told on stdin is {problem}", "Update the client, or report it")
         heard = client.heard(event, data)
         if not heard.event and event not in client.events:
-            _failed_once(home, name, event, "this client has no such event that we know", "Take this hook out of its settings")
-        if heard.event in _SECONDS:
-            _in_time(_SECONDS[heard.event])
-        text = _text(client, heard, home)
-    except _Late:
-        _failed(home, name, event, *_TOO_LONG)
+            _log_failure_once(
+                home, name, event, "this client has no such event that we know", "Take this hook out of its settings"
+            )
+        if heard.event in _EVENT_SECONDS:
+            deadline.set(_EVENT_SECONDS[heard.event])
+        text = _handle(client, heard, home)
+    except _TimedOut:
+        _log_failure(home, name, event, *_TOO_LONG)
         return nothing
     except Exception as error:
-        _failed(home, name, event, *_told(error))
+        _log_failure(home, name, event, *_describe(error))
         return nothing
     return client.said(event, text) if text else nothing
 
 
-def _text(client: Client, heard: Heard, home: str | None) -> str:
-    """What the model should know; mostly nothing."""
+def _handle(client: Client, heard: Heard, home: str | None) -> str:
+    """Return what the model should know; mostly nothing."""
     if not heard.event or (heard.event == "start" and heard.source == "resume"):
         return ""
     from holdfast import config
@@ -92,24 +114,24 @@ def _text(client: Client, heard: Heard, home: str | None) -> str:
     if not settings.enabled or not (settings.store or os.path.isdir(settings.home)):
         return ""
     settings = settings.replace(lock_seconds=min(settings.lock_seconds, _LOCK_SECONDS))
-    return _told_by(client, heard, settings)
+    return _run_steps(client, heard, settings)
 
 
-def _told_by(client: Client, heard: Heard, settings: Config) -> str:
-    todo = _todo(client, heard, settings)
-    if not todo:
+def _run_steps(client: Client, heard: Heard, settings: Config) -> str:
+    steps = _steps_of(client, heard, settings)
+    if not steps:
         return ""
-    context = _context(client, heard, settings)
+    context = _open_context(client, heard, settings)
     try:
-        return "".join([_STEPS[step](context, client, heard) for step in todo])
+        return "".join([_STEPS[step](context, client, heard) for step in steps])
     finally:
         context.close()
 
 
-def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
-    """Which steps an event takes; mostly none, and then nothing is opened."""
+def _steps_of(client: Client, heard: Heard, settings: Config) -> list[str]:
+    """Return the steps of an event; mostly none, and then nothing is opened."""
     if heard.event == "prompt":
-        return ["prompt"] if "prompt" in client.injects and _plain(heard.prompt) else []
+        return ["prompt"] if "prompt" in client.injects and _strip_prompt(heard.prompt) else []
     late = "prompt" in client.injects and "start" not in client.injects  # the briefing comes with the first prompt
     if heard.event == "start":
         return ["begin"] if late else ["start"] if "start" in client.injects else []
@@ -122,16 +144,16 @@ def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
 
 
 def _start(context: Context, client: Client, heard: Heard) -> str:
-    return _briefed(context, client, client.cap, _is_first(heard))
+    return _start_briefing(context, client, client.cap, _is_first(heard))
 
 
 def _is_first(heard: Heard) -> bool:
-    """Whether a session's first context begins: some clients tell of it and of the first prompt at once."""
+    """Return whether a session starts. Some clients send this event and the first prompt at the same time."""
     return heard.event == "start" and heard.source == "startup"
 
 
-def _briefed(context: Context, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
-    """What a new context begins with: the start-up of an agent that keeps continuity, where one is declared, and the notes."""
+def _start_briefing(context: Context, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
+    """Return the boot text of an agent with continuity, if scaffolds are declared, and the briefing."""
     from holdfast.verbs.brief import select
 
     booted = ""
@@ -150,16 +172,18 @@ def _begin(context: Context, client: Client, heard: Heard) -> str:
 
 
 def _prompt(context: Context, client: Client, heard: Heard) -> str:
-    """What bears on it; before the first one also the briefing, where a start cannot carry that; and now and then a word."""
+    """Return the notes that match a prompt, and at intervals a reminder. If the client shows nothing at the start, the first
+    prompt also gets the briefing."""
     from holdfast.verbs.brief import select
 
-    prompt = _plain(heard.prompt)
+    prompt = _strip_prompt(heard.prompt)
     count = select.heard_prompt(context, prompt)
-    word = _reminder(context, count)
-    cap = client.cap - len(word)
-    brought = select.brief(context, prompt=prompt, cap=cap, matches=_of_resident(context, prompt)).text
-    first = count == 1 and "start" not in client.injects
-    return (_briefed(context, client, cap - len(brought), anew=False) if first else "") + brought + word
+    reminder = _reminder(context, count)
+    cap = client.cap - len(reminder)
+    matching = select.brief(context, prompt=prompt, cap=cap, matches=_ask_resident(context, prompt)).text
+    is_first = count == 1 and "start" not in client.injects
+    briefing = _start_briefing(context, client, cap - len(matching), anew=False) if is_first else ""
+    return briefing + matching + reminder
 
 
 def _reminder(context: Context, count: int) -> str:
@@ -171,14 +195,14 @@ def _reminder(context: Context, count: int) -> str:
 
 
 def _capture(context: Context, client: Client, heard: Heard) -> str:
-    """Keep the session word for word; what is kept already is not added again."""
+    """Store the session's transcript; turns that are stored already are not added again."""
     if os.path.isfile(heard.transcript):
         from holdfast.errors import Refused, Trouble, UsageError
         from holdfast.verbs.history import import_history
 
         try:
             import_history(context, heard.transcript, client.name, "project", written=client.transcripts, kept="live")
-        except (Refused, UsageError):  # whose words may quote what was said
+        except (Refused, UsageError):  # its message may quote the transcript
             fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
             raise Trouble("the transcript that the client names cannot be read", fix) from None
     return ""
@@ -187,31 +211,31 @@ def _capture(context: Context, client: Client, heard: Heard) -> str:
 _STEPS = {"start": _start, "begin": _begin, "prompt": _prompt, "capture": _capture}
 
 
-def _of_resident(context: Context, prompt: str) -> list[Match] | None:
-    """What a process that stays and has the models finds; None where there is none."""
-    if context.config.store or not _somebody_stays(context.config.home):  # who stays has a home, and no store
+def _ask_resident(context: Context, prompt: str) -> list[Match] | None:
+    """Return the matches that the resident process finds, which has the models loaded; None if there is no such process."""
+    if context.config.store or not _has_resident(context.config.home):  # a resident process serves a folder only
         return None
     from holdfast.api import resident
 
-    who = {
+    caller = {
         "project": context.project_override,
         "session": context.session,
         "agent": context.agent,
         "cwd": os.path.abspath(context.working_folder),
     }
-    return resident.matches(context.config.home, who, prompt[:8000], _ASK_SECONDS)
+    return resident.find_matches(context.config.home, caller, prompt[:8000], _RESIDENT_SECONDS)
 
 
-def _somebody_stays(home: str) -> bool:
-    """What `resident.is_there` says, without loading it for the answer no."""
+def _has_resident(home: str) -> bool:
+    """Do what `resident.is_running` does, without importing it in the common case."""
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
-def _context(client: Client, heard: Heard, settings: Config) -> Context:
-    """The desk of whoever works in that folder, in that session."""
+def _open_context(client: Client, heard: Heard, settings: Config) -> Context:
+    """Return the context of the folder and session that the client names."""
     folder = heard.folder or "."
     if not os.path.isdir(folder):
-        if not settings.project:  # where this hook happens to run is not where the agent works
+        if not settings.project:  # the folder that this hook runs in need not be the agent's
             from holdfast.errors import Trouble
 
             raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
@@ -231,8 +255,8 @@ def _context(client: Client, heard: Heard, settings: Config) -> Context:
 # --- in and out -------------------------------------------------------------------------------------------------------
 
 
-def _heard_on_stdin() -> tuple[dict[str, Any], str]:
-    """What the client told, and what is wrong with it; nothing at all is fine."""
+def _read_event() -> tuple[dict[str, Any], str]:
+    """Return the JSON object on stdin, and what is wrong with it; empty input is allowed."""
     data = _stdin()
     if len(data) > _STDIN_BYTES:
         return {}, "more than 10 MiB of JSON"
@@ -241,7 +265,7 @@ def _heard_on_stdin() -> tuple[dict[str, Any], str]:
         return {}, ""
     try:
         found = _scanner()(text, 0)[0]
-    except Exception:  # of many kinds: the bare scanner even leaves it to json, which is not loaded, to say what is wrong
+    except Exception:  # of many kinds: the bare scanner imports json to raise its error
         return {}, _NO_OBJECT
     return (found, "") if isinstance(found, dict) else ({}, _NO_OBJECT)
 
@@ -251,7 +275,7 @@ def _stdin() -> bytes:
     size = 0
     try:
         if os.isatty(0):
-            return b""  # a person tries it out
+            return b""  # a person runs it by hand
         while size <= _STDIN_BYTES and (piece := os.read(0, 1 << 20)):
             pieces.append(piece)
             size += len(piece)
@@ -261,32 +285,32 @@ def _stdin() -> bytes:
 
 
 def _scanner() -> Any:
-    """Reads one JSON value. Straight from its C module: json would load regular expressions first."""
+    """Return a JSON parser straight from its C module: `json` imports regular expressions, which takes longer."""
     try:
         from _json import make_scanner
 
-        return make_scanner(_Reading)  # type: ignore[arg-type]
-    except ImportError:  # a Python built otherwise
+        return make_scanner(_ScannerOptions)  # type: ignore[arg-type]
+    except ImportError:  # a Python without the C module
         from json import JSONDecoder
 
         return JSONDecoder(strict=False).raw_decode
 
 
-class _Reading:
-    """How JSON is read: as json.JSONDecoder says it to the same module."""
+class _ScannerOptions:
+    """The options that json.JSONDecoder gives to the same module."""
 
     strict = False
     object_hook = None
     object_pairs_hook = None
     parse_float = float
-    parse_int = float  # int refuses very long ones, and no number matters here
+    parse_int = float  # int rejects very long numbers, and no number matters here
     parse_constant = float
     memo: dict[str, str] = {}
 
 
-def _plain(prompt: str) -> str:
-    """A prompt as the person wrote it; nothing of a command to the client itself, such as /compact."""
-    if "holdfast-memory" in prompt:  # some clients hand our own block back to us
+def _strip_prompt(prompt: str) -> str:
+    """Return a prompt as the person wrote it; empty for a command of the client, such as /compact."""
+    if "holdfast-memory" in prompt:  # some clients send our own block back
         from holdfast.formats.transcript import stripped
 
         prompt = stripped(prompt)
@@ -296,7 +320,7 @@ def _plain(prompt: str) -> str:
 
 
 def _print(text: str) -> None:
-    """All of it, as UTF-8 whatever the surroundings say."""
+    """Write the output as UTF-8, whatever the locale says."""
     if text and sys.stdout is not None:
         sys.stdout.flush()
         data = text.encode("utf-8", "replace")
@@ -308,26 +332,11 @@ def _print(text: str) -> None:
             raw.flush()
 
 
-def _in_time(seconds: float) -> None:
-    """Be called off after so long; 0: no more. Only where this process is ours to call off."""
-    from holdfast import cli
-
-    if cli.alone:
-        import _signal  # type: ignore[import-not-found]  # the bare module: what `signal` adds costs time
-
-        _signal.signal(_signal.SIGALRM, _late)
-        _signal.setitimer(_signal.ITIMER_REAL, seconds)
+# --- failures --------------------------------------------------------------------------------------------------------
 
 
-def _late(*_: object) -> None:
-    raise _Late
-
-
-# --- what went wrong --------------------------------------------------------------------------------------------------
-
-
-def _told(error: BaseException) -> tuple[str, str]:
-    """What may be written down about an error: never what a person or a note says."""
+def _describe(error: BaseException) -> tuple[str, str]:
+    """Return the message and the fix to log for an error, without text of a person or a note."""
     from holdfast.errors import HoldfastError, from_os
 
     if isinstance(error, OSError) and error.errno is not None:
@@ -341,22 +350,22 @@ def _told(error: BaseException) -> tuple[str, str]:
     return f"{name} at {where}", fix
 
 
-def _failed_once(home: str | None, client: str, event: str, message: str, fix: str) -> None:
-    """The same, unless the log says it already."""
+def _log_failure_once(home: str | None, client: str, event: str, message: str, fix: str) -> None:
+    """Log a failure unless the log has it already."""
     from holdfast import config
     from holdfast.base import failure_log
 
-    said = [(one.client, one.event, one.message) for one in failure_log.read(config.find_home(home))]
-    if (client[:60], event[:60], message) not in said:
-        _failed(home, client, event, message, fix)
+    logged = [(one.client, one.event, one.message) for one in failure_log.read(config.find_home(home))]
+    if (client[:60], event[:60], message) not in logged:
+        _log_failure(home, client, event, message, fix)
 
 
-def _failed(home: str | None, client: str, event: str, message: str, fix: str) -> None:
-    """A line in the log; where that is not possible, not a word."""
+def _log_failure(home: str | None, client: str, event: str, message: str, fix: str) -> None:
+    """Write a failure to the log of the home; if that fails too, do nothing."""
     try:
         from holdfast import config
         from holdfast.base import failure_log
 
         failure_log.write(config.find_home(home), client, event, message, fix)
-    except (Exception, KeyboardInterrupt, _Late):
+    except (Exception, KeyboardInterrupt, _TimedOut):
         pass

@@ -26,6 +26,7 @@ else:
 SCOPES = ("session", "project", "agent", "global")  # in order of precedence
 TYPES = ("user", "feedback", "project", "reference")
 ORIGINS = ("user", "agent", "tool", "import", "web")  # in order of trust
+AGENT_ORIGINS = ORIGINS[1:]  # an agent cannot claim that a person said something
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")

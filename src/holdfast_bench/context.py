@@ -155,13 +155,13 @@ class _Bench:
             if process.poll() is not None or time.monotonic() > end:
                 raise Trouble("the resident process does not answer", "Run `holdfast resident` to see why")
             start = time.monotonic()
-            answer = resident.ask(self.home, who, {"query": _PROBE, "mode": "hybrid", "limit": 1}, _WARM_SECONDS)
+            answer = resident.recall(self.home, who, {"query": _PROBE, "mode": "hybrid", "limit": 1}, _WARM_SECONDS)
             if answer is None:
                 time.sleep(0.1)
                 continue
             if answer.degraded:
                 raise Trouble(f"hybrid search cannot be measured: {answer.reason}", "Run `holdfast doctor`")
-            resident.matches(self.home, who, _PROBE, _WARM_SECONDS)
+            resident.find_matches(self.home, who, _PROBE, _WARM_SECONDS)
             took = time.monotonic() - start
 
     def ask(self, corpus: Corpus, situation: str) -> Told:

@@ -23,8 +23,8 @@ from test_http_serve import started
 import holdfast
 from holdfast import AsyncMemory, HoldfastError, Memory, errors
 from holdfast.api.remote import RemoteMemory
-from holdfast.api.remote.errors import error_of
-from holdfast.api.remote.parameters import NOT_OFFERED
+from holdfast.api.remote.client import error_from_problem
+from holdfast.api.remote.memory import NOT_OFFERED
 from holdfast.errors import ConfigError, Denied, Disabled, NotFound, TooMany, Unauthenticated, Unreached, UsageError
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like one, and is none
@@ -256,14 +256,15 @@ def test_nothing_that_is_refused_leaves_anything_behind(remote):
 def test_every_code_of_our_errors_comes_back_as_that_error():
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, HoldfastError):
-            back = error_of(kind.http_status, {"retry-after": "7"}, {"code": kind.code, "detail": "what", "fix": "How"})
+            problem = {"code": kind.code, "detail": "what", "fix": "How"}
+            back = error_from_problem(kind.http_status, {"retry-after": "7"}, problem)
             assert (type(back), back.message, back.fix) == (kind, "what", "How")
             assert not isinstance(back, TooMany) or back.retry_after == 7
 
 
 def test_an_answer_that_is_no_gateways_is_told_apart():
     for status, said in ((200, None), (502, None), (404, {"error": "x"}), (302, [])):
-        assert isinstance(error_of(status, {}, said), Unreached)
+        assert isinstance(error_from_problem(status, {}, said), Unreached)
 
 
 # --- one class --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import threading
 import pytest
 
 from holdfast.api import resident
-from holdfast.api.resident import Resident, answer_of, ask
+from holdfast.api.resident import Resident, parse_answer, recall
 from holdfast.errors import Busy
 from holdfast.models import Answer
 
@@ -35,29 +35,29 @@ def staying(home, memory, tmp_path):
 
 
 def test_where_nobody_stays_there_is_nobody_to_ask(home, memory):
-    assert not resident.is_there(str(home))
-    assert ask(str(home), {"project": "demo"}, {"query": "harbour"}) is None
+    assert not resident.is_running(str(home))
+    assert recall(str(home), {"project": "demo"}, {"query": "harbour"}) is None
 
 
 def test_it_answers_as_the_caller_would(home, memory, staying):
-    told = ask(str(home), {"project": "demo"}, {"query": "harbour", "limit": 5})
+    told = recall(str(home), {"project": "demo"}, {"query": "harbour", "limit": 5})
     own = memory.recall("harbour", limit=5)
     assert [hit.key for hit in told] == [hit.key for hit in own] == ["k"]
     assert told[0].scope == own[0].scope and told[0].source == own[0].source and told.mode == own.mode
 
 
 def test_another_project_is_told_nothing(home, staying):
-    assert ask(str(home), {"project": "other"}, {"query": "harbour"}).hits == ()
+    assert recall(str(home), {"project": "other"}, {"query": "harbour"}).hits == ()
 
 
 def test_a_store_of_another_process_is_in_its_next_answer(home, memory, staying):
-    ask(str(home), {"project": "demo"}, {"query": "harbour"})
+    recall(str(home), {"project": "demo"}, {"query": "harbour"})
     memory.store("lighthouse words", key="new")
-    assert [hit.key for hit in ask(str(home), {"project": "demo"}, {"query": "lighthouse"})] == ["new"]
+    assert [hit.key for hit in recall(str(home), {"project": "demo"}, {"query": "lighthouse"})] == ["new"]
 
 
 def test_the_socket_is_the_users_alone(home, staying):
-    mode = os.stat(home / "run" / resident.NAME).st_mode
+    mode = os.stat(home / "run" / resident.SOCKET_NAME).st_mode
     assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
 
 
@@ -85,11 +85,11 @@ def test_the_command_line_searches_by_it_too(home, staying, tmp_path):
                                   b'{"who": [], "asked": {"query": "x"}}\n', b"[" * 100_000 + b"\n"])  # fmt: skip
 def test_nonsense_gets_an_error_and_it_goes_on(home, staying, sent):
     with socket.socket(socket.AF_UNIX) as caller:
-        caller.connect(str(home / "run" / resident.NAME))
+        caller.connect(str(home / "run" / resident.SOCKET_NAME))
         caller.sendall(sent)
         caller.shutdown(socket.SHUT_WR)
         assert "error" in json.loads(caller.makefile().read())
-    assert ask(str(home), {"project": "demo"}, {"query": "harbour"}) is not None
+    assert recall(str(home), {"project": "demo"}, {"query": "harbour"}) is not None
 
 
 def test_a_second_one_is_refused(home, staying, open_memory):
@@ -100,8 +100,8 @@ def test_a_second_one_is_refused(home, staying, open_memory):
 def test_a_socket_left_by_one_that_died_hinders_nobody(home, memory, staying):
     staying.kill()
     staying.wait()
-    assert resident.is_there(str(home))
-    assert ask(str(home), {"project": "demo"}, {"query": "harbour"}) is None
+    assert resident.is_running(str(home))
+    assert recall(str(home), {"project": "demo"}, {"query": "harbour"}) is None
     assert [hit.key for hit in memory.recall("harbour")] == ["k"]
 
 
@@ -114,9 +114,9 @@ def test_it_goes_by_the_settings_as_they_are_now(home, memory, tmp_path, monkeyp
     staying = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
         assert "answering" in staying.stderr.readline()
-        assert "no embedder" in ask(str(home), {"project": "demo"}, {"query": "harbour"}).reason
+        assert "no embedder" in recall(str(home), {"project": "demo"}, {"query": "harbour"}).reason
         settings.write_text('[search]\nembedder = "static"\n')
-        told = ask(str(home), {"project": "demo"}, {"query": "harbour"})
+        told = recall(str(home), {"project": "demo"}, {"query": "harbour"})
         assert (told.mode, told.degraded, told[0].key) == ("hybrid", False, "k")
     finally:
         staying.send_signal(signal.SIGINT)
@@ -127,7 +127,7 @@ def test_it_goes_by_the_settings_as_they_are_now(home, memory, tmp_path, monkeyp
 def test_an_answer_survives_the_way_through_json(memory):
     memory.store("harbour words", key="k", tags=["a", "b"])
     answer = memory.recall("harbour", mode="keyword")
-    assert answer_of(json.loads(json.dumps(answer.as_dict()))) == answer
+    assert parse_answer(json.loads(json.dumps(answer.as_dict()))) == answer
 
 
 class Slow:
@@ -171,7 +171,7 @@ def in_thread(home):
 @pytest.mark.parametrize("why", ["settings", "room"])
 def test_a_memory_in_use_is_not_closed(home, in_thread, why):
     answers = []
-    caller = threading.Thread(target=lambda: answers.append(ask(str(home), {"project": "demo"}, {"query": "harbour"})))
+    caller = threading.Thread(target=lambda: answers.append(recall(str(home), {"project": "demo"}, {"query": "harbour"})))
     caller.start()
     first = in_thread.get(timeout=30)
     assert first.asked.wait(30)
@@ -179,7 +179,7 @@ def test_a_memory_in_use_is_not_closed(home, in_thread, why):
         (home / "config.toml").write_text('[search]\nembedder = "none"\n')
     in_thread.slow = False
     for number in range(70):
-        assert ask(str(home), {"project": f"p{number}"}, {"query": "x"}) is not None
+        assert recall(str(home), {"project": f"p{number}"}, {"query": "x"}) is not None
     assert not first.closed.is_set()
     first.answers.set()
     caller.join(30)
@@ -199,6 +199,6 @@ def test_listening_leaves_the_umask_of_the_process_alone(home, tmp_path, monkeyp
     thread = threading.Thread(target=staying.serve, args=(lambda _: ready.set(),))
     thread.start()
     assert ready.wait(30)
-    assert stat.S_IMODE(os.stat(home / "run" / resident.NAME).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(home / "run" / resident.SOCKET_NAME).st_mode) == 0o600
     staying.stop()
     thread.join(30)

@@ -555,7 +555,7 @@ def test_an_import_that_ctrl_c_ends_in_the_last_instant_says_that_all_are_kept(t
 @pytest.mark.parametrize(
     ("where", "stored", "known"),
     [
-        ("holdfast.verbs.write.make_draft", 0, "nothing was imported"),
+        ("holdfast.api.remote.caller.RemoteCaller.make_draft", 0, "nothing was imported"),
         ("holdfast.api.remote.bulk._import", 0, "none, some or all"),
         ("holdfast.api.remote.bulk._stored", 2, "all of them are kept"),
     ],

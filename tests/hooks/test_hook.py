@@ -252,7 +252,7 @@ def test_all_that_is_said_with_a_prompt_is_within_the_clients_cap(note, home, fo
     for cap in (known.cap, 1400, 900, 500):
         monkeypatch.setattr(type(known), "cap", cap)
         heard = Heard("prompt", f"s{cap}", str(folder), prompt="when do we deploy thing 3?")
-        said = doors_hook._told_by(known, heard, config.load(str(home)))
+        said = doors_hook._run_steps(known, heard, config.load(str(home)))
         assert "A reminder from Holdfast" in said and len(said) <= cap
 
 

@@ -110,9 +110,9 @@ def test_the_hook_looks_for_a_process_that_stays_where_that_one_listens(home):
     from holdfast.api import resident
 
     (home / "run").mkdir(parents=True)
-    assert not door._somebody_stays(str(home)) and not resident.is_there(str(home))
-    (home / "run" / resident.NAME).touch()
-    assert door._somebody_stays(str(home)) and resident.is_there(str(home))
+    assert not door._has_resident(str(home)) and not resident.is_running(str(home))
+    (home / "run" / resident.SOCKET_NAME).touch()
+    assert door._has_resident(str(home)) and resident.is_running(str(home))
 
 
 @pytest.mark.promise("B6")

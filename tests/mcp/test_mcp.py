@@ -138,19 +138,19 @@ def test_the_greeting_answers_as_the_sdk_does(home):
         return opened, {name: said.model_dump(by_alias=True, exclude_none=True, mode="json") for name, said in listed.items()}
 
     opened, listed = anyio.run(compare)
-    ours = early_handshake.initialized("2025-11-25")
+    ours = early_handshake.initialize_result("2025-11-25")
     assert {name: opened[name] for name in ours} == ours
     assert early_handshake.VERSIONS == HANDSHAKE_PROTOCOL_VERSIONS
-    assert set(listed) == set(early_handshake.STATIC)
+    assert set(listed) == set(early_handshake.STATIC_RESULTS)
     for method, said in listed.items():
-        mine = early_handshake.STATIC[method]()
+        mine = early_handshake.STATIC_RESULTS[method]()
         assert {name: said[name] for name in mine} == mine, method
 
 
 def test_the_methods_that_only_the_sdk_answers_are_all_that_it_answers_besides(home):
     server = build(Started(str(home)))
     methods = [method for method in types.methods.SPEC_CLIENT_METHODS if server.get_request_handler(method)]
-    assert set(methods) - {"ping", "server/discover"} == set(early_handshake.SERVED) | set(early_handshake.STATIC)
+    assert set(methods) - {"ping", "server/discover"} == set(early_handshake.SDK_METHODS) | set(early_handshake.STATIC_RESULTS)
 
 
 def test_a_client_of_the_newest_protocol_that_does_not_probe_is_served_without_a_handshake(start):
@@ -386,8 +386,8 @@ def test_while_it_runs_it_answers_other_commands_and_leaves_nothing_behind(start
     server = start()
     server.greet()
     server.call("memory_recall", query="harbour")
-    path = home / "run" / resident.NAME
-    _until(lambda: path.exists() and resident.ask(str(home), {"project": "demo"}, {"query": "harbour"}))
+    path = home / "run" / resident.SOCKET_NAME
+    _until(lambda: path.exists() and resident.recall(str(home), {"project": "demo"}, {"query": "harbour"}))
     second = start()  # finds the place taken, and works all the same
     second.greet()
     assert second.call("memory_recall", query="harbour").keys == ["k"]

@@ -11,7 +11,7 @@ from mcp_sdk import Agent, run
 
 from holdfast import clients
 from holdfast.mcp import project_resolution
-from holdfast.mcp.project_resolution import Started, client_name, of_roots, sent_along
+from holdfast.mcp.project_resolution import Started, client_name, from_call_metadata, from_roots
 
 META = "x-some-turn-metadata"
 
@@ -201,7 +201,7 @@ def test_roots_that_change_while_they_are_told_are_asked_for_again(home, nowhere
 
 def test_who_calls_is_found_out_beside_the_other_calls(home, nowhere, monkeypatch):
     threads = set()
-    for name in ("sent_along", "of_surroundings", "of_working_folder", "named"):
+    for name in ("from_call_metadata", "from_environment", "from_working_folder", "pop_arguments"):
         real = getattr(project_resolution, name)
 
         def noted(*given, real=real):
@@ -230,19 +230,19 @@ def test_roots_that_lead_nowhere_are_no_project(home, nowhere, roots):
 def test_paths_with_spaces_and_other_scripts_are_understood_as_roots(tmp_path):
     folder = tmp_path / "mit Leerzeichen und ü 漢字 %41"
     folder.mkdir()
-    assert of_roots(["junk", "file://[", folder.as_uri()]) == str(folder)
+    assert from_roots(["junk", "file://[", folder.as_uri()]) == str(folder)
 
 
 def test_what_a_client_sends_along_is_understood_in_every_shape_and_nonsense_is_nothing(tmp_path):
     here = str(tmp_path)
     for workspaces in ({here: {}}, [here], [{"path": here}], [{"root": here}], ["/no/such", here]):
-        assert sent_along({"other": 1, META: {"workspaces": workspaces, "session_id": "s"}}) == (here, "s")
-    assert sent_along({META: json.dumps({"workspaces": {here: None}, "session_id": "s"})}) == (here, "s")
+        assert from_call_metadata({"other": 1, META: {"workspaces": workspaces, "session_id": "s"}}) == (here, "s")
+    assert from_call_metadata({META: json.dumps({"workspaces": {here: None}, "session_id": "s"})}) == (here, "s")
     broken = [{META: None}, {META: "{"}, {META: {"workspaces": 5}}, {META: {"workspaces": [None, 5]}}]
     for nonsense in (None, [], "x", {}, *broken):
-        assert sent_along(nonsense) == ("", "")
+        assert from_call_metadata(nonsense) == ("", "")
     for empty in ({"workspaces": {}}, {"workspaces": None}, {}):
-        assert sent_along({"callId": "c", META: {**empty, "session_id": "s"}}) == ("", "s")
+        assert from_call_metadata({"callId": "c", META: {**empty, "session_id": "s"}}) == ("", "s")
 
 
 @pytest.mark.promise("N13")

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_sdk import Agent, run
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.mcp.arguments import checked
+from holdfast.mcp.arguments import check_arguments
 from holdfast.mcp.tools import BY_NAME, TOOLS
 
 NAMES = (
@@ -78,14 +78,14 @@ def test_the_schemas_say_the_same_as_the_check():
     for case in cases:
         allowed = jsonschema.Draft202012Validator(schema).is_valid(case)
         try:
-            checked(schema, case)
+            check_arguments(schema, case)
             passed = True
         except HoldfastError:
             passed = False
         assert passed == allowed, case
     for limit, allowed in [(1, True), (100, True), (0, False), (101, False), (True, False), ("5", False), (1.5, False)]:
         try:
-            checked(BY_NAME["memory_recall"].input_schema, {"query": "a", "limit": limit})
+            check_arguments(BY_NAME["memory_recall"].input_schema, {"query": "a", "limit": limit})
             assert allowed, limit
         except HoldfastError:
             assert not allowed, limit

@@ -18,7 +18,7 @@ from holdfast import config
 from holdfast.errors import Busy, ConfigError, Denied, DiskTrouble, Unsure
 from holdfast.postgres import Database, PostgresSettings, migrate, settings_of
 from holdfast.postgres.pool import hang_up, pool_of
-from holdfast.server.retention import Tending
+from holdfast.server.retention import TenantRetention
 
 
 def test_a_statement_that_takes_too_long_is_busy_and_the_next_one_is_answered(open_trial):
@@ -295,14 +295,14 @@ def is_of_pool(thread):
 def test_tenants_are_seen_to_one_after_the_other_and_their_end_is_waited_for_once(home):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # a database that never says a word
         settings = config.load(home).replace(store=f"postgresql://x@127.0.0.1:{silent.getsockname()[1]}/y")
-        tending, before = Tending(), set(threading.enumerate())
+        tending, before = TenantRetention(), set(threading.enumerate())
         for number in range(6):
             tending.begin(settings.replace(tenant=f"t{number}"))
         threads = {thread for thread in set(threading.enumerate()) - before if not is_of_pool(thread)}
         silent.settimeout(30)
         with silent.accept()[0]:
             begun = time.monotonic()
-            tending.end()
+            tending.close()
             assert len(threads) == 1 and time.monotonic() - begun < 4
             tending.begin(settings.replace(tenant="late"))
             assert {thread for thread in set(threading.enumerate()) - before if not is_of_pool(thread)} <= threads
@@ -312,7 +312,7 @@ def test_tenants_are_seen_to_one_after_the_other_and_their_end_is_waited_for_onc
 
 
 def test_a_tenant_that_could_not_be_seen_to_is_seen_to_with_its_next_request(home):
-    tending, before = Tending(), set(threading.enumerate())
+    tending, before = TenantRetention(), set(threading.enumerate())
     settings = config.load(home).replace(tenant="a")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(30)
@@ -321,7 +321,7 @@ def test_a_tenant_that_could_not_be_seen_to_is_seen_to_with_its_next_request(hom
             thread.join(30)
         tending.begin(settings.replace(store=f"postgresql://x@127.0.0.1:{listening.getsockname()[1]}/y"))
         listening.accept()[0].close()
-    tending.end()
+    tending.close()
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
 

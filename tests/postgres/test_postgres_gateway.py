@@ -35,8 +35,8 @@ from holdfast.context.ledgers import open_ledger
 from holdfast.ledger.audit_verify import verify
 from holdfast.postgres.pool import hang_up
 from holdfast.server.github import Wanted, review
-from holdfast.server.routes.bulk import KIND
-from holdfast.server.routes.table import ROUTES
+from holdfast.server.route import NDJSON
+from holdfast.server.routes import ROUTES
 
 PAIR = {"key": "harbour", "value": "Harbour words."}
 
@@ -202,9 +202,9 @@ def asked_of(client, route, receipt, agent=None):
     """One request of a route, about things that another tenant has."""
     path = route.path.replace("{scope}", "agent").replace("{key}", "harbour").replace("{name}", "reviewer")
     path = path.replace("{id}", receipt)
-    body = None if route.takes is None else {**(route.example or {})}
-    query = [f"{name}={ASKS[name]}" for name in route.needs]
-    if agent and body is not None and route.reads != KIND:
+    body = None if route.reads is None else {**(route.example or {})}
+    query = [f"{name}={ASKS[name]}" for name in route.required_fields if name in route.query_fields]
+    if agent and body is not None and route.reads != NDJSON:
         body["agent"] = agent
     elif agent:
         query.append(f"agent={agent}")
@@ -233,7 +233,7 @@ def test_with_another_tenants_ids_every_route_answers_as_if_nothing_was_there(tm
         before = [plainly(red.get(path)) for path in ("/v1/notes", "/agents", "/v1/receipts", "/done")]
         blue, control = in_tenant(full, "blue", "operator"), in_tenant(bare, "blue", "operator")
         for route in [one for one in ROUTES if one.action]:
-            for agent in (None, "reviewer") if route.others else (None,):
+            for agent in (None, "reviewer") if route.may_name_agent else (None,):
                 said, nothing = (asked_of(client, route, receipt, agent) for client in (blue, control))
                 assert plainly(said) == plainly(nothing), route.name
                 assert said.status < 500 or said.code in ("unreached", "usage", "config"), route.name

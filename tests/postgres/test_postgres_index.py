@@ -31,6 +31,7 @@ from holdfast.postgres.pipeline import Connection  # noqa: E402
 from tiers import tiered  # noqa: E402
 
 from holdfast.postgres import PostgresSettings  # noqa: E402
+from holdfast.postgres.connection import Connection  # noqa: E402
 from holdfast.postgres.index import SQL, PostgresIndex  # noqa: E402 (it needs the driver)
 from holdfast.postgres.pool import hang_up  # noqa: E402
 

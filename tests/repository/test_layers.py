@@ -82,9 +82,8 @@ MAY_CONNECT = {  # every file of ours that knows a network module, and what for
     "mcp/http.py": "listens on loopback, when a person asks for it",
     "server/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
     "server/body.py": "takes a query apart; connects to nothing",
-    "server/header_timeout.py": "ends a connection whose request does not come; connects to nothing",
-    "api/remote/connection.py": "spells a query; outgoing.py connects",
-    "api/remote/__init__.py": "spells a key in a path; connects to nothing",
+    "api/remote/client.py": "spells a query; http_client.py connects",
+    "api/remote/memory.py": "spells a key in a path; connects to nothing",
     "base/http_client.py": "the gateway, GitHub, the webhook and the embedding endpoint that a person named, and nothing else",
     "holdfast_prove/model_server.py": "a model on loopback, which calls nobody",
 }

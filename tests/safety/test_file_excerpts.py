@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.mcp import handlers
 from holdfast.safety import validate
+from holdfast.safety.model_text import show_hidden
 
 SIGNS = random.Random(7)
 ROWS = ["".join(SIGNS.choices(string.ascii_letters + string.digits + "+/", k=64)) for _ in range(50)]
@@ -46,9 +47,9 @@ def test_a_key_across_a_cut_is_not_told_by_any_tool(pasted):
         handlers.file(pasted, {"command": "view", "path": "ops.md", "view_range": [30, -1]}),
     ]
     for answer in answers:
-        assert not holds_part(json.dumps(handlers.sound(answer)))
-    assert "harbour below the key" in json.dumps(handlers.sound(answers[0]))
-    assert "REDACTED:private-key" in json.dumps(handlers.sound(answers[0]))
+        assert not holds_part(json.dumps(show_hidden(answer)))
+    assert "harbour below the key" in json.dumps(show_hidden(answers[0]))
+    assert "REDACTED:private-key" in json.dumps(show_hidden(answers[0]))
 
 
 @pytest.mark.promise("S2")

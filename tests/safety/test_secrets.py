@@ -21,6 +21,7 @@ from battery.secrets import bytes_of, ways_in, written
 
 from holdfast import HoldfastError, Refused, SecretFound, TooLarge, UsageError
 from holdfast.safety import secrets, validate
+from holdfast.safety.model_text import show_hidden
 from holdfast.safety.secrets.rules import all_rules, present
 
 SEED = 20261116
@@ -387,11 +388,11 @@ def test_an_agent_that_recalls_is_not_told_either(pasted):
     from holdfast.mcp import handlers
 
     answers = [
-        handlers.sound(handlers.recall(pasted, {"query": "harbour", "mode": "keyword"})),
-        handlers.sound(handlers.search(pasted, {"query": "harbour"})),
-        handlers.sound(handlers.get(pasted, {"key": "harbour"})),
-        handlers.sound(handlers.history(pasted, {"key": "harbour"})),
-        handlers.sound(handlers.file(pasted, {"command": "view", "path": "/memories/MEMORY.md"})),
+        show_hidden(handlers.recall(pasted, {"query": "harbour", "mode": "keyword"})),
+        show_hidden(handlers.search(pasted, {"query": "harbour"})),
+        show_hidden(handlers.get(pasted, {"key": "harbour"})),
+        show_hidden(handlers.history(pasted, {"key": "harbour"})),
+        show_hidden(handlers.file(pasted, {"command": "view", "path": "/memories/MEMORY.md"})),
     ]
     for answer in answers:
         assert "REDACTED:github-pat" in json.dumps(answer)
@@ -657,13 +658,13 @@ def test_a_secret_whose_label_stands_on_the_line_before_is_not_told_by_any_answe
     words = f"# Harbour\n\n{SPLIT}\n- [2026-01-01] password: Xk93!mmQ2zLp"
     note.write_text(note.read_text().replace("The harbour is deep.", words))
     answers = [
-        resources.read(memory, "holdfast://notes/project/harbour", "2025-11-25"),
-        resources.listed(memory),
-        handlers.sound(handlers.get(memory, {"key": "harbour"})),
-        handlers.sound(handlers.recall(memory, {"query": "harbour"})),
-        handlers.sound(handlers.search(memory, {"query": "harbour"})),
-        handlers.sound(handlers.fact(memory, {"subject": "Harbour"})),
-        handlers.sound(handlers.history(memory, {"key": "harbour"})),
+        resources.read_resource(memory, "holdfast://notes/project/harbour", "2025-11-25"),
+        resources.list_resources(memory),
+        show_hidden(handlers.get(memory, {"key": "harbour"})),
+        show_hidden(handlers.recall(memory, {"query": "harbour"})),
+        show_hidden(handlers.search(memory, {"query": "harbour"})),
+        show_hidden(handlers.fact(memory, {"subject": "Harbour"})),
+        show_hidden(handlers.history(memory, {"key": "harbour"})),
     ]
     assert memory.facts("Harbour")[0].value == "Xk93!mmQ2zLp"
     for answer in answers:

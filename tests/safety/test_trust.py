@@ -305,7 +305,7 @@ def test_an_agent_on_the_command_line_cannot_speak_as_a_person_or_approve(home, 
 
 def test_a_hit_in_quarantine_tells_a_model_what_that_means(memory):
     memory.store("harbour words", key="k", origin="web")
-    told = markdown.recalled(handlers.recall(memory, {"query": "harbour", "mode": "keyword"}))
+    told = markdown.format_recall(handlers.recall(memory, {"query": "harbour", "mode": "keyword"}))
     assert ", web, quarantined): harbour words" in told[1] and "no person approved" in told[2]
     memory.store("lighthouse words", key="l")
     assert "quarantined" not in handlers.recall(memory, {"query": "lighthouse", "mode": "keyword"})["hits"][0]

@@ -15,13 +15,13 @@ from http_gateway import served
 
 from holdfast.errors import TooLarge, TooMany
 from holdfast.ledger.audit import Audit
-from holdfast.server.app import App
-from holdfast.server.body import must_be_small
+from holdfast.server.app import create_app
+from holdfast.server.body import check_json_size
 from holdfast.server.gateway import Gateway
 from holdfast.server.limits import RateLimit
 from holdfast.server.logs import Logs
 from holdfast.server.problem import Problem
-from holdfast.server.routes.table import ROUTES
+from holdfast.server.routes import ROUTES
 
 HOSTS = [  # what a page that was rebound to us, a proxy gone wrong or a curious hand may say
     "", " ", "evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example:8710",
@@ -75,9 +75,9 @@ class Spied(Gateway):
         self.used = []
         super().__init__(home)
 
-    def lend(self, *given, **named):
+    def open_memory(self, *given, **named):
         self.used.append("memory")
-        return super().lend(*given, **named)
+        return super().open_memory(*given, **named)
 
     @property
     def ledger(self):
@@ -101,9 +101,10 @@ def asked(app, route, headers):
         seen["status"] = message.get("status", seen["status"])
 
     path = route.path.replace("{scope}", "agent").replace("{key}", "k").replace("{name}", "n").replace("{code}", "busy")
+    kind = route.reads or "application/json"
     scope = {
         "type": "http", "method": route.method, "path": path, "query_string": b"", "http_version": "1.1",
-        "headers": [(b"host", b"localhost"), (b"content-type", route.reads.encode()), *headers], "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"localhost"), (b"content-type", kind.encode()), *headers], "client": ("127.0.0.1", 1),
     }  # fmt: skip
     asyncio.run(app(scope, receive, send))
     return seen["status"], seen["body"]
@@ -117,11 +118,11 @@ def test_no_route_does_any_work_before_it_is_known_who_asks(home):
     wrong = ([], [(b"authorization", b"Bearer hf_aaaaaaaa_" + b"a" * 43)], [(b"authorization", b"Basic eDp5")])
     for route in guarded:
         for headers in wrong:
-            assert asked(App(gateway), route, headers) == (401, 0), route.name
+            assert asked(create_app(gateway), route, headers) == (401, 0), route.name
     assert gateway.used == []
     assert not home.exists()  # not even looked up in a home that was made for it
     token = gateway.gate.first_token()
-    status, body = asked(App(gateway), next(one for one in ROUTES if one.path == "/gateway/memory" and one.takes),
+    status, body = asked(create_app(gateway), next(one for one in ROUTES if one.path == "/gateway/memory" and one.reads),
                          [(b"authorization", f"Bearer {token}".encode())])  # fmt: skip
     assert (status, body) == (200, 1) and "memory" in gateway.used  # so the spy would have seen it
     gateway.close()
@@ -184,7 +185,7 @@ def test_what_cannot_be_read_is_told_as_that_wherever_it_was_to_go(gateway):
 
 def small(text, **most):
     try:
-        must_be_small(text.encode(), **most)
+        check_json_size(text.encode(), **most)
     except (Problem, TooLarge) as error:
         return error.code
     return ""
@@ -210,10 +211,10 @@ def test_a_role_that_may_not_is_told_so_before_any_of_its_body_is_read(home):
     gateway = Gateway(str(home))
     gateway.gate.first_token()
     token = gateway.gate.add("typist", "secretary")[1]
-    taking = [route for route in ROUTES if route.takes is not None]
+    taking = [route for route in ROUTES if route.reads is not None]
     assert len(taking) > 20
     for route in taking:
-        assert asked(App(gateway), route, [(b"authorization", f"Bearer {token}".encode())]) == (403, 0), route.name
+        assert asked(create_app(gateway), route, [(b"authorization", f"Bearer {token}".encode())]) == (403, 0), route.name
     rows = gateway.gate.ledger.audit.list(limit=1000, agent="typist")[0]
     assert [row.outcome for row in rows] == ["denied"] * len(taking)
     gateway.close()
@@ -360,7 +361,7 @@ def unfinished(gateway, client, path="/gateway/memory"):
 
 
 def under_way(gateway):
-    return sum(gateway.app.crowd.of.values())
+    return sum(gateway.app.state.pipeline.concurrency.by_token.values())
 
 
 def test_no_token_has_more_than_half_of_what_can_be_answered_at_a_time(home):
@@ -471,8 +472,8 @@ def test_a_ledger_that_cannot_be_read_makes_it_unready(home):
     newer.close()
     gateway = Gateway(str(home))
     ready = next(route for route in ROUTES if route.path == "/readyz")
-    assert asked(App(gateway), ready, []) == (503, 0)
-    assert asked(App(gateway), ROUTES[0], [(b"authorization", b"Bearer hf_aaaaaaaa_" + b"a" * 43)])[0] == 500
+    assert asked(create_app(gateway), ready, []) == (503, 0)
+    assert asked(create_app(gateway), ROUTES[0], [(b"authorization", b"Bearer hf_aaaaaaaa_" + b"a" * 43)])[0] == 500
     gateway.close()
 
 
@@ -545,5 +546,5 @@ def test_logs_go_on_without_a_stream():
     closed = io.StringIO()
     closed.close()
     logs = Logs(closed)
-    logs.say("info", event="x")
-    logs.say("info", event="y")
+    logs.log("info", event="x")
+    logs.log("info", event="y")

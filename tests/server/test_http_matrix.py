@@ -13,9 +13,8 @@ from mcp_sdk import run
 
 from holdfast.access.policy import denial_reason
 from holdfast.models import SCOPES
-from holdfast.server.route import EVERYWHERE, NOWHERE
-from holdfast.server.routes.bulk import KIND
-from holdfast.server.routes.table import ROUTES
+from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE
+from holdfast.server.routes import ROUTES
 
 OWN = {
     "reader": (["agent.memory.read", "done.read", "roles.read", "audit.read"], ["agent", "project", "session", "global"]),
@@ -55,12 +54,12 @@ def gateway(home):
 def asked(client, route, scope):
     """One request of a route as its example says, in a scope; none where the scope is not said."""
     path = route.path.replace("{scope}", scope or "agent").replace("{key}", "k").replace("{name}", "nobody")
-    body = None if route.takes is None else dict(route.example or {})
-    query = [f"{name}={ASKS[name]}" for name in route.needs]
+    body = None if route.reads is None else dict(route.example or {})
+    query = [f"{name}={ASKS[name]}" for name in route.required_fields if name in route.query_fields]
     if scope and "{scope}" not in route.path:
-        if body is not None and route.reads != KIND and "scope" in route.shape["properties"]:
+        if body is not None and route.reads != NDJSON and "scope" in route.fields:
             body["scope"] = scope
-        elif "scope" in route.asks:
+        elif "scope" in route.query_fields:
             query.append(f"scope={scope}")
     for name in ("project", "session"):
         if body is not None:
@@ -71,12 +70,12 @@ def asked(client, route, scope):
 
 def scopes_of(route):
     """The scopes a request of it can name, and what it means without one."""
-    if route.scope == NOWHERE:
+    if route.scope == NO_SCOPE:
         return [(None, None)]
     if "{scope}" in route.path:
         return [(scope, scope) for scope in SCOPES]
-    named = [(scope, scope) for scope in SCOPES] if "scope" in route.shape["properties"] else []
-    return [*named, (None, None if route.scope == EVERYWHERE else route.scope)]
+    named = [(scope, scope) for scope in SCOPES] if "scope" in route.fields else []
+    return [*named, (None, None if route.scope == ALL_SCOPES else route.scope)]
 
 
 @pytest.mark.promise("A2")

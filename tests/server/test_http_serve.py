@@ -21,8 +21,8 @@ from mcp_raw import HOLDFAST
 from tiers import tiered
 
 from holdfast import Memory
-from holdfast.server.header_timeout import HeaderTimeout
 from holdfast.server.processes import Workers
+from holdfast.server.serve import HeaderTimeout
 
 
 class Process:
@@ -290,7 +290,7 @@ def test_what_libraries_say_is_one_line_without_a_word_of_a_request(home, tmp_pa
 @contextmanager
 def timely(monkeypatch, seconds):
     """A server with nothing behind it, on which a head has so long to come."""
-    monkeypatch.setattr("holdfast.server.header_timeout.SECONDS", seconds)
+    monkeypatch.setattr("holdfast.server.serve.HEAD_SECONDS", seconds)
 
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
@@ -324,7 +324,7 @@ def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head
                 said += (piece := connection.recv(1000))
                 assert piece
         if head:
-            monkeypatch.setattr("holdfast.server.header_timeout.SECONDS", 0.3)
+            monkeypatch.setattr("holdfast.server.serve.HEAD_SECONDS", 0.3)
             connection.sendall(head)  # after an answer too
             assert connection.recv(1000) == b""
 
@@ -363,9 +363,9 @@ def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_pat
     born = []
 
     class Told(Workers):
-        def _start_again(self, number):
+        def _restart(self, number):
             os.kill(os.getpid(), signal.SIGTERM)  # after it was seen that nobody had said to stop
-            super()._start_again(number)
+            super()._restart(number)
 
     def work(number):
         os._exit(0)

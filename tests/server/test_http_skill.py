@@ -13,7 +13,7 @@ from test_http_serve import started
 
 from holdfast.clients import parts
 from holdfast.clients.base import Place
-from holdfast.server.routes.table import Routes
+from holdfast.server.routes import ROUTES
 
 SKILL = parts.skills(Place("/u", {}, ("holdfast",), gateway=True))["skills/update-memory/SKILL.md"]
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
@@ -55,10 +55,9 @@ def test_every_command_of_the_skill_works_on_a_running_gateway(gateway):
 @pytest.mark.promise("A8")
 def test_every_path_and_every_answer_that_the_skill_names_is_true(gateway):
     url, agent = f"http://127.0.0.1:{gateway.port}", gateway.agent("reviewer")
-    routes = Routes()
     paths = set(re.findall(r"\$HOLDFAST_URL(/[\w/-]+)", SKILL))
     assert paths == {"/gateway/memory", "/v1/notes"}
-    assert all(routes.find(method, path).route for path in paths for method in ("GET", "POST"))
+    assert {(route.method, route.path) for route in ROUTES} >= {(method, path) for path in paths for method in ("GET", "POST")}
     read, write = commands()[:2]
     assert typed(read, url, "hf_aaaaaaaa_" + "a" * 43)[1] == 401
     assert typed(write, url, gateway.agent("typist", "secretary").token)[1] == 403

@@ -266,7 +266,7 @@ def test_an_export_line_is_what_an_import_takes(memory):
     note = memory.store("Words.", key="k", tags="a,b", pinned=True, valid_from="2026-01-01", valid_to="2030-01-01").note
     (line,) = memory.export()
     memory.forget("k")
-    memory.store_many([bulk.parsed(json.dumps(line).encode())])
+    memory.store_many([bulk.parse_line(json.dumps(line).encode())])
     again = memory.get("k")
     assert (again.tags, again.pinned, again.valid_from, again.valid_to) == (note.tags, True, note.valid_from, note.valid_to)
 

@@ -12,7 +12,7 @@ import uvicorn
 
 from holdfast import config
 from holdfast.access import AccessGate
-from holdfast.server.app import App
+from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
 from holdfast.server.logs import Logs
 
@@ -125,7 +125,7 @@ def answering(app):
 @contextmanager
 def served(home, log=None, **given):
     """The gateway of one home."""
-    app = App(Gateway(str(home)), logs=Logs(log), **given)
+    app = create_app(Gateway(str(home)), logs=Logs(log), **given)
     with answering(app) as port:
         one = Served(home, port, app)
         try:

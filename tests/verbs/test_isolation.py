@@ -18,7 +18,7 @@ import pytest
 from tiers import tiered
 
 from holdfast import Memory
-from holdfast.api.resident import ask
+from holdfast.api import resident
 
 KEY = "tide"
 WORD = "harbour"
@@ -339,7 +339,7 @@ class Resident:
         with caller.memory(self.home) as memory:
             who = {"project": memory.project, "session": caller.session, "agent": caller.agent}
         asked = [{"query": WORD, "limit": 100}, {"query": "", "mode": "recent"}, {"query": WORD, "kind": "turn"}]
-        said = {str(one): repr(ask(str(self.home), who, dict(one))) for one in asked}
+        said = {str(one): repr(resident.recall(str(self.home), who, dict(one))) for one in asked}
         words = [sys.executable, "-m", "holdfast", "recall", WORD, "--json"]
         return {**said, "command": run(words, caller.folder, caller.env(self.home)).stdout}
 

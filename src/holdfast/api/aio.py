@@ -1,4 +1,4 @@
-"""AsyncMemory: the verbs of Memory for `async` code, each run in a worker thread. Written once: see `_awaitable`."""
+"""AsyncMemory: the verbs of `MemoryInterface` for `async` code, each run in a worker thread."""
 
 from __future__ import annotations
 
@@ -7,150 +7,152 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from holdfast.api.files_interface import FilesInterface
+from holdfast.api.interface import MemoryInterface
 from holdfast.api.memory import Memory
 from holdfast.config import Config
 from holdfast.errors import Trouble
 from holdfast.verbs.export import Export, LeftOut
-from holdfast.verbs.files import Files
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 
-class _Skin(Generic[T]):
-    """Something sync, to be awaited."""
+class _Wrapper(Generic[T]):
+    """An object whose methods run in worker threads."""
 
-    def __init__(self, inside: T) -> None:
-        self._inside = inside
+    def __init__(self, wrapped: T) -> None:
+        self._wrapped = wrapped
 
 
-def _awaitable(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Skin[T], P], Coroutine[Any, Any, R]]:
-    """The same verb, with the same signature, to be awaited."""
+def _async(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Wrapper[T], P], Coroutine[Any, Any, R]]:
+    """Return a coroutine function that runs the method of the same name in a worker thread, with the same signature."""
 
-    def work(inside: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(wrapped: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            answer: R = getattr(inside, verb.__name__)(*args, **kwargs)  # its own: it may be asked over HTTP
+            answer: R = getattr(wrapped, verb.__name__)(*args, **kwargs)  # the implementation's
             return answer
-        except StopIteration as error:  # no future can hold one: whoever awaits it would wait for ever
+        except StopIteration as error:  # a future cannot hold one: awaiting it would never end
             what = f"{verb.__name__}: something it was given said that it has nothing more"
             raise Trouble(what, "See the cause: a `next` without a default, in what was given") from error
 
-    async def run(self: _Skin[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(work, self._inside, *args, **kwargs)
+    async def run(self: _Wrapper[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(call, self._wrapped, *args, **kwargs)
 
     functools.update_wrapper(run, verb)
+    run.__dict__.pop("__isabstractmethod__", None)
     return run
 
 
-class AsyncExport(_Skin[Export], AsyncIterator[dict[str, Any]]):
-    """The records, one by one; at their end `left_out` tells of the notes that are not among them."""
+class AsyncExport(_Wrapper[Export], AsyncIterator[dict[str, Any]]):
+    """The records one by one; at the end `left_out` names the notes that are not among them."""
 
     async def __anext__(self) -> dict[str, Any]:
-        row = await asyncio.to_thread(next, self._inside, None)
+        row = await asyncio.to_thread(next, self._wrapped, None)
         if row is None:
             raise StopAsyncIteration
         return row
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self._inside.close)
+        await asyncio.to_thread(self._wrapped.close)
 
     @property
     def left_out(self) -> LeftOut:
-        return self._inside.left_out
+        return self._wrapped.left_out
 
 
-class AsyncFiles(_Skin[Files]):
-    """The agent's own tree, awaited."""
+class AsyncFiles(_Wrapper[FilesInterface]):
+    """The agent's own files, with the six commands of the memory tool."""
 
-    view = _awaitable(Files.view)
-    create = _awaitable(Files.create)
-    str_replace = _awaitable(Files.str_replace)
-    insert = _awaitable(Files.insert)
-    delete = _awaitable(Files.delete)
-    rename = _awaitable(Files.rename)
+    view = _async(FilesInterface.view)
+    create = _async(FilesInterface.create)
+    str_replace = _async(FilesInterface.str_replace)
+    insert = _async(FilesInterface.insert)
+    delete = _async(FilesInterface.delete)
+    rename = _async(FilesInterface.rename)
 
 
-class AsyncMemory(_Skin[Memory]):
-    """Takes what Memory takes."""
+class AsyncMemory(_Wrapper[MemoryInterface]):
+    """A `Memory` or `RemoteMemory`, awaited. Takes what `Memory` takes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(Memory(*args, **kwargs))
 
-    store = _awaitable(Memory.store)
-    store_many = _awaitable(Memory.store_many)
-    recall = _awaitable(Memory.recall)
-    get = _awaitable(Memory.get)
-    list = _awaitable(Memory.list)
-    history = _awaitable(Memory.history)
-    log = _awaitable(Memory.log)
-    import_history = _awaitable(Memory.import_history)
-    expand = _awaitable(Memory.expand)
-    fact = _awaitable(Memory.fact)
-    facts = _awaitable(Memory.facts)
-    graph = _awaitable(Memory.graph)
-    path = _awaitable(Memory.path)
-    forget = _awaitable(Memory.forget)
-    restore = _awaitable(Memory.restore)
-    trash = _awaitable(Memory.trash)
-    forget_session = _awaitable(Memory.forget_session)
-    restore_session = _awaitable(Memory.restore_session)
-    purge = _awaitable(Memory.purge)
-    receipts = _awaitable(Memory.receipts)
-    forget_source = _awaitable(Memory.forget_source)
-    review = _awaitable(Memory.review)
-    approve = _awaitable(Memory.approve)
-    reject = _awaitable(Memory.reject)
-    trace = _awaitable(Memory.trace)
-    clear = _awaitable(Memory.clear)
-    retain = _awaitable(Memory.retain)
-    brief = _awaitable(Memory.brief)
-    boot = _awaitable(Memory.boot)
-    render = _awaitable(Memory.render)
-    scaffold = _awaitable(Memory.scaffold)
-    search = _awaitable(Memory.search)
-    read = _awaitable(Memory.read)
-    status = _awaitable(Memory.status)
-    check = _awaitable(Memory.check)
-    reindex = _awaitable(Memory.reindex)
-    embed = _awaitable(Memory.embed)
-    projects = _awaitable(Memory.projects)
-    adopt = _awaitable(Memory.adopt)
-    mark = _awaitable(Memory.mark)
-    close = _awaitable(Memory.close)
+    store = _async(MemoryInterface.store)
+    store_many = _async(MemoryInterface.store_many)
+    recall = _async(MemoryInterface.recall)
+    get = _async(MemoryInterface.get)
+    list = _async(MemoryInterface.list)
+    history = _async(MemoryInterface.history)
+    log = _async(MemoryInterface.log)
+    import_history = _async(MemoryInterface.import_history)
+    expand = _async(MemoryInterface.expand)
+    fact = _async(MemoryInterface.fact)
+    facts = _async(MemoryInterface.facts)
+    graph = _async(MemoryInterface.graph)
+    path = _async(MemoryInterface.path)
+    forget = _async(MemoryInterface.forget)
+    restore = _async(MemoryInterface.restore)
+    trash = _async(MemoryInterface.trash)
+    forget_session = _async(MemoryInterface.forget_session)
+    restore_session = _async(MemoryInterface.restore_session)
+    purge = _async(MemoryInterface.purge)
+    receipts = _async(MemoryInterface.receipts)
+    forget_source = _async(MemoryInterface.forget_source)
+    review = _async(MemoryInterface.review)
+    approve = _async(MemoryInterface.approve)
+    reject = _async(MemoryInterface.reject)
+    trace = _async(MemoryInterface.trace)
+    clear = _async(MemoryInterface.clear)
+    retain = _async(MemoryInterface.retain)
+    brief = _async(MemoryInterface.brief)
+    boot = _async(MemoryInterface.boot)
+    render = _async(MemoryInterface.render)
+    scaffold = _async(MemoryInterface.scaffold)
+    search = _async(MemoryInterface.search)
+    read = _async(MemoryInterface.read)
+    status = _async(MemoryInterface.status)
+    check = _async(MemoryInterface.check)
+    reindex = _async(MemoryInterface.reindex)
+    embed = _async(MemoryInterface.embed)
+    projects = _async(MemoryInterface.projects)
+    adopt = _async(MemoryInterface.adopt)
+    mark = _async(MemoryInterface.mark)
+    close = _async(MemoryInterface.close)
 
     def export(self, *, scope: str | None = None) -> AsyncExport:
-        """Every note this caller may see, with all its versions, as plain data: `async for row in memory.export()`."""
-        return AsyncExport(self._inside.export(scope=scope))
+        """Yield every note with all its versions as plain data: `async for row in memory.export()`."""
+        return AsyncExport(self._wrapped.export(scope=scope))
 
     @property
     def files(self) -> AsyncFiles:
-        """The agent's own tree, by the six verbs of the memory tool."""
-        return AsyncFiles(self._inside.files)
+        """The agent's own files, with the six commands of the memory tool."""
+        return AsyncFiles(self._wrapped.files)
 
     @property
     def config(self) -> Config:
-        return self._inside.config
+        return self._wrapped.config
 
     @property
     def home(self) -> str:
-        return self._inside.home
+        return self._wrapped.home
 
     @property
     def project(self) -> str:
-        return self._inside.project
+        return self._wrapped.project
 
     @property
     def session(self) -> str | None:
-        return self._inside.session
+        return self._wrapped.session
 
     @property
     def agent(self) -> str | None:
-        return self._inside.agent
+        return self._wrapped.agent
 
     @property
     def origin(self) -> str:
-        return self._inside.origin
+        return self._wrapped.origin
 
     async def __aenter__(self) -> Self:
         return self

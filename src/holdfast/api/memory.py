@@ -1,32 +1,34 @@
-"""Memory: the verbs. Each is the list of its steps; the rooms below do them."""
+"""Memory: the verbs on a home. Each verb checks that it may run and calls the module in `holdfast.verbs` that does it."""
 
 from __future__ import annotations
 
 import os
 
 from holdfast import config as configuration
-from holdfast.api.provenance import Provenance
+from holdfast.api.interface import MemoryInterface, copy_docstrings
+from holdfast.base import dates
 from holdfast.context.caller import Context, typed_errors
-from holdfast.models import SCOPES, SEARCH_MODES, Cleared, Progress
+from holdfast.errors import UsageError
+from holdfast.models import SCOPES, SEARCH_MODES, Cleared, Forgotten, Progress
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # `list` is a verb here
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, NoReturn, Self
 
     from holdfast.context.caller import Tags, When
     from holdfast.models import (
         Answer,
         Fact,
         FactSet,
-        Forgotten,
         Logged,
         Note,
         Problem,
         Receipt,
+        Scope,
         Stored,
         TrashedNote,
         Turn,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.verbs.brief.render import Brief
     from holdfast.verbs.export import Export
     from holdfast.verbs.files import Files
+    from holdfast.verbs.forget_source import Swept
     from holdfast.verbs.graph import Edge, Graph
     from holdfast.verbs.projects import Adopted, KnownProject
     from holdfast.verbs.read import Piece, Snippets
@@ -43,11 +46,30 @@ if TYPE_CHECKING:
     from holdfast.verbs.scaffold import Scaffolded
     from holdfast.verbs.scaffold.boot import Boot
     from holdfast.verbs.status import Reindexed, Status
+    from holdfast.verbs.trace import Trace
+
+_DAY_SECONDS = 86400
 
 
 @typed_errors
-class Memory(Provenance):
-    """One caller's memory in one home: its session, its project, its agent, and what is global."""
+@copy_docstrings
+class Memory(MemoryInterface):
+    """One caller's memory in one home: its session, its project, its agent, and what is global.
+
+    `Memory("https://...", token=...)` returns a `RemoteMemory`, which asks a gateway; it counts as an instance of `Memory` too.
+    """
+
+    def __new__(cls, home: object = None, *args: object, token: str | None = None, **options: Any) -> Self:
+        """Return a memory on a folder or on PostgreSQL; for any other address, a `RemoteMemory`."""
+        if isinstance(home, str) and "://" in home and not configuration.is_store(home):
+            from holdfast.api.remote import RemoteMemory
+
+            if cls is not Memory:
+                raise UsageError("a class of your own has no address", "Make it from holdfast.api.remote.RemoteMemory")
+            return RemoteMemory(home, *args, token=token, **options)  # type: ignore[return-value]  # a virtual subclass
+        if token is not None:
+            raise UsageError("a token is for a gateway, and the home is none", "Give its address, or leave the token out")
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -64,10 +86,10 @@ class Memory(Provenance):
         config: configuration.Config | None = None,
     ) -> None:
         self.config = config or configuration.load(home)
-        whose = self.config.project if project is None else project  # an empty one is an error, not none
+        project = self.config.project if project is None else project  # an empty one is an error, not none
         self._context = Context(
             self.config,
-            project=whose,
+            project=project,
             session=session or self.config.session,
             agent=agent or self.config.agent,
             client=client or self.config.client,
@@ -96,10 +118,6 @@ class Memory(Provenance):
         redact: bool = False,
         allow_secret: str | None = None,
     ) -> Stored:
-        """Keep a text. On a key that exists it becomes the current version and the old one stays in the history.
-        `expected` is the `version` of the note you saw: if it is another by now, `Conflict`, and nothing is written.
-        `made_from` is what it came from (an address, a path, `note:KEY`): it is trusted no more than that. What was purged is
-        refused, unless a person wants it `again`; a secret, unless it is to `redact` or a person says why to `allow_secret`."""
         from holdfast.verbs import write
 
         context = self._context
@@ -113,9 +131,6 @@ class Memory(Provenance):
     def store_many(
         self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
     ) -> List[Stored]:
-        """Keep many at once, flushed together: every one is kept, or none and the error names the first bad one. Each is a
-        mapping with `text` and, if you like, the other words that `store` takes; all go to `scope`, or else each to its own and
-        to the project. Interrupted, or where a disk fails or a scope is busy, some may be kept: call it again."""
         from holdfast.verbs import write
 
         self._context.require_enabled()
@@ -134,13 +149,11 @@ class Memory(Provenance):
         made_from: str | Iterable[str] | None = None,
         redact: bool = False,
     ) -> FactSet:
-        """Write `label: value` about a subject, as of a day. The value before it is struck through and dated."""
         from holdfast.verbs import facts
 
-        context = self._context
-        context.require_enabled()
+        self._context.require_enabled()
         return facts.set_fact(
-            context, subject, label, value, on=on, many=many, scope=context.scope(scope), origin=origin,
+            self._context, subject, label, value, on=on, many=many, scope=self._context.scope(scope), origin=origin,
             made_from=made_from, redact=redact,
         )  # fmt: skip
 
@@ -148,8 +161,6 @@ class Memory(Provenance):
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
         scope: str = "project", redact: bool = False,
     ) -> Logged:  # fmt: skip
-        """Keep what was said in a session, word for word. Each turn is a mapping with `text` (or `content`), a `role` or a
-        `speaker`, and if you like a `time` and an `id`; one that is kept already is not added again."""
         from holdfast.verbs import history
 
         return history.log(self._context, turns, session, client, scope, redact)
@@ -157,21 +168,17 @@ class Memory(Provenance):
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
     ) -> List[Logged]:
-        """Keep the turns of another program's transcript, or of all in a folder; what is kept already is not added again."""
         from holdfast.verbs import history
 
         return history.import_history(self._context, path, client, scope, self._context.progress)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
-        """Put a note in the trash: gone from every answer at once, restorable for 30 days; only the version `expected`."""
         from holdfast.verbs import forget
 
         self._context.require_enabled()
         return self._forgotten(key, forget.forget_key(self._context, key, scope, expected))
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
-        """Bring back the note that was last forgotten or archived under this key, with its whole history; `under`
-        another key, if the old one has been taken since."""
         from holdfast.verbs import forget
 
         self._context.require_enabled()
@@ -179,21 +186,18 @@ class Memory(Provenance):
         return self.get(name, scope=restored_to.kind)
 
     def forget_session(self, session: str, *, client: str | None = None) -> Forgotten:
-        """Put the transcript of a session in the trash: gone from every answer at once, restorable for 30 days."""
         from holdfast.verbs import forget
 
         self._context.require_enabled()
         return forget.forget_session(self._context, *validate.session(session, client, needed=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
-        """Bring back the transcript of a session that was forgotten."""
         from holdfast.verbs import forget
 
         self._context.require_enabled()
         return forget.restore_session(self._context, *validate.session(session, client, needed=True))
 
     def trash(self, *, scope: str | None = None) -> List[TrashedNote]:
-        """What can be restored, newest first."""
         from holdfast.verbs import forget
 
         return forget.list_trash(self._context, scope)
@@ -202,44 +206,68 @@ class Memory(Provenance):
         self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
         client: str | None = None, text: str | bytes | None = None, files: bool = False,
     ) -> Receipt:  # fmt: skip
-        """Remove for good a note, with `transcripts` also the turns that say it; or a whole `session`; or a `text` wherever it
-        stands, in `files` too. Answers when every byte has been read back; it cannot come back unless a person says so."""
         from holdfast.verbs import purge
 
         self._context.require_enabled()
-        return purge.purge(
-            self._context, key, scope, transcripts, *validate.session(session, client), text, files, self._told_of
-        )
+        session, client = validate.session(session, client)
+        return purge.purge(self._context, key, scope, transcripts, session, client, text, files, self._project_briefing)
 
     def receipts(self, id: str | None = None) -> List[Receipt]:
-        """What was purged, newest first: what went, how that was checked, and not a word of it."""
         from holdfast.verbs import purge
 
         return purge.receipts(self._context, validate.string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
-        """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
         from holdfast.verbs import forget
 
         self._context.require_enabled()
         cleared = Cleared(forget.clear(self._context, scope))
-        cleared.beyond_reach = tuple(self._render_anew()[1])
+        cleared.beyond_reach = self._update_rendered_files()
         return cleared
 
     def retain(self, *, dry_run: bool = False) -> List[Note]:
-        """Archive what has not been updated or used for its scope's time, bring back archived notes that were recalled since,
-        and empty trash that is too old to restore."""
         from holdfast.verbs import purge, retention
 
         self._context.require_enabled()
         archived = retention.run(self._context, dry_run)
         if not dry_run:
-            purge.finish(self._context, self._told_of)
+            purge.finish(self._context, self._project_briefing)
         if archived and not dry_run:
-            self._render_anew()
+            self._update_rendered_files()
         return archived
 
-    # --- asking --------------------------------------------------------------------------------------------------
+    # --- provenance ----------------------------------------------------------------------------------------------
+
+    def forget_source(self, source: str, *, revert: bool = False, dry_run: bool = False, everywhere: bool = False) -> Swept:
+        from holdfast.verbs import forget_source
+
+        self._context.require_enabled()
+        swept = forget_source.sweep(self._context, source, revert, dry_run, everywhere)
+        return swept if dry_run else swept.replace(beyond_reach=self._update_rendered_files())
+
+    def review(self, *, scope: str | None = None, everywhere: bool = False) -> List[Note]:
+        from holdfast.verbs import review
+
+        return review.list_quarantined(self._context, scope, everywhere) if self.config.enabled else []
+
+    def approve(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
+        from holdfast.verbs import review
+
+        self._context.require_enabled()
+        return review.approve(self._context, key, scope, expected)
+
+    def reject(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Forgotten:
+        from holdfast.verbs import review
+
+        self._context.require_enabled()
+        return self._forgotten(key, review.reject(self._context, key, scope, expected))
+
+    def trace(self, key: str, *, scope: str | None = None) -> Trace:
+        from holdfast.verbs import trace
+
+        return trace.trace(self._context, key, scope)
+
+    # --- reading -------------------------------------------------------------------------------------------------
 
     def recall(
         self,
@@ -257,13 +285,6 @@ class Memory(Provenance):
         now: When = None,
         explain: bool = False,
     ) -> Answer:
-        """What is known about something, as far as this caller may see: now, or as it was (`as_of`), or as it was known
-        (`known_at`); of one `kind` (note, file, turn, fact), of several with a comma between, or of all. The scope `all` is
-        every scope of the home, which only a person may search: `Memory(origin="user")`. With `as_of` the facts that held
-        then are among the hits, each as one statement with its dates. A question that names a time ("last week") means it as
-        of `now`. Archived notes are found too, marked and ranked lower. A hit that probably does not answer is marked
-        `weak`. The answer says which mode really ran, and why if it is less than was asked for; with
-        `explain` each hit says why it is where it is."""
         from holdfast.verbs import recall
 
         return recall.recall(
@@ -272,8 +293,6 @@ class Memory(Provenance):
         )  # fmt: skip
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
-        """The note under a key, in the nearest scope that has one; or the version of it that held at a time. Reading counts as
-        use. An archived note is marked, and comes back among the notes if this caller may write."""
         from holdfast.verbs import read
 
         return read.get(self._context, key, scope, as_of, known_at)
@@ -282,14 +301,11 @@ class Memory(Provenance):
         self, *, scope: str | None = None, type: str | None = None, tags: Tags = None, limit: int | None = None,
         source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
-        """The notes this caller may see, newest first, pinned ones before; only those that came from a `source`, be it by way
-        of other notes. With `archived` the archived notes instead."""
         from holdfast.verbs import read
 
         return read.list_notes(self._context, kind=scope, type=type, tags=tags, limit=limit, source=source, archived=archived)
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
-        """Every version of a note, newest first."""
         from holdfast.verbs import read
 
         return read.list_versions(self._context, key, scope)
@@ -303,7 +319,6 @@ class Memory(Provenance):
         scope: str | None = None,
         history: bool = False,
     ) -> List[Fact]:
-        """What is stated about a subject, now or as of a day; with `history` everything that ever was."""
         from holdfast.verbs import facts
 
         return facts.list_facts(self._context, subject=subject, label=label, as_of=as_of, scope=scope, history=history)
@@ -312,135 +327,105 @@ class Memory(Provenance):
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
         mode: str = "keyword", remember: bool = True,
     ) -> Brief:  # fmt: skip
-        """What an agent is told when it starts: nearest scope first, in the budget, the same bytes for the same notes. With
-        a `prompt`, only the notes that bear on it and that this session was not shown yet; `again` also those it was. No
-        more than `cap` characters; `explain` says of each note why it is in or out, and is not counted as shown; neither is
-        what is not to `remember`."""
         from holdfast.verbs.brief import select
 
-        how = validate.choice(mode, ("keyword", "hybrid"), "mode")
-        return select.brief(self._context, prompt, again, cap, explain, how, remember=remember)
+        validate.choice(mode, ("keyword", "hybrid"), "mode")
+        return select.brief(self._context, prompt, again=again, cap=cap, explain=explain, mode=mode, remember=remember)
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
-        """Put the briefing into a file that a client reads: into a block of ours, the rest of the file untouched. With
-        nothing to tell, or to `remove` it, the block is taken out. What is forgotten is gone from there at once. Everybody
-        who works in the project reads it: notes of one session or one agent are not in it."""
         from holdfast.verbs import render
 
         self._context.require_enabled()
-        text_of = (lambda _: "") if remove else self._told_of
-        return render.render(self.config, os.fspath(path), text_of, self.project)
+        briefing: Callable[[str], str] = (lambda _: "") if remove else self._project_briefing
+        return render.render(self.config, os.fspath(path), briefing, self.project)
 
     def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
-        """What an agent that keeps continuity reads when it starts: heartbeat, messages, live state, open loops, identity,
-        goals. `scaffolds` are made first where they are missing: those a client declares, and those of the settings."""
         from holdfast.verbs.scaffold import boot
 
         return boot.boot(self._context, scope, cap, scaffolds)
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
-        """What was said around a turn, which is named by its citation or its id."""
         from holdfast.verbs import history
 
         return history.expand(self._context, of, before, after, session)
 
     def export(self, *, scope: str | None = None) -> Export:
-        """Every note, with all its versions, as plain data; of secrets only the rules (`redacted`). At the end: `left_out`."""
         from holdfast.verbs import export
 
         return export.export(self._context, scope)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
-        """What is known about an entity and its neighbours: facts with [[links]], now or as of a day."""
         from holdfast.verbs import graph
 
         return graph.build_graph(self.facts(as_of=as_of, scope=scope), entity, depth)
 
     def path(self, start: str, end: str, *, as_of: When = None, scope: str | None = None) -> List[Edge]:
-        """The shortest way from one entity to another, now or as of a day; empty if there is none."""
         from holdfast.verbs import graph
 
         return graph.find_path(self.facts(as_of=as_of, scope=scope), start, end)
 
-    def embed(self) -> WaitingCounts:
-        """Give every passage its vectors now, instead of a few with each recall; by role of a model, how many still lack
-        them. Its `failed` says why a model could not be used."""
-        context = self._context
-        context.require_enabled()
-        context.refresh(tuple(context.store.scopes()), archived=True)
-        return context.query(lambda: context.hybrid_search().vectorizer.catch_up(context.progress, everything=True))
-
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
-        """Pieces of notes and files that match, by words and by meaning: path, lines, score, snippet. The list also says
-        which `mode` ran, and whether it is `degraded` and the `reason`."""
-        from holdfast.verbs.read import SEARCHED, snippets
+        from holdfast.verbs import read
 
-        how = validate.choice(mode, SEARCH_MODES, "mode")
-        return snippets(self.recall(query, limit=limit, mode=how, kind=SEARCHED))
+        validate.choice(mode, SEARCH_MODES, "mode")
+        return read.snippets(self.recall(query, limit=limit, mode=mode, kind=read.SEARCHED))
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
-        """A piece of a file by the path that `search` and citations show; a missing one is empty text, not `exists`. Reading a
-        note counts as use, as with `get`."""
         from holdfast.verbs import read
 
         return read.read_piece(self._context, path, start, lines)
 
     @property
     def files(self) -> Files:
-        """The agent's own tree, by the six verbs of the memory tool."""
         from holdfast.verbs.files import Files
 
         return Files(self._context)
 
     def scaffold(self, name: str, *, scope: str | None = None) -> Scaffolded:
-        """Put a tree of template files where they are missing: the agent's tree, without an agent the project's. What stands
-        there is never touched."""
         from holdfast.verbs import scaffold
 
         self._context.require_enabled()
         return scaffold.make(self._context, name, scaffold.place_of(self._context, scope))
 
-    # --- looking after it ----------------------------------------------------------------------------------------
+    # --- maintenance ---------------------------------------------------------------------------------------------
 
     def status(self, *, whole: bool = True) -> Status:
-        """Where memory for this folder lives, how much there is, and what would be briefed; of the `whole` home, or of no more
-        than the scopes that this caller may see. Switched off, only where."""
         from holdfast.verbs import status
         from holdfast.verbs.brief import select
 
         return status.status(self._context, select.brief(self._context, remember=False), whole)
 
     def check(self) -> List[Problem]:
-        """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
         from holdfast.verbs import purge, render, status
 
-        return [*status.check(self._context), *purge.problems(self._context, self._told_of), *render.problems(self.config.home)]
+        unfinished = purge.problems(self._context, self._project_briefing)
+        return [*status.check(self._context), *unfinished, *render.problems(self.config.home)]
 
     def reindex(self) -> Reindexed:
-        """Throw the catalogue away and build it from the shelf."""
         from holdfast.verbs import status
 
         self._context.require_enabled()
         return status.reindex(self._context)
 
+    def embed(self) -> WaitingCounts:
+        context = self._context
+        context.require_enabled()
+        context.refresh(tuple(context.store.scopes()), archived=True)
+        return context.query(lambda: context.hybrid_search().vectorizer.catch_up(context.progress, everything=True))
+
     def projects(self) -> List[KnownProject]:
-        """The projects that have memory in this home: how much, where they were last seen, and whether that folder is gone.
-        Only a person may ask: `Memory(origin="user")`."""
         from holdfast.verbs import projects
 
         self._context.require_person("list the projects of this home", "project list")
         return projects.list_projects(self._context)
 
     def adopt(self, old: str, new: str | None = None) -> Adopted:
-        """Let the memory of the project `old` be found from `new`, or from this caller's own project. Only a person may:
-        `Memory(origin="user")`. The notes stay where they are."""
         from holdfast.verbs import projects
 
         self._context.require_enabled()
         return projects.adopt(self._context, old, new)
 
     def mark(self) -> str:
-        """Give this folder a marker, so that its memory moves with it; the project's id."""
         from holdfast.verbs import projects
 
         self._context.require_enabled()
@@ -448,12 +433,10 @@ class Memory(Provenance):
 
     @property
     def home(self) -> str:
-        """The folder all of it lives in."""
         return self.config.home
 
     @property
     def project(self) -> str:
-        """The id of the project this caller works in."""
         return self._context.project_ids()[0]
 
     @property
@@ -464,8 +447,11 @@ class Memory(Provenance):
     def agent(self) -> str | None:
         return self._context.agent
 
+    @property
+    def origin(self) -> str:
+        return self._context.origin
+
     def close(self) -> None:
-        """Let go of files; everything stored is on disk already."""
         self._context.close()
 
     def __enter__(self) -> Self:
@@ -474,16 +460,33 @@ class Memory(Provenance):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _render_anew(self) -> tuple[List[str], List[str]]:
-        """Files that show a briefing must not show what is gone."""
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Memory is of one process: give others the home, and let each open its own")
+
+    def _forgotten(self, key: str, places: List[Scope]) -> Forgotten:
+        """Return the answer about a note that was moved to the trash of these scopes."""
+        if not places:
+            return Forgotten(False, key)
+        until = dates.timestamp(dates.clock() + self.config.trash_days * _DAY_SECONDS)
+        return Forgotten(True, key, places[0], until, self._update_rendered_files())
+
+    def _update_rendered_files(self) -> tuple[str, ...]:
+        """Render the briefing again into every file that has one; return the files that may still show what was forgotten."""
         from holdfast.verbs import render
 
-        return render.render_anew(self.config, self._told_of) if render.anywhere(self.config.home) else ([], [])
+        if not render.anywhere(self.config.home):
+            return ()
+        return tuple(render.render_anew(self.config, self._project_briefing)[1])
 
-    def _told_of(self, project: str) -> str:
-        """What a file that belongs to a project shows: nothing of one session's or one agent's."""
+    def _project_briefing(self, project: str) -> str:
+        """Return the briefing for a file of a project, without notes of one session or one agent."""
         from holdfast.verbs.brief import select
 
-        others = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
-        with Memory(config=others, project=project, client=self.config.client) as memory:
+        config = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
+        with Memory(config=config, project=project, client=self.config.client) as memory:
             return select.brief(memory._context, remember=False).text
+
+
+def context_of(memory: Memory) -> Context:
+    """Return the context of a memory on a home, for interfaces that run a verb which is not a method of `Memory`."""
+    return memory._context

@@ -1,4 +1,4 @@
-"""Memories that stay open between calls: one for each that asks, never closed while somebody uses it."""
+"""Open memories, kept between calls: one per caller, never closed while a call uses it."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ class _CachedMemory:
 
 
 class MemoryCache:
-    """Lends memories by whose they are. Beyond `most` those are closed that were not used for longest."""
+    """A cache of at most `size` open memories; beyond that, the least recently used ones are closed."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._guard = threading.Lock()
-        self._kept: OrderedDict[Hashable, _CachedMemory] = OrderedDict()
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._cached: OrderedDict[Hashable, _CachedMemory] = OrderedDict()
 
     @contextmanager
-    def lend(self, whose: Hashable, opened: Callable[[], Memory]) -> Iterator[Memory]:
-        """The memory for one call; opened if it is not there."""
-        with self._guard:
-            lent = self._kept.pop(whose, None) or _CachedMemory(opened())
-            self._kept[whose] = lent
-            lent.uses += 1
+    def lend(self, key: Hashable, open_memory: Callable[[], Memory]) -> Iterator[Memory]:
+        """Give the memory of a key for one call; open it if it is not cached."""
+        with self._lock:
+            cached = self._cached.pop(key, None) or _CachedMemory(open_memory())
+            self._cached[key] = cached
+            cached.uses += 1
         try:
-            yield lent.memory
+            yield cached.memory
         finally:
-            with self._guard:
-                lent.uses -= 1
-                self._give_back(whose, lent)
+            with self._lock:
+                cached.uses -= 1
+                self._give_back(key, cached)
 
-    def let_go(self) -> None:
-        """Keep none of them: those in use are closed when they are given back."""
-        with self._guard:
-            kept, self._kept = self._kept, OrderedDict()
-            for lent in kept.values():
-                if not lent.uses:
-                    lent.memory.close()
+    def clear(self) -> None:
+        """Empty the cache; memories in use are closed when their call ends."""
+        with self._lock:
+            dropped, self._cached = self._cached, OrderedDict()
+            for cached in dropped.values():
+                if not cached.uses:
+                    cached.memory.close()
 
-    def _give_back(self, whose: Hashable, lent: _CachedMemory) -> None:
-        if not lent.uses and self._kept.get(whose) is not lent:
-            lent.memory.close()
-        idle = [one for one, other in self._kept.items() if not other.uses]
-        for one in idle[: max(len(self._kept) - self._most, 0)]:
-            self._kept.pop(one).memory.close()
+    def _give_back(self, key: Hashable, cached: _CachedMemory) -> None:
+        if not cached.uses and self._cached.get(key) is not cached:
+            cached.memory.close()
+        idle = [name for name, other in self._cached.items() if not other.uses]
+        for name in idle[: max(len(self._cached) - self._size, 0)]:
+            self._cached.pop(name).memory.close()

@@ -1,12 +1,15 @@
-"""What there may be very much of, a page at a time: notes newest first for whoever leafs through them, by name for an export;
-their versions, what is in the trash, facts, and receipts of purges."""
+"""Long lists a page at a time: notes, quarantined notes, versions, trash, facts and receipts.
+
+Each function returns the rows of a page and the cursor of the next page, which is None at the end.
+"""
 
 from __future__ import annotations
 
+from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
 from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, tags_of
 from holdfast.safety import validate
-from holdfast.verbs import facts as fact_lines
+from holdfast.verbs import facts as fact_verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,33 +21,47 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_AT_A_TIME = 200
-_HELD = 1  # only what is in quarantine
+_BATCH = 200  # notes that `every` reads at a time
+_QUARANTINED = 1  # the index's filter for notes in quarantine
 _FIX = "Begin again without a cursor"
 
 
 def page(
     memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, type: str | None = None, tags: Tags = None,
     source: str | None = None, archived: bool = False,
-) -> tuple[list[Note], str | None]:
-    """As `Memory.list`, but only so many, and the cursor for the next; none at the end."""
+) -> tuple[list[Note], str | None]:  # fmt: skip
+    """Return a page of `Memory.list`."""
     wanted = validate.type_(type) if type else None
-    folders = memory._context.visible_folders(scope) if memory.config.enabled else ()
+    folders = context_of(memory).visible_folders(scope) if memory.config.enabled else ()
     last = _last_note(cursor, folders)
-    if source is not None:  # what came from it is followed note by note: all of it is known, or none
-        every = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
-        return _some([one for one in every if last is None or _is_behind(one, last)], limit, _cursor_of)
-    return _noted(memory, limit, folders, last, wanted, tags_of(tags), archived=archived)
+    if source is not None:  # the derived notes are found note by note: all of them are known, or none
+        notes = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
+        return _cut_page([note for note in notes if last is None or _is_after(note, last)], limit, _note_cursor)
+    return _note_page(memory, limit, folders, last, type=wanted, tags=tags_of(tags), archived=archived)
 
 
-def _noted(
-    memory: Memory, limit: int, folders: tuple[str, ...], last: Note | None, type: str | None = None,
+def waiting(
+    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, everywhere: bool = False
+) -> tuple[list[Note], str | None, int]:
+    """Return a page of `Memory.review`, the next cursor, and how many notes there are in all."""
+    from holdfast.verbs import review
+
+    if not memory.config.enabled:
+        return [], None, 0
+    context = context_of(memory)
+    folders = review.all_folders(context, scope) if everywhere else context.visible_folders(scope)
+    notes, following = _note_page(memory, limit, folders, _last_note(cursor, folders), only=_QUARANTINED)
+    return notes, following, context.query(lambda: context.index.count_notes(folders, only=_QUARANTINED))
+
+
+def _note_page(
+    memory: Memory, limit: int, folders: tuple[str, ...], last: Note | None, *, type: str | None = None,
     tags: tuple[str, ...] = (), only: int | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:  # fmt: skip
-    """A page of the notes of some folders, behind the last of the page before. `only` is the index's."""
+    """Return a page of the notes of some folders, after the last note of the previous page."""
     if not memory.config.enabled:
         return [], None
-    context = memory._context
+    context = context_of(memory)
     context.refresh(folders, archived)
 
     def notes() -> list[Note]:
@@ -52,82 +69,69 @@ def _noted(
             return context.index.list_notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
         return context.index.list_notes_after(last, folders, type, tags, limit + 1, only, archived)
 
-    return _some(context.query(notes), limit, _cursor_of)
-
-
-def waiting(
-    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, everywhere: bool = False
-) -> tuple[list[Note], str | None, int]:
-    """As `Memory.review`, but only so many, the cursor for the next, and how many there are in all."""
-    from holdfast.verbs import review
-
-    if not memory.config.enabled:
-        return [], None, 0
-    context = memory._context
-    folders = review.all_folders(context, scope) if everywhere else context.visible_folders(scope)
-    found, following = _noted(memory, limit, folders, _last_note(cursor, folders), only=_HELD)
-    return found, following, context.query(lambda: context.index.count_notes(folders, only=_HELD))
+    return _cut_page(context.query(notes), limit, _note_cursor)
 
 
 def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
-    """Every note that this caller may see, by scope and by name; no more than a page of them is held at a time."""
+    """Yield every note that the caller may read, by scope and key, with at most one batch in memory."""
     if not memory.config.enabled:
         return
-    context = memory._context
+    context = context_of(memory)
     folders = context.visible_folders(scope)
     context.refresh(folders)
     for folder in folders:
         after = ""
         while True:
-            notes = context.query(lambda: context.index.list_notes_by_key(folder, after, _AT_A_TIME))  # noqa: B023
+            notes = context.query(lambda: context.index.list_notes_by_key(folder, after, _BATCH))  # noqa: B023
             yield from notes
-            if len(notes) < _AT_A_TIME:
+            if len(notes) < _BATCH:
                 break
             after = notes[-1].path.rpartition("/")[2]
 
 
 def versions(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: str | None) -> tuple[list[Version], str | None]:
-    """As `Memory.history`, but only so many. A cursor says how many older ones are left: new ones move nothing."""
+    """Return a page of `Memory.history`. The cursor counts the older versions that are left, so new versions change nothing."""
     if cursor and not _is_number(cursor):
         raise UsageError("no such cursor", _FIX)
-    every = memory.history(key, scope=scope)
-    left = min(int(cursor), len(every)) if cursor else len(every)
-    return every[len(every) - left :][:limit], str(left - limit) if left > limit else None
+    history = memory.history(key, scope=scope)
+    left = min(int(cursor), len(history)) if cursor else len(history)
+    return history[len(history) - left :][:limit], str(left - limit) if left > limit else None
 
 
 def binned(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None) -> tuple[list[TrashedNote], str | None]:
-    """As `Memory.trash`, but only so many."""
-    last = _unpacked(cursor, 4) if cursor else None
-    places = memory._context.visible_scopes(scope) if memory.config.enabled else []
-    folders = [place.folder for place in places]
-    if last is not None and places and last[0] not in folders:
+    """Return a page of `Memory.trash`."""
+    last = _decode_cursor(cursor, 4) if cursor else None
+    scopes = context_of(memory).visible_scopes(scope) if memory.config.enabled else []
+    folders = [one.folder for one in scopes]
+    if last is not None and scopes and last[0] not in folders:
         raise UsageError("no such cursor", _FIX)
     found: list[TrashedNote] = []
-    for place in places[folders.index(last[0]) if last and places else 0 :]:
-        every = sorted(memory._context.store.list_trash(place), key=_age, reverse=True)
-        found += [one for one in every if last is None or place.folder != last[0] or _age(one) < tuple(last[1:])]
+    for one in scopes[folders.index(last[0]) if last and scopes else 0 :]:
+        trash = sorted(context_of(memory).store.list_trash(one), key=_trash_order, reverse=True)
+        found += [note for note in trash if last is None or one.folder != last[0] or _trash_order(note) < tuple(last[1:])]
         if len(found) > limit:
             break
-    return _some(found, limit, lambda one: _packed(one.scope.folder, *_age(one)))
+    return _cut_page(found, limit, lambda note: _encode_cursor(note.scope.folder, *_trash_order(note)))
 
 
 def facts(
     memory: Memory, limit: int, cursor: str = "", *, subject: str | None = None, label: str | None = None,
     as_of: object = None, scope: str | None = None, history: bool = False,
 ) -> tuple[list[Fact], str | None]:  # fmt: skip
-    """As `Memory.facts`, but only so many."""
-    last = _fact_of(cursor) if cursor else None
-    folders = memory._context.visible_folders(scope) if last and memory.config.enabled else ()
+    """Return a page of `Memory.facts`."""
+    context = context_of(memory)
+    last = _fact_of_cursor(cursor) if cursor else None
+    folders = context.visible_folders(scope) if last and memory.config.enabled else ()
     if last and folders and not last.path.startswith(tuple([f"{folder}/" for folder in folders])):
         raise UsageError("this cursor is of another list", _FIX)
-    found = fact_lines.list_facts(
-        memory._context, subject=subject, label=label, as_of=as_of, scope=scope, history=history, last=last, most=limit + 1
+    found = fact_verbs.list_facts(
+        context, subject=subject, label=label, as_of=as_of, scope=scope, history=history, last=last, most=limit + 1
     )
-    return _some(found, limit, lambda one: _packed(one.subject, one.label, one.valid_from, str(one.line), one.path))
+    return _cut_page(found, limit, _fact_cursor)
 
 
 def receipts(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:
-    """As `Memory.receipts`, but only so many: a cursor is the id of the last one, and no receipt ever goes."""
+    """Return a page of `Memory.receipts`. The cursor is the id of the last receipt; receipts are never deleted."""
     from holdfast.verbs import purge
 
     try:
@@ -135,21 +139,25 @@ def receipts(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt
             memory.receipts(cursor)
     except NotFound:
         raise UsageError("no such cursor", _FIX) from None
-    return _some(purge.receipts_behind(memory._context, cursor or None, limit + 1), limit, lambda one: one.id)
+    found = purge.receipts_behind(context_of(memory), cursor or None, limit + 1)
+    return _cut_page(found, limit, lambda receipt: receipt.id)
 
 
-def _some(found: list[T], limit: int, name: Callable[[T], str]) -> tuple[list[T], str | None]:
-    """A page of what was found, and what the next begins behind; one more than a page tells that there is one."""
-    return found[:limit], name(found[limit - 1]) if len(found) > limit else None
+def _cut_page(found: list[T], limit: int, cursor_of: Callable[[T], str]) -> tuple[list[T], str | None]:
+    """Return the first `limit` rows, and the cursor of the next page if there are more."""
+    return found[:limit], cursor_of(found[limit - 1]) if len(found) > limit else None
 
 
-def _age(one: TrashedNote) -> tuple[str, str, str]:
-    """Which came later to the trash is told by its number: the clock may go back."""
-    return one.name.rpartition("-")[2], one.time, f"{one.part}/{one.name}"
+# --- order and cursors -----------------------------------------------------------------------------------------------
 
 
-def _is_behind(note: Note, last: Note) -> bool:
-    """Whether a note stands behind another in a list, as the index orders them."""
+def _trash_order(note: TrashedNote) -> tuple[str, str, str]:
+    """Order by the number in the name first: the clock may go back."""
+    return note.name.rpartition("-")[2], note.time, f"{note.part}/{note.name}"
+
+
+def _is_after(note: Note, last: Note) -> bool:
+    """Return whether a note comes after another in the index's order: pinned first, then newest, then by scope and key."""
     here, there = (note.pinned, note.updated, note.id), (last.pinned, last.updated, last.id)
     return here < there or (here == there and (note.scope.folder, note.key) > (last.scope.folder, last.key))
 
@@ -158,51 +166,57 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 15
 
 
-def _cursor_of(note: Note) -> str:
-    return _packed(str(int(note.pinned)), note.updated, note.id, note.scope.folder, note.key)
+def _note_cursor(note: Note) -> str:
+    return _encode_cursor(str(int(note.pinned)), note.updated, note.id, note.scope.folder, note.key)
 
 
-def _note_of(cursor: str) -> Note:
-    """As much of the note as its place in the order needs."""
-    pinned, updated, id, folder, key = _unpacked(cursor, 5)
+def _note_of_cursor(cursor: str) -> Note:
+    """Return a note with the fields that the order needs; raise `UsageError` if it is not a cursor."""
+    pinned, updated, id, folder, key = _decode_cursor(cursor, 5)
     try:
-        place = Scope.of_folder(folder)
+        scope = Scope.of_folder(folder)
     except (ValueError, KeyError):
         raise UsageError("no such cursor", _FIX) from None
-    return Note(place, key, id, "", "", (), "", updated, Source(), "", None, pinned == "1", "", (0, 0), "", 1)
+    return Note(
+        scope=scope, key=key, id=id, text="", type="", tags=(), created="", updated=updated, source=Source(), valid_from="",
+        valid_to=None, pinned=pinned == "1", path="", lines=(0, 0), version="", versions=1,
+    )  # fmt: skip
 
 
 def _last_note(cursor: str, folders: tuple[str, ...]) -> Note | None:
-    """The last one of the page before, which must be of the list that is asked for."""
-    last = _note_of(cursor) if cursor else None
+    """Return the last note of the previous page; raise `UsageError` if it is not of one of the folders."""
+    last = _note_of_cursor(cursor) if cursor else None
     if last and folders and last.scope.folder not in folders:
         raise UsageError("this cursor is of another list", _FIX)
     return last
 
 
-def _fact_of(cursor: str) -> Fact:
-    """As much of the fact as its place in the order needs."""
-    subject, label, start, line, path = _unpacked(cursor, 5)
+def _fact_cursor(fact: Fact) -> str:
+    return _encode_cursor(fact.subject, fact.label, fact.valid_from, str(fact.line), fact.path)
+
+
+def _fact_of_cursor(cursor: str) -> Fact:
+    """Return a fact with the fields that the order needs; raise `UsageError` if it is not a cursor."""
+    subject, label, start, line, path = _decode_cursor(cursor, 5)
     if not _is_number(line):
         raise UsageError("no such cursor", _FIX)
     return Fact(subject, label, "", start, path=path, line=int(line))
 
 
-def _packed(*parts: str) -> str:
-    """Where a page ended, as a word without meaning to anybody else."""
+def _encode_cursor(*parts: str) -> str:
     from base64 import urlsafe_b64encode
 
     return urlsafe_b64encode("\n".join(parts).encode()).decode().rstrip("=")
 
 
-def _unpacked(cursor: str, many: int) -> list[str]:
+def _decode_cursor(cursor: str, count: int) -> list[str]:
     from base64 import urlsafe_b64decode
 
     try:
-        told = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode()
-    except ValueError:  # also what is not Unicode, which nothing we list is and no index can be asked for
+        text = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode()
+    except ValueError:  # also for bytes that are not UTF-8
         raise UsageError("no such cursor", _FIX) from None
-    parts = told.split("\n")
-    if len(parts) != many:
+    parts = text.split("\n")
+    if len(parts) != count:
         raise UsageError("no such cursor", _FIX)
     return parts

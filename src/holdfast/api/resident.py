@@ -1,7 +1,7 @@
-"""A process that stays answers for commands that come and go: it holds the models, they ask it over a socket in the home.
+"""The resident process: it keeps the models loaded and answers recalls of short commands over a socket in the home.
 
-The socket is the user's own (0600 in a home of 0700), and whoever asks from another user is sent away. One line of JSON
-asks, one answers. Nothing starts such a process by itself, and everything works without one.
+The socket belongs to the user (0600 in a home of 0700), and a connection of another user is rejected. A request is one line of
+JSON, and so is the answer. No resident process is started automatically, and everything works without one.
 """
 
 from __future__ import annotations
@@ -23,90 +23,90 @@ if TYPE_CHECKING:
 
     Open = Callable[..., Memory]
 
-NAME = "resident.sock"
+SOCKET_NAME = "resident.sock"
 _REQUEST_BYTES = 256 * 1024
 _ANSWER_BYTES = 64 * 1024 * 1024
-_ASKED = ("query", "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
-_WHO = ("project", "session", "agent", "client", "cwd")
-_CALLERS = 64  # memories that are kept open
+_RECALL_FIELDS = ("query", "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
+_CALLER_FIELDS = ("project", "session", "agent", "client", "cwd")
+_OPEN_MEMORIES = 64
 _SECONDS = 30.0
 
 
-def is_there(home: str) -> bool:
-    """Whether a process seems to answer for this home."""
-    return os.path.exists(os.path.join(home, "run", NAME))
+def is_running(home: str) -> bool:
+    """Return whether a resident process seems to run for this home."""
+    return os.path.exists(os.path.join(home, "run", SOCKET_NAME))
 
 
-def ask(home: str, who: dict[str, str | None], asked: dict[str, Any], seconds: float = _SECONDS) -> Answer | None:
-    """What the process that stays answers; None if there is none, or if it cannot say."""
-    said = _exchange(home, {"who": who, "asked": asked}, seconds)
-    return answer_of(said["answer"]) if "answer" in said else None
+def recall(home: str, caller: dict[str, str | None], arguments: dict[str, Any], seconds: float = _SECONDS) -> Answer | None:
+    """Return the resident process's answer to a recall; None if there is no such process or it fails."""
+    reply = _exchange(home, {"who": caller, "asked": arguments}, seconds)
+    return parse_answer(reply["answer"]) if "answer" in reply else None
 
 
-def matches(home: str, who: dict[str, str | None], prompt: str, seconds: float = _SECONDS) -> list[Match] | None:
-    """What bears on a prompt, as the process that stays finds it; None if there is none, or if it cannot say."""
+def find_matches(home: str, caller: dict[str, str | None], prompt: str, seconds: float = _SECONDS) -> list[Match] | None:
+    """Return the notes that match a prompt; None if there is no resident process or it fails."""
     from holdfast.verbs.brief.relevance import Match
 
-    said = _exchange(home, {"who": who, "prompt": prompt}, seconds)
-    return [Match(**match) for match in said["matches"]] if "matches" in said else None
+    reply = _exchange(home, {"who": caller, "prompt": prompt}, seconds)
+    return [Match(**match) for match in reply["matches"]] if "matches" in reply else None
 
 
 def _exchange(home: str, request: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Send a request and return the answer; empty if there is none."""
-    import _socket  # the bare module: what `socket` adds costs more than asking does
+    import _socket  # not `socket`: importing it takes longer than the request
     import json
 
     try:
-        with _folder(home) as place:
+        with _socket_path(home) as path:
             connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
             try:
                 connection.settimeout(seconds)
-                connection.connect(place)
+                connection.connect(path)
                 connection.sendall(json.dumps(request).encode() + b"\n")
-                said = json.loads(_line(connection, _ANSWER_BYTES))
+                answer = json.loads(_read_line(connection, _ANSWER_BYTES))
             finally:
                 connection.close()
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
-def answer_of(fields: dict[str, Any]) -> Answer:
-    """An answer from its plain form."""
+def parse_answer(fields: dict[str, Any]) -> Answer:
+    """Return an answer from its JSON object."""
     hits = []
     for hit in fields["hits"]:
-        said = hit["source"]
-        source = Source(**{**said, "made_from": tuple(said["made_from"])}) if said else None
-        given = {name: hit[name] for name in Hit._fields}  # what is only worked out from them it works out again
+        given_source = hit["source"]
+        source = Source(**{**given_source, "made_from": tuple(given_source["made_from"])}) if given_source else None
+        given = {name: hit[name] for name in Hit._fields}  # without properties, which are computed again
         hits.append(Hit(**{**given, "scope": Scope(**hit["scope"]), "tags": tuple(hit["tags"]), "source": source}))
     return Answer(**{**fields, "hits": tuple(hits)})
 
 
 class Resident:
-    """Answers until it is stopped; when config.toml changes, by what it says then."""
+    """Answers recalls until it is stopped. A change of config.toml applies to the next request."""
 
     def __init__(self, home: str, open_memory: Open) -> None:
-        from holdfast.api.memory_cache import MemoryCache  # not for those that only ask
+        from holdfast.api.memory_cache import MemoryCache  # a command that only asks does not need it
 
         self._home = home
         self._open = open_memory
-        self._memories = MemoryCache(_CALLERS)
+        self._memories = MemoryCache(_OPEN_MEMORIES)
         self._settings = config.stamp(home)
         self._listening: Any = None
         self._stopped = False
 
     def serve(self, ready: Callable[[str], object] = lambda path: None) -> None:
-        """Listen in the home. A second one for the same home is refused."""
+        """Listen in the home until stopped; raise `Busy` if another process does already."""
         import socket
         import threading
 
         lock = Lock(self._home, "resident", 0)
         if not lock.acquire(0):
             raise Busy("another process answers for this home already", "Stop it first, or just use it")
-        path = os.path.join(self._home, "run", NAME)
+        path = os.path.join(self._home, "run", SOCKET_NAME)
         try:
-            with _folder(self._home) as place, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-                self._bind(listening, place)
+            with _socket_path(self._home) as socket_path, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+                self._bind(listening, socket_path)
                 self._listening = listening
                 ready(path)
                 while not self._stopped:
@@ -116,36 +116,36 @@ class Resident:
             if not self._stopped:
                 raise from_os(error, "cannot listen in the home") from error
         finally:
-            self._leave(path)
+            self._clean_up(path)
             lock.release()
 
     def stop(self) -> None:
-        """End it from another thread, so that nothing is left in the home."""
+        """Stop serving, from another thread; the socket is deleted."""
         import socket
 
         self._stopped = True
         if self._listening is not None:
             try:
-                self._listening.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in accept
+                self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept
             except OSError:
                 pass  # it has ended already
 
-    def _bind(self, listening: Any, place: str) -> None:
-        """Nobody else may connect: the folder is the user's alone, and so is the socket before anybody is listened to."""
+    def _bind(self, listening: Any, path: str) -> None:
+        """Bind the socket so that only the user can connect: its mode is set before it listens."""
         try:
-            os.unlink(place)  # of one that died: we hold the lock
+            os.unlink(path)  # of a process that died: this one has the lock
         except FileNotFoundError:
             pass
-        listening.bind(place)
-        os.chmod(place, 0o600)  # not by the umask: that is every thread's
+        listening.bind(path)
+        os.chmod(path, 0o600)  # not by the umask, which all threads share
         listening.listen(64)
 
-    def _leave(self, path: str) -> None:
+    def _clean_up(self, path: str) -> None:
         try:
             os.unlink(path)
         except OSError:
             pass
-        self._memories.let_go()
+        self._memories.clear()
 
     def _answer(self, connection: Any) -> None:
         import json
@@ -153,36 +153,37 @@ class Resident:
         with connection:
             try:
                 connection.settimeout(_SECONDS)
-                _same_user(connection)
-                said = self._said(json.loads(_line(connection, _REQUEST_BYTES)))
+                _require_same_user(connection)
+                reply = self._reply(json.loads(_read_line(connection, _REQUEST_BYTES)))
             except HoldfastError as error:
-                said = error.as_dict()
-            except Exception as error:  # noqa: BLE001  # a door too: whoever asks is told, and the others are still answered
-                said = {"error": "request", "message": f"{type(error).__name__}: {error}"}
+                reply = error.as_dict()
+            except Exception as error:  # noqa: BLE001  # the outermost frame: answer with the error and go on
+                reply = {"error": "request", "message": f"{type(error).__name__}: {error}"}
             try:
-                connection.sendall(json.dumps(said).encode() + b"\n")
+                connection.sendall(json.dumps(reply).encode() + b"\n")
             except OSError:
-                pass  # whoever asked has gone
+                pass  # the client has gone
 
-    def _said(self, request: Any) -> dict[str, Any]:
-        who, asked = request["who"], request.get("asked", {})
-        if set(who) - set(_WHO) or set(asked) - set(_ASKED):
+    def _reply(self, request: Any) -> dict[str, Any]:
+        given, arguments = request["who"], request.get("asked", {})
+        if set(given) - set(_CALLER_FIELDS) or set(arguments) - set(_RECALL_FIELDS):
             raise UsageError("unknown field in the question", "Ask with the version that answers")
-        whose = {name: who.get(name) for name in _WHO}
-        settings, query = config.stamp(self._home), asked.pop("query", "")
+        caller = {name: given.get(name) for name in _CALLER_FIELDS}
+        settings, query = config.stamp(self._home), arguments.pop("query", "")
         if settings != self._settings:
             self._settings = settings
-            self._memories.let_go()  # those in use go by what they were opened with, to the end of their call
-        with self._memories.lend((settings, *whose.values()), lambda: self._open(**whose)) as memory:
+            self._memories.clear()  # calls that run keep their settings to the end
+        with self._memories.lend((settings, *caller.values()), lambda: self._open(**caller)) as memory:
             if "prompt" in request:
+                from holdfast.api.memory import context_of
                 from holdfast.verbs.brief import relevance
 
-                found = relevance.matches(memory._context, request["prompt"], "hybrid") if memory.config.enabled else []
+                found = relevance.matches(context_of(memory), request["prompt"], "hybrid") if memory.config.enabled else []
                 return {"matches": [match.as_dict() for match in found]}
-            return {"answer": memory.recall(query, **asked).as_dict()}
+            return {"answer": memory.recall(query, **arguments).as_dict()}
 
 
-def _same_user(connection: Any) -> None:
+def _require_same_user(connection: Any) -> None:
     import socket
     import struct
 
@@ -192,7 +193,7 @@ def _same_user(connection: Any) -> None:
             raise UsageError("this home belongs to another user", "Ask for a home of your own")
 
 
-def _line(connection: Any, most: int) -> bytes:
+def _read_line(connection: Any, most: int) -> bytes:
     data = b""
     while not data.endswith(b"\n"):
         more = connection.recv(65536)
@@ -202,18 +203,18 @@ def _line(connection: Any, most: int) -> bytes:
     return data
 
 
-class _folder:
-    """The path by which the socket can be reached: a socket's path may have 107 bytes, a home's may have more."""
+class _socket_path:
+    """A path to the socket of at most 107 bytes, the limit of the system; a long one goes through /proc/self/fd."""
 
     def __init__(self, home: str) -> None:
-        self._path = os.path.join(home, "run", NAME)
+        self._path = os.path.join(home, "run", SOCKET_NAME)
         self._fd = -1
 
     def __enter__(self) -> str:
         if len(os.fsencode(self._path)) < 100:
             return self._path
         self._fd = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._fd}/{NAME}"
+        return f"/proc/self/fd/{self._fd}/{SOCKET_NAME}"
 
     def __exit__(self, *_: object) -> None:
         if self._fd >= 0:

@@ -23,7 +23,7 @@ def _run(words: list[str]) -> int:
         if words[-3:-2] == ["hook"] and (len(words) == 3 or (len(words) == 5 and words[0] == "--home")):
             from holdfast.hooks import main as hook  # before any table is read: an agent waits for it at every prompt
 
-            return hook(words[-2:], words[1] if len(words) == 5 else None)
+            return hook(words[-2:], words[1] if len(words) == 5 else None, enforce_deadline=alone)
         from holdfast.cli.runner import run
 
         return run(words)

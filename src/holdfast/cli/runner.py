@@ -62,9 +62,10 @@ class Invocation:
         """Say on stderr that a read names a project which this home does not have: a typing error looks like no notes."""
         command, config = self.words.command, memory.config
         if command and command.reads_project and config.enabled and (self["project"] or config.project):
+            from holdfast.api.memory import context_of
             from holdfast.verbs import projects
 
-            self._notice = projects.explain_unknown_project(memory._context)
+            self._notice = projects.explain_unknown_project(context_of(memory))
             if self._notice:
                 sys.stderr.write(visible(self._notice) + "\n")
 

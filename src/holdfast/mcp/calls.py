@@ -1,10 +1,12 @@
-"""One call from its arguments to its answer: who calls, for which project, the verb, and what went wrong in words."""
+"""Run one call: find the caller and its project, check the arguments, run the verb, and turn a failure into an answer."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import anyio
@@ -14,186 +16,246 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
+from holdfast import config
 from holdfast.api.memory import Memory
+from holdfast.api.memory_cache import MemoryCache
+from holdfast.config import Config
 from holdfast.errors import HoldfastError, NoScope
-from holdfast.mcp import markdown
-from holdfast.mcp import project_resolution as who
-from holdfast.mcp.arguments import checked
-from holdfast.mcp.handlers import scope_of, sound, writes
-from holdfast.mcp.memories import Memories
+from holdfast.mcp import markdown, project_resolution
+from holdfast.mcp.arguments import check_arguments
+from holdfast.mcp.handlers import scope_of, writes
 from holdfast.mcp.project_resolution import Caller, Started
 from holdfast.mcp.tools import Tool
 from holdfast.models import Record
 from holdfast.safety.escape import safe
+from holdfast.safety.model_text import show_hidden
 
 PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 Admit = Callable[[Context, str, bool, str | None, dict[str, Any]], Caller]  # tool, whether it writes, scope, arguments
+_MAX_CONCURRENT_CALLS = 16  # further calls wait; reading from the client does not
+_ROOTS_SECONDS = 5.0  # a client that declares roots and does not send them delays one call, once
+_MAX_CACHED_ROOTS = 256
+_OPEN_MEMORIES = 16
 
 
 class Gate(Record):
-    """Where callers have tokens: who calls and whether they may, what of a message they are shown, who hears of failures."""
+    """Access control, where callers have tokens: `admit` finds and checks the caller, `shown` removes from a message what the
+    caller may not read, `failed` records an unexpected error."""
 
     admit: Admit
     shown: Callable[[str], str]
     failed: Callable[[Exception], object]
 
 
-_AT_ONCE = 16  # calls that run at a time; the others wait, and reading on never does
-_ROOTS_SECONDS = 5.0  # a client that says it has roots and does not tell them holds up one call, once
-_CONNECTIONS = 256
-
-
 class Calls:
-    """Runs verbs for whoever is connected; where callers have tokens, the gate says who that is and whether they may."""
+    """Runs verbs for the connected clients."""
 
     def __init__(self, started: Started, gate: Gate | None = None) -> None:
         self.started = started
         self._gate = gate
         self._admit = gate.admit if gate else None
-        self.memories = Memories(started.home, started.surroundings, started.url, started.token, started.settings)
+        self.memories = Memories(started)
         self._roots: OrderedDict[int, tuple[object, str]] = OrderedDict()
-        self._changes = 0  # how often any client has said that its roots have changed
+        self._root_changes = 0  # how often any client has said that its roots have changed
         self._limit: anyio.CapacityLimiter | None = None
 
     async def tool(self, tool: Tool, given: object, ctx: Context) -> dict[str, Any]:
-        """The answer to a call; what is refused or fails comes back as an error that says what to do."""
+        """Return the result of a tool call; an error becomes a result that says what to do."""
         caller = None
         try:
-            arguments = checked(tool.input_schema, given)
-            caller = await self._of_tool(tool, arguments, ctx)
-            _must_have_project(caller, scope_of(tool.name, arguments))
-            answer = await self.run(caller, lambda memory: _answered(caller, memory, tool, arguments))
+            arguments = check_arguments(tool.input_schema, given)
+            caller = await self._tool_caller(tool, arguments, ctx)
+            _require_project(caller, scope_of(tool.name, arguments))
+            answer = await self.run(caller, lambda memory: _run_tool(caller, memory, tool, arguments))
         except HoldfastError as error:
-            return _failed(self.shown(error), caller)
+            return _error_result(self.shown(error), caller)
         except Exception as error:
-            return _failed(self._unforeseen(error), caller)
+            return _error_result(self._report_unexpected(error), caller)
         return answer
 
     def shown(self, error: HoldfastError) -> str:
-        """What went wrong, as whoever calls may read it."""
+        """Return the message of an error as the caller may read it."""
         return self._gate.shown(str(error)) if self._gate else str(error)
 
-    def _unforeseen(self, error: Exception) -> str:
-        """Said in one line to the agent; where the user's own machine runs this, in full to whoever reads our stderr."""
-        said = f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user"
+    def _report_unexpected(self, error: Exception) -> str:
+        """Report an unexpected error, on the user's own machine to stderr, and return one line for the agent."""
+        message = f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user"
         if self._gate:
             self._gate.failed(error)
-            return said
+            return message
         import traceback
 
-        sys.stderr.write(sound("".join(traceback.format_exception(error))))  # a terminal may be behind it
-        return f"{said} to run `holdfast doctor`"
+        sys.stderr.write(show_hidden("".join(traceback.format_exception(error))))  # stderr may be a terminal
+        return f"{message} to run `holdfast doctor`"
 
-    async def _of_tool(self, tool: Tool, arguments: dict[str, Any], ctx: Context) -> Caller:
+    async def _tool_caller(self, tool: Tool, arguments: dict[str, Any], ctx: Context) -> Caller:
         admit, scope = self._admit, scope_of(tool.name, arguments)
         if admit is None:
-            return await self.caller(ctx, *await self._aside(lambda: who.named(arguments)))
-        return await self._aside(lambda: admit(ctx, tool.name, writes(tool.name, arguments), scope, arguments))
+            return await self.caller(ctx, *await self._run_in_thread(lambda: project_resolution.pop_arguments(arguments)))
+        is_write = writes(tool.name, arguments)
+        return await self._run_in_thread(lambda: admit(ctx, tool.name, is_write, scope, arguments))
 
     async def run(self, caller: Caller, verb: Callable[[Memory], T]) -> T:
-        """Do it in a thread of its own, on the caller's memory."""
+        """Run a verb on the caller's memory, in a thread."""
 
         def work() -> T:
             with self.memories.lend(caller) as memory:
                 return verb(memory)
 
-        return await self._aside(work)
+        return await self._run_in_thread(work)
 
-    async def _aside(self, work: Callable[[], T]) -> T:
-        """Whatever touches files: in a thread, so that nobody else waits for a slow disk."""
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        """Run work that reads files in a thread, so that a slow disk delays no other call."""
         if self._limit is None:
-            self._limit = anyio.CapacityLimiter(_AT_ONCE)
+            self._limit = anyio.CapacityLimiter(_MAX_CONCURRENT_CALLS)
         return await anyio.to_thread.run_sync(work, limiter=self._limit)
 
+    # --- the caller and its project ------------------------------------------------------------------------------
+
     async def caller(self, ctx: Context, found_by: str = "", project: str | None = None, folder: str | None = None) -> Caller:
-        """Who calls; a project or folder that the call names itself comes first."""
+        """Return the caller; a project or folder that the call names comes first."""
         if (admit := self._admit) is not None:
-            return await self._aside(lambda: admit(ctx, ctx.method, False, None, {}))
+            return await self._run_in_thread(lambda: admit(ctx, ctx.method, False, None, {}))
         params = ctx.session.client_params
-        client = who.client_name(self.started, params.client_info.name if params else None)
+        client = project_resolution.client_name(self.started, params.client_info.name if params else None)
         meta = (ctx.params or {}).get("_meta")
-        sent, session, told, their_session = await self._aside(lambda: self._told(client, meta))
+        sent, environment = await self._run_in_thread(lambda: self._client_hints(client, meta))
         if project is None and folder is None:
-            found_by, project, folder = await self._found(ctx, sent, told)
-        named = who.session_id(self.started.session, session, their_session)
-        return Caller(found_by, project, folder, named, self.started.agent, client)
+            found_by, project, folder = await self._find_project(ctx, sent.folder, environment.folder)
+        session = project_resolution.first_session_id(self.started.session, sent.session, environment.session)
+        return Caller(
+            found_by=found_by, project=project, folder=folder, session=session, agent=self.started.agent, client=client
+        )
 
-    def _told(self, client: str | None, meta: object) -> tuple[str, str, str, str]:
-        """Folder and session as the client sends them along, and as its variables name them."""
-        told = who.of_surroundings(client) if self.started.surroundings else ("", "")
-        return (*who.sent_along(meta), *told)
+    def _client_hints(self, client: str | None, meta: object) -> tuple[project_resolution.Hints, project_resolution.Hints]:
+        """Return the folder and session that the client sends with the call, and those of its environment variables."""
+        no_hints = project_resolution.Hints("", "")
+        environment = project_resolution.from_environment(client) if self.started.surroundings else no_hints
+        return project_resolution.from_call_metadata(meta), environment
 
-    async def _found(self, ctx: Context, sent: str, told: str) -> tuple[str, str | None, str | None]:
-        set_ = self.started.project or (await self._aside(self.memories.config)).project
+    async def _find_project(self, ctx: Context, sent: str, environment: str) -> tuple[str, str | None, str | None]:
+        """Return how the project was found, its id and its folder; the module project_resolution says in which order."""
+        set_ = self.started.project or (await self._run_in_thread(self.memories.config)).project
         if set_:
             return "setting", set_, None
         if sent:
             return "call metadata", None, sent
-        if root := await self._root(ctx):
+        if root := await self._client_root(ctx):
             return "roots", None, root
-        if told:
-            return "environment", None, told
-        if self.started.surroundings and (here := await self._aside(who.of_working_folder)):
+        if environment:
+            return "environment", None, environment
+        if self.started.surroundings and (here := await self._run_in_thread(project_resolution.from_working_folder)):
             return "working directory", None, here
         return "nothing", None, None
 
-    async def _root(self, ctx: Context) -> str:
-        """The client's first root; asked once a connection, and again when it says that they have changed."""
+    async def _client_root(self, ctx: Context) -> str:
+        """Return the client's first root; it is asked once per connection, and again after a change."""
         params = ctx.session.client_params
         if params is None or params.capabilities.roots is None or not ctx.session.can_send_request:
             return ""
         if id(params) in self._roots:
             return self._roots[id(params)][1]
-        changes = self._changes
-        root = await self._asked(ctx)
-        if changes == self._changes:  # else it may be the one from before, and the next call asks again
+        changes = self._root_changes
+        root = await self._ask_client_root(ctx)
+        if changes == self._root_changes:  # otherwise the answer may be outdated, and the next call asks again
             self._roots[id(params)] = (params, root)
-            while len(self._roots) > _CONNECTIONS:
+            while len(self._roots) > _MAX_CACHED_ROOTS:
                 self._roots.popitem(last=False)
         return root
 
-    async def _asked(self, ctx: Context) -> str:
-        beside = ServerMessageMetadata(related_request_id=ctx.request_id)
+    async def _ask_client_root(self, ctx: Context) -> str:
+        metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
         try:
-            told = await ctx.session.send_request(
-                types.ListRootsRequest(), types.ListRootsResult, _ROOTS_SECONDS, metadata=beside
+            result = await ctx.session.send_request(
+                types.ListRootsRequest(), types.ListRootsResult, _ROOTS_SECONDS, metadata=metadata
             )
-        except (MCPError, ValueError):  # none, or none that can be understood
+        except (MCPError, ValueError):  # no answer, or an invalid one
             return ""
-        return await self._aside(lambda: who.of_roots([str(root.uri) for root in told.roots]))
+        return await self._run_in_thread(lambda: project_resolution.from_roots([str(root.uri) for root in result.roots]))
 
     def roots_changed(self, ctx: Context) -> None:
-        self._changes += 1
+        """Ask the client for its roots again with the next call."""
+        self._root_changes += 1
         self._roots.pop(id(ctx.session.client_params), None)
 
 
-def project_of(caller: Caller, memory: Memory) -> dict[str, Any]:
-    """Which project was used, and how it was found."""
+class Memories:
+    """The open memories, one per caller."""
+
+    def __init__(self, started: Started) -> None:
+        self._started = started
+        self._cache = MemoryCache(_OPEN_MEMORIES)
+        self._no_project = f"none-{os.urandom(8).hex()}"  # an id that no notes are stored under
+
+    def config(self) -> Config:
+        """Load the settings, which a person may change while this process runs. The caller's names in them count only if the
+        client started this process, because then the environment is the client's."""
+        started = self._started
+        settings = config.load(started.home).replace(**dict(started.settings))
+        if not started.surroundings:
+            return settings.replace(project=None, session=None, agent=None, client=None, url=None)
+        if started.url or started.token:
+            return settings.replace(url=started.url or settings.url, token=started.token or settings.token)
+        return settings
+
+    @contextmanager
+    def lend(self, caller: Caller) -> Iterator[Memory]:
+        """Give the caller's memory for one call."""
+        settings, caller = self.config(), caller.replace(found_by="")
+        with self._cache.lend((settings, caller), lambda: self._open(settings, caller)) as memory:
+            yield memory
+
+    def close(self) -> None:
+        """Close all memories; one in use is closed when its call ends."""
+        self._cache.clear()
+
+    def _open(self, settings: Config, caller: Caller) -> Memory:
+        project = self._no_project if caller.is_lost else caller.project
+        tenant = caller.tenant or settings.tenant
+        settings = settings.replace(allowed_scopes=caller.sees, tenant=tenant, read_only=caller.read_only)
+        if caller.folder:
+            settings = settings.replace(project=None)  # a folder that is named comes before the setting
+        if settings.url:  # at a gateway the token says which agent
+            return Memory(
+                settings.url, config=settings, project=project, session=caller.session, client=caller.client, cwd=caller.folder
+            )
+        return Memory(
+            config=settings, project=project, session=caller.session, agent=caller.agent, client=caller.client,
+            cwd=caller.folder,
+        )  # fmt: skip
+
+
+# --- results -----------------------------------------------------------------------------------------------------------
+
+
+def describe_project(caller: Caller, memory: Memory) -> dict[str, Any]:
+    """Return which project was used and how it was found."""
     if caller.is_lost:
         return {"found_by": "nothing tells which project this is", "fix": caller.fix}
-    id = memory.project if memory.config.enabled else caller.project  # switched off, nothing is looked up
+    id = memory.project if memory.config.enabled else caller.project  # if memory is disabled, nothing is looked up
     known = {"id": id, "folder": caller.folder}
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
 
 
-def _answered(caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool; its result is one text for the model. Programs find the project in `_meta`."""
-    answer = sound(tool.verb(memory, arguments))
-    used = sound(project_of(caller, memory))
-    text = "\n".join([*tool.show(answer), markdown.project(used)])
-    return {"content": [{"type": "text", "text": text}], "_meta": {PROJECT: used}}
+def _run_tool(caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run a tool and return one text for the model. Programs find the project in `_meta`."""
+    answer = show_hidden(tool.verb(memory, arguments))
+    project = show_hidden(describe_project(caller, memory))
+    text = "\n".join([*tool.show(answer), markdown.format_project(project)])
+    return {"content": [{"type": "text", "text": text}], "_meta": {PROJECT: project}}
 
 
-def _must_have_project(caller: Caller, scope: str | None) -> None:
+def _require_project(caller: Caller, scope: str | None) -> None:
     if scope == "project" and caller.is_lost:
         raise NoScope("no project is known, and nothing falls into another scope", caller.fix)
 
 
-def _failed(message: str, caller: Caller | None) -> dict[str, Any]:
-    used = ""
+def _error_result(message: str, caller: Caller | None) -> dict[str, Any]:
+    project = ""
     if caller is not None and not caller.is_lost:
-        used = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
-    told = safe(sound(" ".join(f"{message.rstrip('.')}.{used}".split("\n"))))  # it may quote what somebody wrote
-    return {"content": [{"type": "text", "text": told}], "isError": True}
+        project = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
+    text = " ".join(f"{message.rstrip('.')}.{project}".split("\n"))
+    escaped = safe(show_hidden(text))  # the message may quote stored text
+    return {"content": [{"type": "text", "text": escaped}], "isError": True}

@@ -1,8 +1,8 @@
-"""The first words on stdio, before the SDK is there: loading it takes longer than a client should wait for `initialize`.
+"""Answer the first messages on stdio while the SDK is imported, which takes longer than a client should wait.
 
-While it loads, what needs no memory is answered from here, as the SDK would answer it (a test compares them). One answer is
-our own: a client that asks whether we speak the protocol without a handshake is told no, because only after a handshake
-can it be asked for its roots. Whatever else comes is left for the SDK.
+Requests that need no memory get the answer that the SDK would give (a test compares them). One answer differs: a client that
+asks whether the server works without a handshake is told no, because the server can ask for roots only after one. All other
+messages are left for the SDK.
 """
 
 from __future__ import annotations
@@ -19,92 +19,94 @@ from holdfast.mcp.guidance import TITLE, instructions
 from holdfast.mcp.prompts import PROMPTS, TEMPLATES
 from holdfast.mcp.tools import TOOLS
 
-VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # those that begin with a handshake
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # of the protocol, with a handshake
 SERVER = {"name": "holdfast", "title": TITLE, "version": __version__}
 CAPABILITIES: dict[str, dict[str, bool]] = {
     "prompts": {"listChanged": False},
     "resources": {"subscribe": False, "listChanged": False},
     "tools": {"listChanged": False},
 }
-SERVED = ("tools/call", "resources/list", "resources/read", "prompts/get")  # what only the SDK can answer
+SDK_METHODS = ("tools/call", "resources/list", "resources/read", "prompts/get")  # that only the SDK can answer
 _METHOD_NOT_FOUND = -32601
-_BYTES = 1024 * 1024  # a longer line is the SDK's to read
+_MAX_LINE_BYTES = 1024 * 1024  # a longer line is left for the SDK
 
 
-class Wire:
-    """The client's end of stdin and stdout, out of reach of whoever else might print: what they print goes to stderr."""
+class StdioConnection:
+    """The client's stdin and stdout. File descriptors 0 and 1 are replaced, so that stray prints go to stderr."""
 
     def __init__(self) -> None:
         self.input, self.output = os.dup(0), os.dup(1)
         for there, here in ((os.open(os.devnull, os.O_RDONLY), 0), (os.dup(2), 1)):
             os.dup2(there, here)
             os.close(there)
-        self.ahead = b""  # read already, and for the SDK to hear
-        self.greeted: int | str | None = None  # the id of an `initialize` that has its answer
+        self.buffered = b""  # read already, for the SDK
+        self.initialize_id: int | str | None = None  # the id of an `initialize` that was answered here
         self.ended = False
-        self._speaking = threading.Lock()
-        self.loads = False  # whether a thread still loads what nobody waits for any more
+        self._send_lock = threading.Lock()
+        self.is_loading = False  # whether the import still runs after the client has left
 
-    def greet(self, load: Callable[[], object]) -> bool:
-        """Answer while `load` runs, which begins with the handshake; whether there is anything left to do."""
-        loading, kept = _Loading(load), b""
-        while line := self._line(loading):
-            said = parsed(line)
+    def answer_handshake(self, load: Callable[[], object]) -> bool:
+        """Answer messages while `load` runs, which starts with the handshake. Return whether the SDK has anything to do."""
+        loading, kept = _Loader(load), b""
+        while line := self._next_line(loading):
+            said = parse_message(line)
             answer = self._answer(said) if said else None
             if said is None or (answer is None and "id" in said):
                 break
-            self.ahead = self.ahead[len(line) :]
+            self.buffered = self.buffered[len(line) :]
             if answer is None or said["method"] == "initialize":
-                kept += line  # what the SDK must have heard
+                kept += line  # the SDK needs it too
             if answer is not None:
-                self.say({"jsonrpc": "2.0", "id": said["id"], **answer})
+                self.send_message({"jsonrpc": "2.0", "id": said["id"], **answer})
             if said["method"] == "initialize":
-                self.greeted = said["id"]
+                self.initialize_id = said["id"]
                 loading.start()
-        if self.ended and not self.ahead:
-            self.loads = loading.is_running
+        if self.ended and not self.buffered:
+            self.is_loading = loading.is_running
             return False
-        self.ahead = kept + self.ahead
+        self.buffered = kept + self.buffered
         loading.finish()
         return True
 
-    def _line(self, loading: _Loading) -> bytes:
-        """The next line, which stays where it is; nothing once the SDK is there, or at the end."""
-        while not loading.is_done and not self.ended and b"\n" not in self.ahead and len(self.ahead) < _BYTES:
+    def _next_line(self, loading: _Loader) -> bytes:
+        """Return the next line without removing it; empty once the SDK is loaded, or at the end."""
+        while not loading.is_done and not self.ended and b"\n" not in self.buffered and len(self.buffered) < _MAX_LINE_BYTES:
             if self.input in select.select([self.input, loading.done], [], [])[0]:
                 more = os.read(self.input, 65536)
-                self.ahead += more
+                self.buffered += more
                 self.ended = not more
-        return b"" if loading.is_done else self.ahead[: self.ahead.find(b"\n") + 1]
+        return b"" if loading.is_done else self.buffered[: self.buffered.find(b"\n") + 1]
 
     def _answer(self, said: dict[str, Any]) -> dict[str, Any] | None:
-        """What to say to it; None where that is not ours to say, or nothing is to be said."""
+        """Return the answer to a message; None if the SDK must answer, or if it needs none."""
         method, params = said["method"], said.get("params") or {}
-        if "id" not in said or method in SERVED:
+        if "id" not in said or method in SDK_METHODS:
             return None
         if method == "initialize":
-            return {"result": initialized(params["protocolVersion"])} if self.greeted is None and _is_whole(params) else None
+            if self.initialize_id is not None or not _is_complete(params):
+                return None
+            return {"result": initialize_result(params["protocolVersion"])}
         if method == "ping":
             return {"result": {}}
-        if method not in STATIC:
+        if method not in STATIC_RESULTS:
             return {"error": {"code": _METHOD_NOT_FOUND, "message": "Method not found", "data": method}}
-        return {"result": STATIC[method]()} if self.greeted is not None else None
+        return {"result": STATIC_RESULTS[method]()} if self.initialize_id is not None else None
 
-    def say(self, message: dict[str, Any]) -> None:
+    def send_message(self, message: dict[str, Any]) -> None:
         self.send(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def send(self, data: bytes) -> None:
-        """Whole lines only, whoever else may speak. Once the client has left there is nobody to tell, and no more to hear."""
-        with self._speaking:
+        """Write whole lines, one thread at a time. After the client has left, nothing is written or read any more."""
+        with self._send_lock:
             try:
                 while data:
                     data = data[os.write(self.output, data) :]
             except OSError:
-                self.ended, self.ahead = True, b""
+                self.ended, self.buffered = True, b""
 
 
-class _Loading:
-    """Something slow, done in a thread; `done` can be selected on."""
+class _Loader:
+    """Slow work in a thread; `done` is a file descriptor to select on."""
 
     def __init__(self, load: Callable[[], object]) -> None:
         self._load = load
@@ -118,11 +120,11 @@ class _Loading:
         return self._thread is not None and not self.is_done
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, daemon=True)  # a client that has left does not wait for it
+        self._thread = threading.Thread(target=self._run, daemon=True)  # it does not keep the process alive
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait for it; what went wrong is raised here."""
+        """Wait for the work, and raise its error."""
         if self._thread is None:
             self._run()
         else:
@@ -139,22 +141,22 @@ class _Loading:
         os.write(self._tell, b".")
 
 
-def initialized(asked: str) -> dict[str, Any]:
-    """The answer to `initialize`."""
+def initialize_result(asked: str) -> dict[str, Any]:
+    """Return the result of `initialize`."""
     version = asked if asked in VERSIONS else VERSIONS[-1]
     said = {"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": SERVER}
     return {**said, "instructions": instructions()}
 
 
-STATIC: dict[str, Callable[[], dict[str, Any]]] = {
+STATIC_RESULTS: dict[str, Callable[[], dict[str, Any]]] = {
     "tools/list": lambda: {"tools": [tool.as_shown() for tool in TOOLS]},
     "prompts/list": lambda: {"prompts": PROMPTS},
     "resources/templates/list": lambda: {"resourceTemplates": TEMPLATES},
 }
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
-    """A request or a notification; what is neither, the SDK answers."""
+def parse_message(line: bytes) -> dict[str, Any] | None:
+    """Return a request or a notification; None for anything else, which the SDK answers."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
@@ -165,8 +167,8 @@ def parsed(line: bytes) -> dict[str, Any] | None:
     return said if isinstance(id, int | str) and not isinstance(id, bool) else None
 
 
-def _is_whole(params: Any) -> bool:
-    """Whether it has all that the protocol asks for; the SDK says best what is missing."""
+def _is_complete(params: Any) -> bool:
+    """Return whether the parameters are complete; if not, the SDK says what is missing."""
     if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
         return False
     info = params.get("clientInfo")

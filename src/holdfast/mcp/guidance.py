@@ -1,4 +1,4 @@
-"""What agents are taught: when to recall, what to keep and what not, where it belongs (D3). Words only."""
+"""Texts for agents: when to recall, what to store and what not, and where it belongs."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ say so in the new version. Otherwise store a new note: one thing, full sentences
 
 
 def instructions() -> str:
-    """What the server says about itself: the rubric of every door, and how to name a project through this one."""
+    """Return the server's instructions: the guidance of every interface, and how to name a project over MCP."""
     return f"{clients.rubric().strip()}\n\n{PROJECT}"

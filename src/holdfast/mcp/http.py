@@ -1,4 +1,4 @@
-"""The server over streamable HTTP: an app that others can mount, and a server of its own on loopback."""
+"""MCP over streamable HTTP: an ASGI app to mount, and a server on loopback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from holdfast.errors import Busy
 from holdfast.mcp.project_resolution import Started
 from holdfast.mcp.server import build
-from holdfast.mcp.token import Guarded
+from holdfast.mcp.token import TokenGuard
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -22,18 +22,20 @@ HOST = "127.0.0.1"
 PORT = 8711
 PATH = "/mcp"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_BODY_BYTES = 16 * 1024 * 1024  # a file may have 10 MiB, and JSON may spell it longer
-_PARTING_SECONDS = 2
+_BODY_BYTES = 16 * 1024 * 1024  # a file may have 10 MiB, and JSON escapes make it longer
+_SHUTDOWN_SECONDS = 2
 
 
 def app(
     started: Started, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH,
     gate: Gate | None = None,
 ) -> Starlette:  # fmt: skip
-    """An ASGI app that answers at `path`. Hosts and origins other than loopback's are refused unless they are named here, so
-    that no web page reaches it by a name of its own. Whoever mounts it says who may come in, since it asks for no token, and
-    runs its lifespan (`app.router.lifespan_context`). Where a gate looks at each call, no session is kept between calls:
-    nobody can come in by another's."""
+    """Return an ASGI app that answers at `path`.
+
+    Hosts and origins other than loopback must be named, against DNS rebinding. The app asks for no token: the server that
+    mounts it authenticates callers and runs its lifespan (`app.router.lifespan_context`). With a gate no session is kept
+    between calls, so that a caller cannot use the session of another.
+    """
     server = build(started.replace(surroundings=False), gate)
     return app_of(server, hosts, origins, path, stateless=gate is not None)
 
@@ -41,7 +43,7 @@ def app(
 def app_of(
     server: Server[Any], hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH, stateless: bool = False,
 ) -> Starlette:  # fmt: skip
-    """The same for a server that is there already."""
+    """Return an ASGI app for a server."""
     named = [*[f"{host}:*" for host in _LOOPBACK], *_LOOPBACK, *hosts]
     pages = [*[f"{scheme}://{host}" for scheme in ("http", "https") for host in named], *origins]
     security = TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=named, allowed_origins=pages)
@@ -51,27 +53,27 @@ def app_of(
 
 
 def serve(started: Started, port: int, token: str | None, ready: Callable[[str], object]) -> None:
-    """Answer on loopback until stopped, to whoever has the token if there is one; port 0 means any that is free."""
+    """Serve on loopback until stopped, with a token if one is given; port 0 means any free port."""
     import uvicorn
 
-    answering = app(started)
+    asgi_app = app(started)
     config = uvicorn.Config(
-        Guarded(answering, token) if token else answering, host=HOST, port=port, log_level="warning",
-        timeout_graceful_shutdown=_PARTING_SECONDS,
+        TokenGuard(asgi_app, token) if token else asgi_app, host=HOST, port=port, log_level="warning",
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )  # fmt: skip
     try:
         listening = config.bind_socket()
-    except SystemExit:  # it has said why
+    except SystemExit:  # uvicorn has logged the reason
         raise Busy(f"cannot listen on port {port} of {HOST}", "Say --port 0 for any that is free") from None
     with listening:
         listening.listen()
         where = f"http://{HOST}:{listening.getsockname()[1]}{PATH}"
 
-        class Announced(uvicorn.Server):
-            """Says that it is ready when it is: a signal that comes then finds it listening to signals too."""
+        class AnnouncingServer(uvicorn.Server):
+            """Calls `ready` after its signal handlers are installed."""
 
             async def startup(self, *given: Any, **named: Any) -> None:
                 await super().startup(*given, **named)
                 ready(where)
 
-        Announced(config).run(sockets=[listening])
+        AnnouncingServer(config).run(sockets=[listening])

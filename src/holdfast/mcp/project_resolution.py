@@ -1,8 +1,8 @@
-"""Who calls, and for which project: found out from the client, never from our own working directory alone.
+"""Find the caller and its project, from the client and never from the working directory alone.
 
-In this order: the call's own argument, the setting, what the client sends along with the call, its roots, the variables it
-starts its servers with, and last the folder we were started in, if that is a repository or has a marker and is not a
-plugin's. Where nothing tells, there is no project: what is global works, and what needs a project is refused with what to do.
+In this order: the argument of the call, the setting, the metadata of the call, the client's roots, the environment variables
+that the client sets, and last the working directory, if it is a repository or has a marker and is not a plugin's. If none of
+them tells, there is no project: global notes work, and a call that needs a project is rejected with the fix.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from holdfast import clients, config
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from holdfast.clients.base import Client
 
 FIX = "Pass `folder` with the absolute path of the project's directory, or use scope global"
-FIX_AFAR = "Pass `project` with the project's id, or use another scope"  # a folder means nothing to a gateway
+FIX_AFAR = "Pass `project` with the project's id, or use another scope"  # a folder of another machine
 AFAR = "argument or header"  # how a gateway finds it
 _NAME_CHARS = 60
 
 
 class Caller(Record):
-    """Whose memory is meant. With neither `project` nor `folder` there is no project."""
+    """A caller of the server. With neither `project` nor `folder` it has no project."""
 
     found_by: str
     project: str | None = None
@@ -37,8 +37,8 @@ class Caller(Record):
     agent: str | None = None
     client: str | None = None
     sees: tuple[str, ...] = SCOPES
-    tenant: str | None = None  # as a gateway's token says
-    read_only: bool = False  # likewise
+    tenant: str | None = None  # of the gateway's token
+    read_only: bool = False  # of the role of the gateway's token
 
     @property
     def is_lost(self) -> bool:
@@ -46,17 +46,17 @@ class Caller(Record):
 
     @property
     def fix(self) -> str:
-        """How one that is lost says which project it means."""
+        """How a caller without a project names one."""
         return FIX_AFAR if self.found_by == AFAR else FIX
 
-    def program(self) -> Client | None:
-        """What we know of the client, if we know it."""
-        return program(self.client)
+    def known_client(self) -> Client | None:
+        """Return the caller's client, if Holdfast knows it."""
+        return known_client(self.client)
 
 
 class Started(Record):
-    """What the command that started us says: for every caller, unless a call says otherwise. Over HTTP the process was not
-    started by the client, so its surroundings tell nothing."""
+    """The options of the command that started the server: defaults for every caller. `surroundings` is false over HTTP, where
+    the client did not start the process and its environment says nothing."""
 
     home: str | None = None
     project: str | None = None
@@ -64,29 +64,29 @@ class Started(Record):
     agent: str | None = None
     client: str | None = None
     surroundings: bool = True
-    url: str | None = None  # of a gateway that is asked in place of the home, and
-    token: str | None = None  # what lets us in there
-    settings: tuple[tuple[str, Any], ...] = ()  # that the command line says, over those of the home
+    url: str | None = None  # of a gateway that is used instead of the home
+    token: str | None = None  # of that gateway
+    settings: tuple[tuple[str, Any], ...] = ()  # of the command line, which override those of the home
 
 
 def client_name(started: Started, told: str | None) -> str | None:
-    """The client's name: as it was installed, else as it calls itself, in plain characters."""
+    """Return the client's name: as it was installed, else as it calls itself, in plain characters."""
     if started.client or not told:
         return started.client
     plain = "".join([char if char.isalnum() or char in "._-" else "-" for char in told.lower() if char.isascii()])
     return plain.strip("-._")[:_NAME_CHARS] or None
 
 
-def program(client: str | None) -> Client | None:
-    """The client of that name, if it is one that we know."""
+def known_client(client: str | None) -> Client | None:
+    """Return the client of that name, if Holdfast knows it."""
     try:
         return clients.load(client) if client else None
     except HoldfastError:
         return None
 
 
-def named(arguments: dict[str, Any]) -> tuple[str, str | None, str | None]:
-    """What the call itself names, taken out of its arguments: found by, project, folder."""
+def pop_arguments(arguments: dict[str, Any]) -> tuple[str, str | None, str | None]:
+    """Remove `project` and `folder` from the arguments and return how the project was found, the project and the folder."""
     project, folder = arguments.pop("project", None), arguments.pop("folder", None)
     if project is not None and folder is not None:
         raise UsageError("project and folder contradict each other", "Give one of them")
@@ -95,18 +95,25 @@ def named(arguments: dict[str, Any]) -> tuple[str, str | None, str | None]:
     return "argument", project, folder
 
 
-def sent_along(meta: object) -> tuple[str, str]:
-    """The folder and the session that a client sends with a call: in whatever part of `_meta` it has them."""
+class Hints(NamedTuple):
+    """The folder and the session that a client names; empty if it does not."""
+
+    folder: str
+    session: str
+
+
+def from_call_metadata(meta: object) -> Hints:
+    """Return the folder and the session that a client sends in any part of `_meta`."""
     for part in meta.values() if isinstance(meta, Mapping) else ():
-        said = _opened(part)
-        folder, session = next(iter(_paths(said.get("workspaces"))), ""), said.get("session_id")
+        fields = _parse_part(part)
+        folder, session = next(iter(_workspace_folders(fields.get("workspaces"))), ""), fields.get("session_id")
         if folder or session:
-            return folder, session if isinstance(session, str) else ""
-    return "", ""
+            return Hints(folder, session if isinstance(session, str) else "")
+    return Hints("", "")
 
 
-def of_roots(uris: Iterable[str]) -> str:
-    """The first of the client's roots that is a folder here."""
+def from_roots(uris: Iterable[str]) -> str:
+    """Return the first of the client's roots that is a folder on this machine."""
     for uri in uris:
         try:
             parts = urlsplit(uri)
@@ -118,46 +125,46 @@ def of_roots(uris: Iterable[str]) -> str:
     return ""
 
 
-def of_surroundings(client: str | None) -> tuple[str, str]:
-    """The folder and the session that the client's variables name."""
+def from_environment(client: str | None) -> Hints:
+    """Return the folder and the session that the client's environment variables name."""
     environ = config.surroundings()
-    known = program(client)
+    known = known_client(client)
     folders = ("HOLDFAST_PROJECT_DIR", *(known.folder_env if known else ()))
     sessions = known.session_env if known else ()
     folder = next((environ[name] for name in folders if is_folder(environ.get(name, ""))), "")
-    return folder, next((environ[name] for name in sessions if environ.get(name)), "")
+    return Hints(folder, next((environ[name] for name in sessions if environ.get(name)), ""))
 
 
-def of_working_folder() -> str:
-    """The folder we were started in, if it says by itself that it is a project, and not merely where a plugin stands."""
+def from_working_folder() -> str:
+    """Return the working directory if it is a repository or has a marker, and is not the folder of a plugin."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:
         return ""
     environ = config.surroundings()
     plugins = [value for name, value in environ.items() if name.endswith("PLUGIN_ROOT") and os.path.isabs(value)]
-    if any(_is_in(here, os.path.realpath(plugin)) for plugin in plugins):
+    if any(_is_inside(here, os.path.realpath(plugin)) for plugin in plugins):
         return ""
     seen = resolve.look(here)
     return here if seen.place or seen.remote or seen.marker else ""
 
 
-def session_id(*candidates: str | None) -> str | None:
-    """The first that may name a session."""
+def first_session_id(*candidates: str | None) -> str | None:
+    """Return the first candidate that is a valid session id."""
     return next((one for one in candidates if one and is_name(one)), None)
 
 
 def is_folder(path: object) -> bool:
-    """Whether this is a folder's absolute path; a client may leave a variable unexpanded."""
+    """Return whether this is the absolute path of a folder; a client may leave a variable unexpanded."""
     return isinstance(path, str) and os.path.isabs(path) and "\0" not in path and os.path.isdir(path)
 
 
-def _is_in(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _opened(part: object) -> Mapping[str, Any]:
-    """A part of `_meta`; some clients send it as JSON within JSON."""
+def _parse_part(part: object) -> Mapping[str, Any]:
+    """Return a part of `_meta` as a mapping; some clients send JSON within JSON."""
     if isinstance(part, str) and part.startswith("{"):
         try:
             part = json.loads(part)
@@ -166,8 +173,8 @@ def _opened(part: object) -> Mapping[str, Any]:
     return part if isinstance(part, Mapping) else {}
 
 
-def _paths(workspaces: object) -> list[str]:
-    """Folders by path: the keys of an object, or a list of paths or of objects that have one."""
+def _workspace_folders(workspaces: object) -> list[str]:
+    """Return the folders of a client's workspaces: the keys of an object, or a list of paths or of objects with a path."""
     if isinstance(workspaces, Mapping):
         given: list[Any] = list(workspaces)
     else:

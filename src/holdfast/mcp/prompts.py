@@ -1,4 +1,4 @@
-"""What a client can pick by hand, as it sees it: two prompts, and the shape of a note's address."""
+"""The prompts and resource templates that a client lists; no SDK import, because the early handshake needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client can attach or pick by hand: notes and the briefing as resources, and two prompts."""
+"""Notes and the briefing as resources, and the two prompts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from mcp_types import INVALID_PARAMS
 from holdfast.api.memory import Memory
 from holdfast.errors import HoldfastError
 from holdfast.mcp import guidance
-from holdfast.mcp.handlers import sound
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.models import KEY, SCOPES, Note
 from holdfast.safety.escape import safe
+from holdfast.safety.model_text import show_hidden
 from holdfast.safety.validate import cleaned
 from holdfast.verbs.brief import render
 
-_RECENT = 50
-_NOT_FOUND = -32002  # what the protocol says for a resource that is not there, up to 2025-11-25
+_RECENT = 50  # notes in the list of resources
+_RESOURCE_NOT_FOUND = -32002  # the protocol's code for a missing resource, up to 2025-11-25
 
 
-def listed(memory: Memory) -> list[dict[str, Any]]:
-    """The briefing, and the notes that changed last."""
+def list_resources(memory: Memory) -> list[dict[str, Any]]:
+    """Return the briefing and the notes that changed last."""
     start = {
         "uri": BRIEFING,
         "name": "briefing",
@@ -31,45 +31,45 @@ def listed(memory: Memory) -> list[dict[str, Any]]:
         "description": "What an agent is told when it starts.",
         "mimeType": "text/plain",
     }
-    return [start, *[_shown(note) for note in memory.list(limit=_RECENT) if KEY.match(note.key)]]
+    return [start, *[_describe_note(note) for note in memory.list(limit=_RECENT) if KEY.match(note.key)]]
 
 
-def read(memory: Memory, uri: str, version: str) -> dict[str, Any]:
-    """The text of a resource."""
+def read_resource(memory: Memory, uri: str, version: str) -> dict[str, Any]:
+    """Return the text of a resource; raise `MCPError` if there is none."""
     if uri == BRIEFING:
         return _contents(uri, memory.brief(remember=False).text, "text/plain")
     scope, slash, key = uri.removeprefix(NOTES).partition("/")
     if not uri.startswith(NOTES) or not slash or scope not in SCOPES:
-        raise _missing(uri, version)
+        raise _not_found(uri, version)
     try:
-        return _contents(uri, _block(memory.get(key, scope=scope)), MARKDOWN)
+        return _contents(uri, _note_block(memory.get(key, scope=scope)), MARKDOWN)
     except HoldfastError as error:
-        raise _missing(uri, version, str(error)) from None
+        raise _not_found(uri, version, str(error)) from None
 
 
-def prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str]) -> dict[str, Any]:
-    """The words of a prompt."""
+def get_prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str]) -> dict[str, Any]:
+    """Return the text of a prompt; raise `MCPError` for an unknown one."""
     if name == SAVE["name"]:
         focus = " ".join(given.get("focus", "").split())[:500]
-        return _said(SAVE, guidance.SAVE.replace("{focus}", f", above all at: {focus}," if focus else ""))
+        return _prompt_result(SAVE, guidance.SAVE.replace("{focus}", f", above all at: {focus}," if focus else ""))
     if name == BOOT["name"]:
         text = _boot(memory, caller) or memory.brief(remember=False).text
-        return _said(BOOT, text or "Memory is empty so far: nothing to start up from.")
+        return _prompt_result(BOOT, text or "Memory is empty so far: nothing to start up from.")
     raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {safe(name[:80])}")
 
 
 def _boot(memory: Memory, caller: Caller) -> str:
-    """The continuity start-up, of the agent or else of the project."""
+    """Return the boot text of the agent, or of the project."""
     if caller.is_lost and not caller.agent:
         return ""
-    known = caller.program()
+    known = caller.known_client()
     return memory.boot(scaffolds=known.scaffolds if known else ()).text
 
 
-def _shown(note: Note) -> dict[str, Any]:
+def _describe_note(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = safe(sound(cleaned(note.text).split("\n", 1)[0]))
+        first = safe(show_hidden(cleaned(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -80,22 +80,22 @@ def _shown(note: Note) -> dict[str, Any]:
     }
 
 
-def _block(note: Note) -> str:
-    """A note as a client puts it into a context: data between marks, like a briefing (B3). It is cleaned before its lines are
-    moved in, which could keep a secret from being recognised."""
+def _note_block(note: Note) -> str:
+    """Return a note for a context: data between marks, like a briefing. Secrets are redacted before the lines are indented,
+    because an indented secret may not be recognised."""
     told = render.Told(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
     return render.whole(told, ", in quarantine" if note.quarantined else "")
 
 
 def _contents(uri: str, text: str, kind: str) -> dict[str, Any]:
-    return {"contents": [{"uri": uri, "mimeType": kind, "text": sound(text)}]}
+    return {"contents": [{"uri": uri, "mimeType": kind, "text": show_hidden(text)}]}
 
 
-def _said(prompt: dict[str, Any], text: str) -> dict[str, Any]:
-    message = {"role": "user", "content": {"type": "text", "text": sound(text)}}
+def _prompt_result(prompt: dict[str, Any], text: str) -> dict[str, Any]:
+    message = {"role": "user", "content": {"type": "text", "text": show_hidden(text)}}
     return {"description": prompt["description"], "messages": [message]}
 
 
-def _missing(uri: str, version: str, why: str = "") -> MCPError:
-    code = _NOT_FOUND if version <= "2025-11-25" else INVALID_PARAMS
-    return MCPError(code=code, message=safe(why) or "No such resource", data={"uri": sound(uri[:500])})
+def _not_found(uri: str, version: str, why: str = "") -> MCPError:
+    code = _RESOURCE_NOT_FOUND if version <= "2025-11-25" else INVALID_PARAMS
+    return MCPError(code=code, message=safe(why) or "No such resource", data={"uri": show_hidden(uri[:500])})

@@ -1,4 +1,4 @@
-"""The server on stdin and stdout: one client, until it hangs up or we are told to stop."""
+"""MCP over stdin and stdout: one client, until it disconnects or the process is told to stop."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 
-from holdfast.mcp.early_handshake import Wire, parsed
+from holdfast.mcp.early_handshake import StdioConnection, parse_message
 
-_LINE_BYTES = 16 * 1024 * 1024  # as over HTTP: a file may have 10 MiB, and JSON may spell it longer
-_PARTING_SECONDS = 30.0  # for calls under way when the client has said its last word
-
-
-def serve(server: Server[Any], wire: Wire) -> None:
-    """Answer until the client closes its end, or SIGTERM or Ctrl-C closes ours; calls that run are finished first."""
-    anyio.run(_serve, server, wire)
+_LINE_BYTES = 16 * 1024 * 1024  # as over HTTP
+_SHUTDOWN_SECONDS = 30.0  # for running calls after the client has closed its end
 
 
-async def _serve(server: Server[Any], wire: Wire) -> None:
-    open_calls = _Open()
-    lines = _Input(wire, open_calls)
+def serve(server: Server[Any], connection: StdioConnection) -> None:
+    """Serve until the client disconnects, or until SIGTERM or Ctrl-C; running calls are finished first."""
+    anyio.run(_serve, server, connection)
+
+
+async def _serve(server: Server[Any], connection: StdioConnection) -> None:
+    pending = _PendingRequests()
+    lines = _Input(connection, pending)
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(sign, lines.stop)
-    there, here = cast(IO[str], lines), cast(IO[str], _Output(wire, open_calls, lines))
+    there, here = cast(IO[str], lines), cast(IO[str], _Output(connection, pending, lines))
     async with stdio_server(anyio.wrap_file(there), anyio.wrap_file(here)) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-class _Open:
-    """The requests that have no answer yet."""
+class _PendingRequests:
+    """The ids of requests without an answer yet."""
 
     def __init__(self) -> None:
         self._ids: set[int | str] = set()
         self._changed = threading.Condition()
 
-    def heard(self, said: dict[str, Any]) -> None:
+    def add(self, said: dict[str, Any]) -> None:
         if "id" in said:
             with self._changed:
                 self._ids.add(said["id"])
         elif said["method"] == "notifications/cancelled" and isinstance(said.get("params"), dict):
-            self.answered(said["params"].get("requestId"))  # it gets none any more
+            self.remove(said["params"].get("requestId"))  # it will get no answer
 
-    def answered(self, id: object) -> None:
+    def remove(self, id: object) -> None:
         if isinstance(id, int | str):
             with self._changed:
                 self._ids.discard(id)
@@ -60,7 +60,7 @@ class _Open:
 
     def wait(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: not self._ids, _PARTING_SECONDS)
+            self._changed.wait_for(lambda: not self._ids, _SHUTDOWN_SECONDS)
 
     def clear(self) -> None:
         with self._changed:
@@ -69,78 +69,78 @@ class _Open:
 
 
 class _Input(io.TextIOBase):
-    """What the client says, line by line; it ends when we stop, or when the client has and its calls are answered."""
+    """The client's messages, line by line, until `stop`, or until the client has closed its end and its calls are answered."""
 
-    def __init__(self, wire: Wire, calls: _Open) -> None:
-        self._wire, self._calls = wire, calls
-        self._data, self._searched, self._too_long = bytearray(wire.ahead), 0, False
+    def __init__(self, connection: StdioConnection, calls: _PendingRequests) -> None:
+        self._connection, self._pending = connection, calls
+        self._data, self._searched, self._too_long = bytearray(connection.buffered), 0, False
         self._stop, self._stopping = os.pipe()
 
     def stop(self) -> None:
-        """End it from elsewhere."""
-        self._calls.clear()
+        """End the input, from another thread or a signal handler."""
+        self._pending.clear()
         os.write(self._stopping, b".")
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
         while (end := self._data.find(b"\n", self._searched)) < 0:
-            if len(self._data) > _LINE_BYTES:  # what comes of it is dropped until it ends
+            if len(self._data) > _LINE_BYTES:  # the rest of the line is dropped
                 self._data, self._too_long = bytearray(), True
             self._searched = len(self._data)
-            if not self._more():
-                self._calls.wait()
+            if not self._read_more():
+                self._pending.wait()
                 return ""
         line, self._data, self._searched = bytes(self._data[: end + 1]), self._data[end + 1 :], 0
         if self._too_long or len(line) > _LINE_BYTES:
             self._too_long = False
-            return self._refused(None, f"more than {_LINE_BYTES} bytes in one message")
-        text, said = line.decode("utf-8", "replace"), parsed(line)
+            return self._reject(None, f"more than {_LINE_BYTES} bytes in one message")
+        text, said = line.decode("utf-8", "replace"), parse_message(line)
         if said is None:
-            return self._unheard(line) or text
-        if not _is_sound(text):
-            return self._refused(said["id"], "not a message of the protocol, or not Unicode") if "id" in said else "\n"
-        self._calls.heard(said)
+            return self._answer_invalid(line) or text
+        if not _is_valid(text):
+            return self._reject(said["id"], "not a message of the protocol, or not Unicode") if "id" in said else "\n"
+        self._pending.add(said)
         return text
 
-    def _unheard(self, line: bytes) -> str:
-        """Answer what is neither a request nor a notification; nothing to what may be an answer to us, or is blank."""
+    def _answer_invalid(self, line: bytes) -> str:
+        """Answer a line that is neither a request nor a notification; leave answers of the client and blank lines alone."""
         try:
             said = json.loads(line) if line.strip() else {"result": None}
         except (ValueError, RecursionError):
-            return self._refused(None, "not JSON", types.PARSE_ERROR)
+            return self._reject(None, "not JSON", types.PARSE_ERROR)
         if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
             id = said.get("id") if isinstance(said, dict) else None
             known = isinstance(id, int | str) and not isinstance(id, bool)
-            return self._refused(id if known else None, "not a message of the protocol")
+            return self._reject(id if known else None, "not a message of the protocol")
         return ""
 
-    def _refused(self, id: object, why: str, code: int = types.INVALID_REQUEST) -> str:
-        """What the SDK cannot read it does not answer, and the client would wait: so we do. An empty line is left."""
+    def _reject(self, id: object, why: str, code: int = types.INVALID_REQUEST) -> str:
+        """Answer a line that the SDK cannot read: it would not, and the client would wait. Return an empty line."""
         said = "Parse error" if code == types.PARSE_ERROR else "Invalid request"
-        self._wire.say({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": f"{said}: {why}"}})
+        self._connection.send_message({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": f"{said}: {why}"}})
         return "\n"
 
-    def _more(self) -> bool:
-        ready, _, _ = select.select([self._wire.input, self._stop], [], [])
-        more = b"" if self._stop in ready else os.read(self._wire.input, 1024 * 1024)
+    def _read_more(self) -> bool:
+        ready, _, _ = select.select([self._connection.input, self._stop], [], [])
+        more = b"" if self._stop in ready else os.read(self._connection.input, 1024 * 1024)
         self._data += more
         return bool(more)
 
 
 class _Output(io.TextIOBase):
-    """What we say: all but the SDK's own answer to an `initialize` that the greeting has answered."""
+    """The server's messages, without the SDK's answer to an `initialize` that was answered already."""
 
-    def __init__(self, wire: Wire, calls: _Open, lines: _Input) -> None:
-        self._wire, self._calls, self._lines = wire, calls, lines
+    def __init__(self, connection: StdioConnection, calls: _PendingRequests, lines: _Input) -> None:
+        self._connection, self._pending, self._lines = connection, calls, lines
 
     def write(self, text: str, /) -> int:
-        wire, said = self._wire, json.loads(text)
+        connection, said = self._connection, json.loads(text)
         answers = said.get("id") if "method" not in said else None
-        if answers is not None and answers == wire.greeted:
-            wire.greeted = None
+        if answers is not None and answers == connection.initialize_id:
+            connection.initialize_id = None
         else:
-            wire.send(text.encode("utf-8", "replace"))
-        self._calls.answered(answers)
-        if wire.ended:
+            connection.send(text.encode("utf-8", "replace"))
+        self._pending.remove(answers)
+        if connection.ended:
             self._lines.stop()
         return len(text)
 
@@ -148,8 +148,8 @@ class _Output(io.TextIOBase):
         pass
 
 
-def _is_sound(text: str) -> bool:
-    """Whether the SDK can read it."""
+def _is_valid(text: str) -> bool:
+    """Return whether the SDK can read a line."""
     try:
         types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The token that lets a client in over HTTP: made once for a home, in a file that only its owner can read."""
+"""The token for MCP over HTTP: created once per home, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.ledger.secret_file import create_secret, read_secret
 
 NAME = "mcp.token"
 _BYTES = 32  # 256 bits
-_LEAST, _MOST = 43, 200  # characters: one of ours, and one that somebody chose
+_MIN_CHARS, _MAX_CHARS = 43, 200  # characters of a token
 
 Message = MutableMapping[str, Any]
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
@@ -24,8 +24,8 @@ def path(home: str) -> str:
     return os.path.join(home, "run", NAME)
 
 
-def of(home: str) -> str:
-    """The home's token, made if there is none."""
+def load_or_create(home: str) -> str:
+    """Return the home's token; create it if there is none."""
     home_folder.check_owner(home, create=True)
     try:
         os.makedirs(os.path.dirname(path(home)), 0o700, exist_ok=True)
@@ -38,21 +38,21 @@ def of(home: str) -> str:
 
 def _read(place: str) -> str:
     fix = f"Remove {place}: a new one is made at the next start"
-    token = read_secret(place, _MOST + 1, fix)
-    if not _LEAST <= len(token) <= _MOST or not token.isascii() or not token.decode().isprintable() or b" " in token:
+    token = read_secret(place, _MAX_CHARS + 1, fix)
+    if not _MIN_CHARS <= len(token) <= _MAX_CHARS or not token.isascii() or not token.decode().isprintable() or b" " in token:
         raise Damaged(f"{place} holds no token", fix)
     return token.decode()
 
 
-class Guarded:
-    """An ASGI app behind the token: without it not a byte reaches the app."""
+class TokenGuard:
+    """An ASGI app behind the token: a request without it does not reach the app."""
 
     def __init__(self, app: App, token: str) -> None:
         self._app = app
         self._wanted = token.encode()
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan" or self._is_let_in(scope):
+        if scope["type"] == "lifespan" or self._is_authorized(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             said = b"This server asks for its token: Authorization: Bearer TOKEN\n"
@@ -62,7 +62,7 @@ class Guarded:
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    def _is_let_in(self, scope: Message) -> bool:
+    def _is_authorized(self, scope: Message) -> bool:
         given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
         if len(given) != 1:
             return False

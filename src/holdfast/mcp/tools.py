@@ -1,6 +1,6 @@
-"""The tools as a client sees them: name, purpose, arguments, and hints on what a call may change.
+"""The tools: name, description, arguments, and hints on what a call may change.
 
-Every session pays for these words with its context, so an argument whose name says enough has no description.
+Every session pays for these words with its context, so an argument with a clear name has no description.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.mcp import guidance, handlers, markdown
-from holdfast.models import MODES, PARTS, SCOPES, SORTS, TYPES, Record
+from holdfast.models import AGENT_ORIGINS, MODES, PARTS, SCOPES, SORTS, TYPES, Record
 
 Schema = dict[str, Any]
 
@@ -34,21 +34,27 @@ def _described(description: str) -> Schema:
     return {"description": description} if description else {}
 
 
-_WHOSE = {"project": _text(), "folder": _text()}  # the server's instructions say what they are for
+_PROJECT_ARGUMENTS = {"project": _text(), "folder": _text()}  # the server's instructions say what they are for
 _TAGS = _list("string")
 _SCOPE = _text("", *SCOPES)
 _TYPE = _text("", *TYPES)
-_ORIGIN = _text("If not your own work.", *handlers.ORIGINS)
+_ORIGIN = _text("If not your own work.", *AGENT_ORIGINS)
 _REDACT = _flag("Mask secrets instead of refusing.")
 _MADE_FROM = _list("string", "Sources: URLs, paths, note:KEY.")
 _LIMIT = _number(1, 100)
-_SHARED = ("scope", "type", "origin", "made_from", "redact")  # mean the same in every tool, so memory_store alone shows
-_ONCE = ("description", "enum")  # these of them; a wrong value is refused with the choices
+_SHARED_ARGUMENTS = (
+    "scope",
+    "type",
+    "origin",
+    "made_from",
+    "redact",
+)  # mean the same in every tool, so memory_store alone shows
+_SHOWN_ONCE = ("description", "enum")  # these of them; a wrong value is refused with the choices
 
 
 class Tool(Record):
-    """One tool: `verb` runs it, `show` makes its result the lines that the model reads; `writes` and `destroys`
-    are hints on what it may change."""
+    """One tool: `verb` runs it, `show` formats its result for the model; `writes` and `destroys` are hints on what it may
+    change."""
 
     name: str
     description: str
@@ -62,10 +68,15 @@ class Tool(Record):
     @property
     def input_schema(self) -> Schema:
         needed = {"required": list(self.needed)} if self.needed else {}
-        return {"type": "object", "properties": {**self.arguments, **_WHOSE}, **needed, "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": {**self.arguments, **_PROJECT_ARGUMENTS},
+            **needed,
+            "additionalProperties": False,
+        }
 
     def as_shown(self) -> Schema:
-        """What `tools/list` shows: the arguments without their limits, which a refusal names, and the hints that matter."""
+        """Return the entry of `tools/list`: arguments without limits, which an error names, and the hints that matter."""
         schema = self.input_schema
         properties = {name: self._shown(name, one) for name, one in schema["properties"].items()}
         needed = {"required": schema["required"]} if "required" in schema else {}
@@ -78,19 +89,19 @@ class Tool(Record):
 
     @property
     def annotations(self) -> dict[str, bool]:
-        """The protocol's hints, without those that mean nothing for such a tool."""
+        """Return the protocol's hints that apply to the tool."""
         if not self.writes:
             return {"readOnlyHint": True}
         return {"destructiveHint": True} if self.destroys else {"destructiveHint": False, "openWorldHint": False}
 
     def _shown(self, name: str, schema: Schema) -> Schema:
-        left_out = ("minimum", "maximum", *(_ONCE if name in _SHARED and self.name != "memory_store" else ()))
+        left_out = ("minimum", "maximum", *(_SHOWN_ONCE if name in _SHARED_ARGUMENTS and self.name != "memory_store" else ()))
         return {field: value for field, value in schema.items() if field not in left_out}
 
 
 TOOLS = (
     Tool(
-        "memory_store", guidance.STORE, handlers.store, markdown.stored,
+        "memory_store", guidance.STORE, handlers.store, markdown.format_store,
         {
             "text": _text(), "key": _text("a-z, 0-9, -"), "scope": _SCOPE, "type": _TYPE,
             "tags": _TAGS, "valid_from": _text("YYYY-MM-DD"), "valid_to": _text(),
@@ -100,7 +111,7 @@ TOOLS = (
         ("text",), writes=True,
     ),
     Tool(
-        "memory_recall", guidance.RECALL, handlers.recall, markdown.recalled,
+        "memory_recall", guidance.RECALL, handlers.recall, markdown.format_recall,
         {
             "query": _text(), "scope": _SCOPE, "type": _TYPE, "tags": _TAGS, "limit": _LIMIT,
             "as_of": _text("True then."), "known_at": _text("Recorded by then."),
@@ -109,15 +120,15 @@ TOOLS = (
         (),
     ),
     Tool(
-        "memory_forget", guidance.FORGET, handlers.forget, markdown.forgotten, {"key": _text(), "scope": _SCOPE}, ("key",),
+        "memory_forget", guidance.FORGET, handlers.forget, markdown.format_forget, {"key": _text(), "scope": _SCOPE}, ("key",),
         writes=True, destroys=True,
     ),
     Tool(
-        "memory_search", guidance.SEARCH, handlers.search, markdown.searched,
+        "memory_search", guidance.SEARCH, handlers.search, markdown.format_search,
         {"query": _text(), "limit": _LIMIT}, ("query",),
     ),
     Tool(
-        "memory_get", guidance.GET, handlers.get, markdown.got,
+        "memory_get", guidance.GET, handlers.get, markdown.format_get,
         {
             "key": _text(), "scope": _SCOPE, "as_of": _text(), "path": _text(), "from": _number(1),
             "lines": _number(1),
@@ -125,7 +136,7 @@ TOOLS = (
         (),
     ),
     Tool(
-        "memory_history", guidance.HISTORY, handlers.history, markdown.told,
+        "memory_history", guidance.HISTORY, handlers.history, markdown.format_history,
         {
             "key": _text(), "scope": _SCOPE, "turn": _text(), "before": _number(0, 100),
             "after": _number(0, 100),
@@ -133,7 +144,7 @@ TOOLS = (
         (),
     ),
     Tool(
-        "memory_fact", guidance.FACT, handlers.fact, markdown.facts,
+        "memory_fact", guidance.FACT, handlers.fact, markdown.format_facts,
         {
             "subject": _text(), "label": _text(), "value": _text(), "on": _text(),
             "many": _flag("Keep the other values."), "scope": _SCOPE, "origin": _ORIGIN, "made_from": _MADE_FROM,
@@ -142,7 +153,7 @@ TOOLS = (
         ("subject",), writes=True,
     ),
     Tool(
-        "memory_file", guidance.FILE, handlers.file, markdown.filed,
+        "memory_file", guidance.FILE, handlers.file, markdown.format_file,
         {
             "command": _text("", *handlers.COMMANDS), "path": _text(),
             "view_range": _list("integer", "[first, last]; -1 = end"), "file_text": _text(), "old_str": _text(),

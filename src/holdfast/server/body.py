@@ -1,4 +1,4 @@
-"""A request's body and query, read within limits: bytes, nesting, time; and only once it is known who asks."""
+"""Read a request's body and query within limits on bytes, time, nesting and the number of values."""
 
 from __future__ import annotations
 
@@ -6,137 +6,138 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect
 
 from holdfast.base import json_lines
 from holdfast.errors import TooLarge
 from holdfast.server.problem import Problem
-from holdfast.server.schema import Schema
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+    from starlette.types import Receive
 
-DEPTH = 32
-VALUES = 200_000  # that a body may have: what each takes in memory is many times what it takes in bytes
-_SECONDS, _BODY_SECONDS = 30.0, 300.0  # between two pieces of a body, and for all of it
-_FIELDS = 64
-_NO_BRACKETS = bytes([sign for sign in range(256) if sign not in b"[]{}"])
+    from holdfast.server.validation import Field
 
-
-class Gone(Exception):
-    """Whoever asked has hung up."""
+MAX_DEPTH = 32
+MAX_VALUES = 200_000  # in one body: a value takes many times as much memory as it takes bytes
+_CHUNK_SECONDS, _BODY_SECONDS = 30.0, 300.0  # between two chunks of a body, and for a whole JSON body
+_MAX_QUERY_FIELDS = 64
+_NOT_BRACKETS = bytes([byte for byte in range(256) if byte not in b"[]{}"])
 
 
-def must_be_small(data: bytes, depth: int = DEPTH, values: int = VALUES) -> None:
-    """Refuse JSON that is nested too deeply or has too many values, before it is parsed: bytes alone say little about what
-    that takes. Only what stands outside of texts counts, and all that goes by the length is done in C."""
-    if data.count(b"[") + data.count(b"{") <= depth and data.count(b",") <= values:
-        return
-    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if bare.count(b'"') > 2 * values:
-        raise _too_many(values)
-    outside = b"".join(bare.split(b'"')[::2])
-    if outside.count(b"[") + outside.count(b"{") + outside.count(b",") > values:
-        raise _too_many(values)
-    deep = 0
-    for sign in outside.translate(None, _NO_BRACKETS):
-        deep += 1 if sign in b"[{" else -1
-        if deep > depth:
-            raise Problem("too_deep", f"nested more than {depth} levels", "Send flatter JSON")
-        if deep < 0:
-            return  # no JSON, as whoever parses it will say
-
-
-def _too_many(values: int) -> TooLarge:
-    return TooLarge(f"a body may have {values:,} values", "Send less at a time; /v1/import takes many notes")
-
-
-async def pieces(receive: Receive, most: int, seconds: float = float("inf")) -> AsyncIterator[bytes]:
-    """The body as it comes, no more than so many bytes of it, and none that come after so many seconds in all."""
-    size, end = 0, time.monotonic() + seconds
+async def read_chunks(receive: Receive, max_bytes: int, seconds: float = float("inf")) -> AsyncIterator[bytes]:
+    """Yield the body as it arrives; raise `TooLarge` after `max_bytes`, `too_slow` after `seconds` in all."""
+    size, deadline = 0, time.monotonic() + seconds
     while True:
         try:
-            async with asyncio.timeout(min(_SECONDS, end - time.monotonic())):
+            async with asyncio.timeout(min(_CHUNK_SECONDS, deadline - time.monotonic())):
                 message = await receive()
         except TimeoutError:
             raise Problem("too_slow", "the body did not come in time", "Send it faster") from None
         if message["type"] == "http.disconnect":
-            raise Gone
-        piece: bytes = message.get("body", b"")
-        size += len(piece)
-        if size > most:
-            raise TooLarge(f"a body may have {most:,} bytes", "Send less at a time; /v1/import takes many notes")
-        if piece:
-            yield piece
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > max_bytes:
+            raise _too_many_bytes(max_bytes)
+        if chunk:
+            yield chunk
         if not message.get("more_body", False):
             return
 
 
-async def body(receive: Receive, most: int) -> bytes:
-    """The whole body of a JSON request, as it came."""
-    return b"".join([piece async for piece in pieces(receive, most, _BODY_SECONDS)])
+async def read_body(headers: Headers, receive: Receive, max_bytes: int) -> bytes:
+    """Return a whole body; refuse one that declares too many bytes before any of it is read."""
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()) or int(length[:20]) > max_bytes:
+        raise _too_many_bytes(max_bytes)
+    return b"".join([chunk async for chunk in read_chunks(receive, max_bytes, _BODY_SECONDS)])
 
 
-def declared(headers: dict[bytes, bytes], most: int) -> None:
-    """Refuse a body that says itself that it is too large, before any of it is read."""
-    length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length[:20]) > most:
-        raise TooLarge(f"a body may have {most:,} bytes", "Send less at a time; /v1/import takes many notes")
+def check_json_size(data: bytes, depth: int = MAX_DEPTH, values: int = MAX_VALUES) -> None:
+    """Refuse JSON that is nested too deeply or has too many values, before it is parsed into objects.
+
+    Brackets and commas inside of strings do not count. Everything that depends on the length runs in C.
+    """
+    if data.count(b"[") + data.count(b"{") <= depth and data.count(b",") <= values:
+        return
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if unescaped.count(b'"') > 2 * values:
+        raise _too_many_values(values)
+    outside_strings = b"".join(unescaped.split(b'"')[::2])
+    if outside_strings.count(b"[") + outside_strings.count(b"{") + outside_strings.count(b",") > values:
+        raise _too_many_values(values)
+    level = 0
+    for bracket in outside_strings.translate(None, _NOT_BRACKETS):
+        level += 1 if bracket in b"[{" else -1
+        if level > depth:
+            raise Problem("too_deep", f"nested more than {depth} levels", "Send flatter JSON")
+        if level < 0:
+            return  # not JSON: the parser says so
 
 
-def parsed(data: bytes) -> Any:
-    """The JSON of a body. In a thread: it may be long."""
-    must_be_small(data)
+def parse_json(data: bytes) -> Any:
+    """Return the JSON of a body. The standard parser is used because msgspec accepts fields that come twice."""
+    check_json_size(data)
     try:
-        text = data.decode("utf-8-sig")  # some programs write a byte order mark before it
-        return _DECODER.decode(text)
+        return _DECODER.decode(data.decode("utf-8-sig"))  # some programs write a byte order mark first
     except json_lines.FieldTwice as error:
-        raise _twice("body", error.field) from None
+        raise _repeated_field("body", error.field) from None
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
         raise Problem("not_json", f"the body is not JSON: {what}", "Send one JSON object as UTF-8") from None
 
 
-def _twice(where: str, name: str) -> Problem:
-    detail = [{"pointer": f"/{name[:80]}", "detail": "comes twice"}]
-    return Problem("invalid_request", f"a field of the {where} comes twice", "Give it once", errors=detail)
-
-
-def asked(query: bytes, known: dict[str, Schema]) -> dict[str, Any]:
-    """The query's fields, each as its schema says: numbers and flags are read from their text, lists may come repeated."""
+def parse_query(query: bytes, fields: dict[str, Field]) -> dict[str, Any]:
+    """Return the fields of a query: numbers and flags converted from their text, lists from repeated fields."""
     try:
-        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_QUERY_FIELDS, errors="strict")
     except ValueError:
         raise Problem("invalid_request", "the query cannot be read", "Send at most 64 fields as UTF-8") from None
     found: dict[str, Any] = {}
     for name, value in pairs:
-        schema = known.get(name, {})
-        if schema.get("type") == "array":
+        kind = fields[name].kind if name in fields else str
+        if kind is list:
             found.setdefault(name, []).append(value)
         elif name in found:
-            raise _twice("query", name)
+            raise _repeated_field("query", name)
         else:
-            found[name] = _typed(schema.get("type"), value)
+            found[name] = _convert_text(kind, value)
     return found
 
 
-def _typed(kind: object, value: str) -> Any:
-    """What is not of its kind stays text, and the schema says so."""
-    if kind == "integer" and len(value) <= 12 and re.fullmatch(r"-?[0-9]+", value):
+def _convert_text(kind: Any, value: str) -> Any:
+    """Return a number or a flag; text that is neither stays text, and validation reports it."""
+    if kind is int and len(value) <= 12 and re.fullmatch(r"-?[0-9]+", value):
         return int(value)
-    return {"true": True, "false": False}.get(value, value) if kind == "boolean" else value
+    return {"true": True, "false": False}.get(value, value) if kind is bool else value
+
+
+def _repeated_field(where: str, name: str) -> Problem:
+    mistake = [{"pointer": f"/{name[:80]}", "detail": "comes twice"}]
+    return Problem("invalid_request", f"a field of the {where} comes twice", "Give it once", errors=mistake)
+
+
+def _too_many_bytes(max_bytes: int) -> TooLarge:
+    return TooLarge(f"a body may have {max_bytes:,} bytes", "Send less at a time; /v1/import takes many notes")
+
+
+def _too_many_values(values: int) -> TooLarge:
+    return TooLarge(f"a body may have {values:,} values", "Send less at a time; /v1/import takes many notes")
 
 
 def _number(text: str) -> int | float:
-    """To JSON Schema 3.0 is a whole number."""
+    """Return 3 for `3.0`: JSON Schema counts it as a whole number."""
     value = float(text)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
-def _no_constant(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number, object_pairs_hook=json_lines.once_each)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_number, object_pairs_hook=json_lines.once_each)

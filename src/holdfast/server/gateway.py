@@ -1,4 +1,4 @@
-"""What all requests share: the settings as they are now, the porter, the ledger, and memories that stay open between calls."""
+"""What all requests share: current settings, the access gate, ledgers, and memories that stay open between requests."""
 
 from __future__ import annotations
 
@@ -21,59 +21,59 @@ from holdfast.errors import HoldfastError, NoScope
 from holdfast.ledger.interface import Ledger
 from holdfast.models import Record
 from holdfast.server.metrics import Metrics
-from holdfast.server.retention import Tending
+from holdfast.server.retention import TenantRetention
 
 CLIENT = "http"
-_OPEN = 64  # memories that are kept open
-_GLANCE_SECONDS = 1.0  # that who only asks whether we are ready waits
+_OPEN_MEMORIES = 64
+_READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock, and for how long its result is kept
 
 
 class Target(Record):
-    """For which project and session a request speaks; the token says for which agent, unless who manages them names one."""
+    """The project and session that a request is about, and the agent where it is not the caller's own."""
 
     project: str | None = None
     session: str | None = None
     agent: str | None = None
 
     def must_name(self, scope: str | None) -> None:
-        """A project that nobody named is not guessed."""
+        """Raise `NoScope` for the scope `project` without a project: none is guessed."""
         if scope == "project" and not self.project:
             fix = "Send X-Holdfast-Project, or use the scope agent"
             raise NoScope("no project is named, and nothing falls into another scope", fix)
 
 
 class Gateway:
-    """One home, for many agents."""
+    """One home or store, for many agents."""
 
     def __init__(self, home: str | None = None, given: Mapping[str, Any] | None = None) -> None:
         self.home = config.find_home(home)
-        self.given = dict(given or {})  # settings that the command line says, over those of the home
-        self._guard = threading.Lock()
-        self._lending = MemoryCache(_OPEN)
-        self._nobodys = f"none-{os.urandom(8).hex()}"  # an id that nobody's notes can stand under
-        self._stamp = config.stamp(self.home)
-        self._begin()
+        self.given = dict(given or {})  # settings of the command line; they override those of the home
         self.metrics = Metrics()
-        self._checked = -1.0
-        self._tending = Tending()
+        self._lock = threading.Lock()
+        self._memories = MemoryCache(_OPEN_MEMORIES)
+        self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
+        self._retention = TenantRetention()
+        self._ready_at = -1.0
+        self._settings_stamp = config.stamp(self.home)
+        self._load_settings()
 
     def config(self) -> Config:
-        """The settings as they are now: a person may switch memory off while we run. Whose memory it is they do not say."""
-        if config.stamp(self.home) != self._stamp:
-            with self._guard:
-                stamp = config.stamp(self.home)  # another thread may have read the new settings by now
-                if stamp != self._stamp:
-                    before = self._rooms()
-                    self._begin(self._gate.missed)
-                    self._stamp = stamp
-                    for room in before:
-                        room.close()  # whoever is in the middle of a decision opens it again
-                    self._lending.let_go()  # those in use go by what they were opened with, to the end of their call
+        """Return the current settings, read again if their file changed: a person may disable memory while we run."""
+        if config.stamp(self.home) != self._settings_stamp:
+            with self._lock:
+                stamp = config.stamp(self.home)
+                if stamp != self._settings_stamp:  # no other thread has read them since
+                    before = self._closables()
+                    self._load_settings(self._gate.missed)
+                    self._settings_stamp = stamp
+                    for one in before:
+                        one.close()  # a decision under way opens it again
+                    self._memories.clear()  # requests under way keep theirs, with the settings it was opened with
         return self._config
 
     @property
     def settings(self) -> Config:
-        """As they were when somebody last looked."""
+        """Return the settings as last read, without a look at the disk."""
         return self._config
 
     @property
@@ -82,68 +82,66 @@ class Gateway:
         return self._gate
 
     def config_of(self, caller: Caller) -> Config:
-        """The same for the caller's tenant: the token says which."""
+        """Return the settings for the caller's tenant."""
         now = self.config()
         return now.replace(tenant=caller.tenant) if now.store else now
 
     def ledger_of(self, caller: Caller) -> Ledger:
-        """The caller's tenant's ledger, and of what agents have done there what is the caller's."""
+        """Return the ledger of the caller's tenant; of what agents have done, an agent sees only its own."""
         return self._ledgers.of(caller.tenant, None if caller.is_person else caller.agent)
 
     @contextmanager
-    def lend(
-        self, caller: Caller, whose: Target, sees: tuple[str, ...], settings: Config | None = None, read_only: bool = False
-    ) -> Iterator[Memory]:
-        """The caller's memory for one request, in the scopes that its role has a part in. For a role that may only read,
-        reading an archived note does not bring it back."""
+    def open_memory(
+        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, settings: Config | None = None,
+        read_only: bool = False,
+    ) -> Iterator[Memory]:  # fmt: skip
+        """Open the caller's memory for one request, in these scopes. Read-only: reading an archived note leaves it there."""
         if settings is None:
-            which, given = self._seen_by(caller, sees, read_only)
+            cache_key, settings = self._settings_for(caller, scopes, read_only)
         else:
-            which = given = settings.replace(allowed_scopes=sees)
-        agent, origin = whose.agent or caller.agent, "user" if caller.is_person else "agent"
-        key = (which, agent, origin, whose.project, whose.session)
-        self._tending.begin(given)
-        with self._lending.lend(key, lambda: self._opened(given, agent, origin, whose)) as memory:
+            cache_key = settings = settings.replace(allowed_scopes=scopes)
+        agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
+        key = (cache_key, agent, origin, target.project, target.session)
+        self._retention.begin(settings)
+        with self._memories.lend(key, lambda: self._create_memory(settings, agent, origin, target)) as memory:
             yield memory
 
-    def _seen_by(self, caller: Caller, sees: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
-        """The settings for who sees that much, and what stands for them: so they need not be compared for every request."""
-        known = self._known
-        if (caller.tenant, sees, read_only) not in known:
-            seen = self.config_of(caller).replace(allowed_scopes=sees, read_only=read_only)
-            known[caller.tenant, sees, read_only] = object(), seen
-        return known[caller.tenant, sees, read_only]
+    def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
+        """Return a caller's settings and an object that stands for them, which is faster to hash than all settings."""
+        known, key = self._known_settings, (caller.tenant, scopes, read_only)
+        if key not in known:
+            known[key] = object(), self.config_of(caller).replace(allowed_scopes=scopes, read_only=read_only)
+        return known[key]
 
-    def check(self) -> None:
-        """Raise if nobody could be let in now; looked at once a second at most, since everybody may ask."""
-        if time.monotonic() - self._checked > 1:
-            self._glance.of(self.config().tenant).agents.find_tokens([""])
-            self._checked = time.monotonic()
+    def check_ready(self) -> None:
+        """Raise if no caller could be authenticated now; looked up at most once a second, since anybody may ask."""
+        if time.monotonic() - self._ready_at > _READINESS_SECONDS:
+            self._readiness_ledgers.of(self.config().tenant).agents.find_tokens([""])
+            self._ready_at = time.monotonic()
 
     def close(self) -> None:
-        """Let go of all; calls that still run end in their own time."""
-        self._lending.let_go()
-        self._tending.end()
-        for room in self._rooms():
-            room.close()
+        """Close everything; requests under way finish first."""
+        self._memories.clear()
+        self._retention.close()
+        for one in self._closables():
+            one.close()
 
-    def _begin(self, missed: MissedDecisions | None = None) -> None:
-        """By the settings as they are now."""
+    def _load_settings(self, missed: MissedDecisions | None = None) -> None:
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, batch_writes=True, **self.given
         )
-        self._known: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
+        self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
         self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
-        self._glance = Ledgers(self._config, _GLANCE_SECONDS)
-        if self._config.store:  # memory is elsewhere, but decisions that could not be written down are logged here
+        self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
+        if self._config.store:  # memory is elsewhere, but decisions that could not be recorded are logged in the home
             with suppress(HoldfastError):
                 home_folder.check_owner(self.home, create=True)
 
-    def _rooms(self) -> tuple[AccessGate, Ledgers, Ledgers]:
-        return self._gate, self._ledgers, self._glance
+    def _closables(self) -> tuple[AccessGate, Ledgers, Ledgers]:
+        return self._gate, self._ledgers, self._readiness_ledgers
 
-    def _opened(self, settings: Config, agent: str, origin: str, whose: Target) -> Memory:
+    def _create_memory(self, settings: Config, agent: str, origin: str, target: Target) -> Memory:
         return Memory(
-            config=settings, agent=agent, project=whose.project or self._nobodys, session=whose.session, client=CLIENT,
+            config=settings, agent=agent, project=target.project or self._no_project, session=target.session, client=CLIENT,
             origin=origin,
         )  # fmt: skip

@@ -1,8 +1,8 @@
-"""A review of a pull request on GitHub, posted once (A6).
+"""Post a review of a pull request on GitHub once.
 
-Look, claim, post, record. GitHub's own list of reviews has the last word: ours is known there by a mark that nobody else can
-make, and it is looked for before anything is posted, whatever the ledger says. What was sent without an answer is never
-sent again by the same request, and by the next only when so much time has passed that GitHub must be done with it.
+Look for it, claim it, post it, record it. GitHub's own list of reviews decides: ours contains a mark that only we can make, and
+we look for it before we post, whatever the ledger says. A review that was sent without an answer is never sent again by the
+same request, and by the next one only after so long that GitHub must have finished with it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from holdfast.ledger.interface import Ledger
 
 EVENTS = ("COMMENT", "APPROVE", "REQUEST_CHANGES")
-SECONDS = 10.0  # for one request
-SETTLE = 120  # seconds after which what was sent is posted or never will be: GitHub ends its own work after ten
-PAUSE = 0.5  # before the second try or look; twice as long before the third
+SECONDS = 10.0  # timeout of one request
+SETTLE = 120  # seconds after which a sent review is posted or never will be: GitHub ends its own work after ten
+PAUSE = 0.5  # seconds before the second attempt; twice as long before the third
 TRIES, LOOKS = 3, 2
-LONGEST_PAUSE = 5.0  # what GitHub may ask us to wait before we hand that on to whoever asked us
-_PAGE, _PAGES = 100, 50
+LONGEST_PAUSE = 5.0  # seconds that we wait for GitHub's rate limit; for more the caller has to come back
+_PAGE_SIZE, _MAX_PAGES = 100, 50
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-_WHO = "Whoever runs this gateway"
-_SIGN = "<!-- holdfast:review "
+_OPERATOR = "Whoever runs this gateway"
+_MARK_START = "<!-- holdfast:review "
 
 
 class Wanted(Record):
-    """What is to be said, and of what. `key` makes a review that is asked for again one of its own."""
+    """The review to post. With `again`, `key` tells it from other reviews of the same pull request."""
 
     owner: str
     repo: str
@@ -49,7 +49,7 @@ class Wanted(Record):
 
 
 class Reviewed(Record):
-    """What came of it; `posted` is false if it had been before."""
+    """The result; `posted` is false if the review had been posted before."""
 
     posted: bool
     owner: str
@@ -59,44 +59,46 @@ class Reviewed(Record):
     review_id: int | None = None
 
 
-class _Unheard(Exception):
-    """Nobody can say whether it was posted."""
+class _InDoubt(Exception):
+    """It is not known whether the review was posted."""
 
 
 def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Reviewed:
-    """Post it, unless it was posted before. One at a time for each pull request: the lock goes away with its holder."""
+    """Post a review unless it was posted before; one at a time for each pull request."""
     if not config.github_token:
-        raise UsageError("no token for GitHub is set here", f"{_WHO} sets github.token, or HOLDFAST_GITHUB_TOKEN")
-    whose = f"{config.tenant}/{agent}" if config.store else agent
-    subject = f"{whose}/{wanted.owner.lower()}/{wanted.repo.lower()}#{wanted.pr_number}"
+        raise UsageError("no token for GitHub is set here", f"{_OPERATOR} sets github.token, or HOLDFAST_GITHUB_TOKEN")
+    owner = f"{config.tenant}/{agent}" if config.store else agent
+    subject = f"{owner}/{wanted.owner.lower()}/{wanted.repo.lower()}#{wanted.pr_number}"
     with ledger.named_lock(f"review-{digest(subject.encode())[:2]}", config.lock_seconds):
         return _Review(config, ledger, agent, wanted, subject).run()
 
 
 class _Mark:
-    """How one review is known: by its pull request and agent, and where it was asked for `again` by what makes it another
-    one: the request's key, or else what it says and a number of its own, which its claim keeps."""
+    """The mark in a review's text, by which we find it again: a digest of its pull request and agent.
+
+    With `again` also what tells it from others: the request's key, or else its text and a random number kept in its claim.
+    """
 
     def __init__(self, secret: bytes, subject: str, wanted: Wanted, left: Claim | None) -> None:
-        def named(*told: str) -> str:
-            return keyed_digest("\n".join([subject, *told]).encode("utf-8", "surrogatepass"), secret)
+        def sign(*parts: str) -> str:
+            return keyed_digest("\n".join([subject, *parts]).encode("utf-8", "surrogatepass"), secret)
 
-        self._of_all = f"{_SIGN}{named()} "
+        self._common = f"{_MARK_START}{sign()} "
         self.own, self.may_be_there = "", True
         if wanted.again and wanted.key:
-            self.own = named("key", wanted.key)
+            self.own = sign("key", wanted.key)
         elif wanted.again:
-            says, before = named("says", wanted.event, wanted.body), _own(left)
-            self.may_be_there = before.startswith(f"{says}-")  # one like it was left in doubt: this asks for that one
+            says, before = sign("says", wanted.event, wanted.body), _own(left)
+            self.may_be_there = before.startswith(f"{says}-")  # the same review was left in doubt: look for that one
             self.own = before if self.may_be_there else f"{says}-{os.urandom(8).hex()}"
         self.text = self._text(self.own)
-        self.result = self.text if wanted.again else self._of_all  # any of this agent's is the one to be posted once
+        self.result = self.text if wanted.again else self._common  # without `again` any review of this agent counts
 
     def _text(self, own: str) -> str:
-        return f"{self._of_all}{own} -->" if own else f"{self._of_all}-->"
+        return f"{self._common}{own} -->" if own else f"{self._common}-->"
 
     def settled(self, left: Claim | None, row: dict[str, Any]) -> str:
-        """Who left a claim for this very review on GitHub; nobody where it was for another one."""
+        """Return the holder of a claim that was left for this review; "" if it was for another one."""
         return left.holder if left is not None and self._text(_own(left)) in str(row.get("body")) else ""
 
 
@@ -106,7 +108,7 @@ def _own(left: Claim | None) -> str:
 
 class _Review:
     def __init__(self, config: Config, ledger: Ledger, agent: str, wanted: Wanted, subject: str) -> None:
-        from holdfast.base.http_client import JsonClient  # urllib3 takes a while to import, and binds a socket on ::1 then
+        from holdfast.base.http_client import JsonClient  # urllib3 is slow to import, and binds a socket on ::1 then
 
         self._github = JsonClient(config.github_api, "GitHub", config.github_token, SECONDS)
         self._path = f"/repos/{wanted.owner}/{wanted.repo}/pulls/{wanted.pr_number}/reviews"
@@ -117,26 +119,26 @@ class _Review:
     def run(self) -> Reviewed:
         before = None if self._wanted.again else self._reviews.get(*self._names)
         if before is not None:
-            return self._told(False, timestamp(before.reviewed_at))
+            return self._result(False, timestamp(before.reviewed_at))
         left = self._reviews.claimed(*self._names)
         self._mark = _Mark(self._reviews.secret(), self._subject, self._wanted, left)
-        found = self._found() if self._mark.may_be_there else None
+        found = self._find() if self._mark.may_be_there else None
         if found is not None:
-            return self._recorded(found, False, self._mark.settled(left, found))
+            return self._record(found, False, self._mark.settled(left, found))
         holder = f"{self._mark.own}/{os.urandom(8).hex()}"
         self._claim(left, holder)
         try:
             posted = self._post()
-        except _Unheard as error:  # the claim stays, and with it the doubt
+        except _InDoubt as error:  # the claim stays: the next request looks first
             fix = f"Ask again in {SETTLE} seconds: it is looked up before anything is posted"
             raise Unreached(str(error), fix, retry_after=SETTLE) from None
         except HoldfastError:
             self._reviews.release(*self._names, holder=holder)
             raise
-        return self._recorded(posted, True, holder)  # whatever fails here leaves the claim, because it is posted
+        return self._record(posted, True, holder)  # an error here leaves the claim, because it is posted
 
     def _claim(self, left: Claim | None, holder: str) -> None:
-        """From now on it may be posted. Not while one that was sent before may still come to light."""
+        """Claim the review before it is posted; raise while one that was sent before may still appear."""
         now = int(dates.clock())
         claimed = self._reviews.claim(*self._names, holder=holder, now=now, lease=SETTLE, again=self._wanted.again)
         if claimed == done.TAKEN:
@@ -146,62 +148,61 @@ class _Review:
         if claimed == done.REVIEWED:
             raise Busy("somebody else reviewed it in this very moment", "Ask again: nothing is posted twice")
 
-    def _recorded(self, row: dict[str, Any], posted: bool, holder: str) -> Reviewed:
+    def _record(self, row: dict[str, Any], posted: bool, holder: str) -> Reviewed:
         now = int(dates.clock())
         self._reviews.record(*self._names, holder=holder, now=now)
         id = row.get("id")
-        return self._told(posted, timestamp(now), id if isinstance(id, int) else None)
+        return self._result(posted, timestamp(now), id if isinstance(id, int) else None)
 
-    def _told(self, posted: bool, when: str, id: int | None = None) -> Reviewed:
+    def _result(self, posted: bool, when: str, id: int | None = None) -> Reviewed:
         return Reviewed(posted, self._wanted.owner, self._wanted.repo, self._wanted.pr_number, when, id)
 
     def _post(self) -> dict[str, Any]:
-        """What GitHub keeps of it. Without an answer, or with one of a server in trouble, it may be posted or not."""
+        """Post it and return GitHub's row. Without an answer, or after a server error, look whether it was posted."""
         body = {"body": f"{self._wanted.body}\n\n{self._mark.text}", "event": self._wanted.event}
         try:
-            response = self._ask("POST", self._path, body)
+            response = self._request("POST", self._path, body)
         except Unreached as error:
             if not error.sent:
                 raise
             why = error.message
         else:
             if 200 <= response.status < 300:
-                told = response.json()
-                return told if isinstance(told, dict) else {}
+                row = response.json()
+                return row if isinstance(row, dict) else {}
             if response.status < 500:
-                raise _refused(response)
+                raise _error_of(response)
             why = f"GitHub answered with status {response.status}"
         for look in range(LOOKS):
             time.sleep(PAUSE * 2**look)
             try:
-                found = self._found()
+                found = self._find()
             except HoldfastError as error:
-                raise _Unheard(f"it is not known whether the review was posted: {why}; {error.message}") from None
+                raise _InDoubt(f"it is not known whether the review was posted: {why}; {error.message}") from None
             if found is not None:
                 return found
-        raise _Unheard(f"it is not known whether the review was posted: {why}")
+        raise _InDoubt(f"it is not known whether the review was posted: {why}")
 
-    def _found(self) -> dict[str, Any] | None:
-        """Our review, if GitHub has it."""
-        for page in range(1, _PAGES + 1):
+    def _find(self) -> dict[str, Any] | None:
+        """Return our review, if GitHub has it."""
+        for page in range(1, _MAX_PAGES + 1):
             try:
-                response = self._ask("GET", f"{self._path}?per_page={_PAGE}&page={page}")
+                response = self._request("GET", f"{self._path}?per_page={_PAGE_SIZE}&page={page}")
             except Unreached as error:
                 raise Unreached(error.text, error.hint, sent=False) from None
             rows = response.json()
             if response.status != 200 or not isinstance(rows, list):
-                raise _refused(response)
+                raise _error_of(response)
             for row in rows:
                 if isinstance(row, dict) and self._mark.result in str(row.get("body")):
                     return row
-            if len(rows) < _PAGE:
+            if len(rows) < _PAGE_SIZE:
                 return None
         fix = "Ask for it with `again` and without an idempotency key: then nothing is looked up"
         raise Trouble("the pull request has too many reviews to look through", fix)
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Response:
-        """An answer. Asked again only where surely nothing was done: nobody was there, GitHub said to wait a little, or
-        nothing was to be done."""
+    def _request(self, method: str, path: str, body: Any = None) -> Response:
+        """Return GitHub's response; try again only if nothing was done: not reached, rate limited, or a failed GET."""
         for attempt in range(1, TRIES + 1):
             try:
                 response = self._github.request(method, path, body, _HEADERS)
@@ -210,7 +211,7 @@ class _Review:
                     raise
                 pause = PAUSE * 2 ** (attempt - 1)
             else:
-                pause = _asked_to_wait(response)
+                pause = _rate_limit_pause(response)
                 if not pause and method == "GET" and response.status >= 500 and attempt < TRIES:
                     pause = PAUSE * 2 ** (attempt - 1)
                 if not pause:
@@ -221,8 +222,8 @@ class _Review:
         raise AssertionError("unreachable")
 
 
-def _asked_to_wait(response: Response) -> float:
-    """How long GitHub asks us to wait; nought if it does not."""
+def _rate_limit_pause(response: Response) -> float:
+    """Return for how many seconds GitHub asks us to wait; 0 if it does not."""
     if response.status not in (403, 429):
         return 0.0
     after, left = response.headers.get("retry-after", ""), response.headers.get("x-ratelimit-remaining", "")
@@ -234,14 +235,14 @@ def _asked_to_wait(response: Response) -> float:
     return 0.0
 
 
-def _refused(response: Response) -> HoldfastError:
-    """What GitHub said no to, as one of ours."""
-    told = response.json()
-    why = str(told.get("message", ""))[:200] if isinstance(told, dict) else ""
+def _error_of(response: Response) -> HoldfastError:
+    """Return GitHub's refusal as an error of ours."""
+    body = response.json()
+    why = str(body.get("message", ""))[:200] if isinstance(body, dict) else ""
     if response.status == 401:
-        return Unreached("GitHub does not accept the token", f"{_WHO} sets github.token anew", sent=False)
+        return Unreached("GitHub does not accept the token", f"{_OPERATOR} sets github.token anew", sent=False)
     if response.status == 403:
-        return Unreached(f"GitHub does not allow it: {why}", f"{_WHO} lets its token write pull requests", sent=False)
+        return Unreached(f"GitHub does not allow it: {why}", f"{_OPERATOR} lets its token write pull requests", sent=False)
     if response.status == 404:
         return NotFound("no such pull request, or none that the token may see", "Check owner, repo and pr_number")
     if response.status == 422:

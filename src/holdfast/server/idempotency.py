@@ -1,12 +1,13 @@
-"""A write with an Idempotency-Key is done once: whoever sends it again is told what came of it the first time.
+"""A write with an Idempotency-Key runs once: the same request again gets the answer of the first.
 
-The ledger keeps ids and never a text, so an answer with a note in it is made again from the note as it stands.
+The ledger keeps ids and never a text, so an answer that contains a note is built again from the current note.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -14,145 +15,164 @@ from holdfast.base import dates
 from holdfast.errors import Busy, Conflict, Contended, HoldfastError, NotFound
 from holdfast.ledger.idempotency import KeptAnswer
 from holdfast.models import Note, Record, Scope, Source
+from holdfast.server.models import RequestModel, ResponseModel
 from holdfast.server.problem import Problem
-from holdfast.server.route import Asked, Reply
+from holdfast.server.route import AuthorizedRequest, Reply
+from holdfast.server.threads import ThreadPool
 
-HEADER = "idempotency-key"
-REPLAYED = "idempotency-replayed"
-_MOST = 200
-_WHOSE = ("x-holdfast-project", "x-holdfast-session", "if-match", "if-none-match")  # what makes it another request
-_STREAM_SECONDS = 600  # that a body which comes piece by piece may take before another may begin
+KEY_HEADER = "idempotency-key"
+REPLAYED_HEADER = "idempotency-replayed"
+_MAX_KEY_CHARS = 200
+_SIGNIFICANT_HEADERS = ("x-holdfast-project", "x-holdfast-session", "if-match", "if-none-match")  # they change the request
+_LEASE_SECONDS = 120
+_UPLOAD_LEASE_SECONDS = 600  # how long an upload may take before another request with the same key may begin
 
 
-class Replay(Record):
-    """What to keep of an answer, and how to make it again from that and the request."""
+@dataclass(frozen=True)
+class Replay:
+    """How to repeat an answer: what to keep of it, and how to build it again from that and the request."""
 
     keep: Callable[[dict[str, Any]], dict[str, Any]]
-    tell: Callable[[Asked, dict[str, Any]], Any]
+    rebuild: Callable[[AuthorizedRequest, Any, dict[str, Any]], Any]
 
 
-ALL = Replay(lambda body: body, lambda asked, kept: kept)  # answers of ids alone
-NOTE = Replay(lambda body: ids(body), lambda asked, kept: noted(as_it_stands(asked, kept)))  # an answer that is a note
+REPLAY_WHOLE = Replay(lambda body: body, lambda request, params, kept: kept)  # of answers that contain only ids
+REPLAY_NOTE = Replay(lambda body: note_ids(body), lambda request, params, kept: note_reply(current_note(request, kept)))
 
 
-def ids(note: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a note: by what it is found again, and nothing that anybody wrote."""
-    named = {name: note[name] for name in ("key", "id", "type", "created", "updated", "valid_from", "version", "versions")}
-    return {**named, "scope": note["scope"]["kind"], "of": note["scope"]["id"]}
+def note_ids(note: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a note: enough to find it again, and no text of it."""
+    names = ("key", "id", "type", "created", "updated", "valid_from", "version", "versions")
+    return {**{name: note[name] for name in names}, "scope": note["scope"]["kind"], "of": note["scope"]["id"]}
 
 
-def as_it_stands(asked: Asked, kept: dict[str, Any]) -> Note:
-    """The note as it is now; where it is gone by now, what was kept of it."""
+def current_note(request: AuthorizedRequest, kept: dict[str, Any]) -> Note:
+    """Return the note as it is now; if it is gone, what was kept of it."""
     try:
-        return asked.memory.get(kept["key"], scope=kept["scope"])
+        return request.memory.get(kept["key"], scope=kept["scope"])
     except NotFound:
         return Note(
-            Scope(kept["scope"], kept["of"]), kept["key"], kept["id"], "", kept["type"], (), kept["created"], kept["updated"],
-            Source("agent", asked.caller.agent), kept["valid_from"], None, False, "", (0, 0), kept["version"], kept["versions"],
+            scope=Scope(kept["scope"], kept["of"]), key=kept["key"], id=kept["id"], text="", type=kept["type"], tags=(),
+            created=kept["created"], updated=kept["updated"], source=Source("agent", request.caller.agent),
+            valid_from=kept["valid_from"], valid_to=None, pinned=False, path="", lines=(0, 0), version=kept["version"],
+            versions=kept["versions"],
         )  # fmt: skip
 
 
-def run(asked: Asked, again: Replay | None, request: bytes) -> Reply:
-    """The verb's answer, or the one that this key has had before."""
-    key = _key(asked)
-    if again is None or not key:
-        return replied(asked.route.verb(asked))
-    agent, digest, repeats = asked.caller.agent, _digest(asked, request), asked.ledger.idempotency_keys
-    before = _begun(asked, key, digest)
+def note_reply(note: Note) -> Reply:
+    """Return a note with its ETag."""
+    return Reply(body=note.as_dict(), status=200, headers={"etag": f'"{note.version}"'})
+
+
+def run_once(request: AuthorizedRequest, params: RequestModel, content: bytes) -> Reply:
+    """Run the handler, or return the answer that the same key had before. `content`: all that identifies the request."""
+    route, key = request.route, _hash_key(request)
+    if route.replay is None or not key:
+        return to_reply(route.handler(request, params))
+    agent, digest, keys = request.caller.agent, _digest(request, content), request.ledger.idempotency_keys
+    before = _begin(request, key, digest, _LEASE_SECONDS)
     if before is not None:
-        reply = replied(again.tell(asked, json.loads(before.answer)))
-        return reply.replace(status=before.status, headers={**reply.headers, REPLAYED: "true"})
+        reply = to_reply(route.replay.rebuild(request, params, json.loads(before.answer)))
+        return replace(reply, status=before.status, headers={**reply.headers, REPLAYED_HEADER: "true"})
     try:
-        reply = replied(asked.route.verb(asked))
+        reply = to_reply(route.handler(request, params))
     except BaseException as error:
         if not _may_be_done(error):
-            _best_effort(lambda: repeats.drop(agent, key, digest))  # it was not done, and may be tried again
+            _best_effort(lambda: keys.drop(agent, key, digest))  # nothing was done: it may be tried again
         raise
-    kept = json.dumps(again.keep(reply.body))
-    _best_effort(lambda: repeats.finish(agent, key, digest, status=reply.status or asked.route.status, answer=kept))
+    kept = json.dumps(route.replay.keep(reply.body))
+    _best_effort(lambda: keys.finish(agent, key, digest, status=reply.status or route.status, answer=kept))
     return reply
 
 
-class Streamed:
-    """The same for a body that comes piece by piece: its digest is known at its end, and is kept with the answer."""
+class Upload:
+    """A body that arrives in chunks while it is stored; its digest is known at its end and kept with the answer."""
 
-    def __init__(self, asked: Asked, request: bytes) -> None:
-        self._asked, self._sum = asked, sha256()
-        self._key, self._request = _key(asked), _digest(asked, request)
-        self._before: dict[str, Any] | None = None
+    def __init__(self, request: AuthorizedRequest, head: bytes, chunks: AsyncIterator[bytes], threads: ThreadPool) -> None:
+        self._request, self._chunks, self.threads = request, chunks, threads
+        self._key, self._head_digest = _hash_key(request), _digest(request, head)
+        self._body_digest = sha256()
+        self._kept: dict[str, Any] | None = None
 
-    def begin(self) -> None:
-        """Whether it is new: in a thread, before any of the body is read."""
-        before = _begun(self._asked, self._key, self._request, _STREAM_SECONDS) if self._key else None
-        self._before = None if before is None else json.loads(before.answer)
+    async def begin(self) -> None:
+        """Look the key up before any of the body is read."""
+        if self._key:
+            begin = lambda: _begin(self._request, self._key, self._head_digest, _UPLOAD_LEASE_SECONDS)  # noqa: E731
+            before = await self.threads(begin)
+            self._kept = None if before is None else json.loads(before.answer)
 
-    async def pieces(self, given: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The body, looked at as it passes."""
-        async for piece in given:
-            self._sum.update(piece)
-            yield piece
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives."""
+        async for chunk in self._chunks:
+            self._body_digest.update(chunk)
+            yield chunk
 
-    async def before(self, given: AsyncIterator[bytes]) -> Any:
-        """What this very body was answered before; None where it is the first."""
-        if self._before is None:
+    async def replayed_answer(self) -> Any:
+        """Return the answer that the same body had under the same key before; None if it is the first."""
+        if self._kept is None:
             return None
-        async for _ in self.pieces(given):
+        async for _ in self.chunks():
             pass
-        if self._before["digest"] != self._sum.hexdigest():
+        if self._kept["digest"] != self._body_digest.hexdigest():
             what = "this idempotency key was used for another request"
             raise Problem("reused_key", what, "Make up a new key for each request")
-        return self._before["answer"]
+        return self._kept["answer"]
 
-    def finish(self, answer: Any) -> None:
+    async def finish(self, answer: Any) -> None:
+        """Keep the answer for the same upload sent again."""
         if self._key:
-            kept = json.dumps({"digest": self._sum.hexdigest(), "answer": answer})
-            agent, repeats = self._asked.caller.agent, self._asked.ledger.idempotency_keys
-            _best_effort(lambda: repeats.finish(agent, self._key, self._request, status=200, answer=kept))
+            kept = json.dumps({"digest": self._body_digest.hexdigest(), "answer": answer})
+            agent, keys = self._request.caller.agent, self._request.ledger.idempotency_keys
 
-    def drop(self, error: BaseException) -> None:
-        """It was not done to its end, and may be tried again."""
-        if self._key and self._before is None and not _may_be_done(error):
-            agent, repeats = self._asked.caller.agent, self._asked.ledger.idempotency_keys
-            _best_effort(lambda: repeats.drop(agent, self._key, self._request))
+            def keep() -> None:
+                keys.finish(agent, self._key, self._head_digest, status=200, answer=kept)
+
+            await self.threads(lambda: _best_effort(keep))
+
+    async def drop(self, error: BaseException) -> None:
+        """Allow the key again after an upload that did not finish."""
+        if self._key and self._kept is None and not _may_be_done(error):
+            agent, keys = self._request.caller.agent, self._request.ledger.idempotency_keys
+            await self.threads(lambda: _best_effort(lambda: keys.drop(agent, self._key, self._head_digest)))
 
 
-def replied(answer: Any) -> Reply:
-    return answer if isinstance(answer, Reply) else Reply(answer)
-
-
-def noted(note: Note) -> Reply:
-    return Reply(note.as_dict(), 200, {"etag": f'"{note.version}"'})
+def to_reply(answer: Any) -> Reply:
+    """Return what a handler returned as a reply, with models and records as plain data."""
+    reply = answer if isinstance(answer, Reply) else Reply(body=answer)
+    return replace(reply, body=reply.body.as_dict()) if isinstance(reply.body, Record | ResponseModel) else reply
 
 
 def _may_be_done(error: BaseException) -> bool:
-    """Whether the answer was lost and not the deed: then the key stays as that of one whose doer went away."""
+    """Return whether only the answer was lost: then the key stays taken until its lease ends."""
     return isinstance(error, HoldfastError) and error.may_be_done
 
 
 def _best_effort(work: Callable[[], object]) -> None:
-    """What was done stays done, and what failed is told as it failed, also where the ledger cannot be written now."""
+    """Run `work` and ignore errors of the ledger: the request's own result or error counts."""
     try:
         work()
     except HoldfastError:
         pass
 
 
-def _key(asked: Asked) -> str:
-    """What stands for the caller's key, which may be any text: the ledger keeps none."""
-    key = asked.header(HEADER)
-    if len(key) > _MOST or not key.isprintable():
-        raise Problem("invalid_request", f"an idempotency key may have {_MOST} printable characters", "Make up a shorter one")
+def _hash_key(request: AuthorizedRequest) -> str:
+    """Return a hash of the caller's key, since the key may be any text and the ledger keeps none; "" without a key."""
+    key = request.header(KEY_HEADER)
+    if len(key) > _MAX_KEY_CHARS or not key.isprintable():
+        what = f"an idempotency key may have {_MAX_KEY_CHARS} printable characters"
+        raise Problem("invalid_request", what, "Make up a shorter one")
     return sha256(key.encode()).hexdigest() if key else ""
 
 
-def _digest(asked: Asked, request: bytes) -> str:
-    """Of all that makes it this request; what stands in its head for one route may not be answered for another's."""
-    return sha256("\n".join([asked.header(name) for name in _WHOSE]).encode() + b"\n" + request).hexdigest()
+def _digest(request: AuthorizedRequest, content: bytes) -> str:
+    """Return a digest of everything that makes this request different from others."""
+    headers = "\n".join([request.header(name) for name in _SIGNIFICANT_HEADERS])
+    return sha256(headers.encode() + b"\n" + content).hexdigest()
 
 
-def _begun(asked: Asked, key: str, digest: str, lease: int = 120) -> KeptAnswer | None:
+def _begin(request: AuthorizedRequest, key: str, digest: str, lease: int) -> KeptAnswer | None:
     try:
-        return asked.ledger.idempotency_keys.begin(asked.caller.agent, key, digest, int(dates.clock()), lease=lease)
+        return request.ledger.idempotency_keys.begin(request.caller.agent, key, digest, int(dates.clock()), lease=lease)
     except Conflict as error:
         raise Problem("reused_key", error.text, error.hint) from None
     except Busy as error:

@@ -1,4 +1,4 @@
-"""How much one token may ask: so many requests a second, and so many at a time; the others do not feel it."""
+"""How much one token may ask: requests per second, and requests at a time, so that one caller does not slow down others."""
 
 from __future__ import annotations
 
@@ -10,71 +10,75 @@ from contextlib import contextmanager
 
 from holdfast.errors import TooMany
 
-_KNOWN = 10_000  # tokens whose last requests are remembered
+_MAX_BUCKETS = 10_000  # of the tokens that asked last
 
 
 class RateLimit:
-    """A bucket a token: it holds one second's worth, and fills as time goes by. Nought means no limit."""
+    """A token bucket per access token: it holds one second's worth of requests and refills steadily. 0 means no limit."""
 
-    def __init__(self, rate: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
-        self._guard = threading.Lock()
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left in it, and since when
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second, self._clock = per_second, clock
+        self._lock = threading.Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, and when that was counted
 
     def take(self, token: str) -> None:
-        """One request; refused if there is none left."""
-        if not self._rate:
+        """Count one request; raise `TooMany` if none is left."""
+        if not self._per_second:
             return
-        with self._guard:
+        size = float(self._per_second)
+        with self._lock:
             now = self._clock()
-            left, since = self._buckets.pop(token, (float(self._rate), now))
-            left = min(float(self._rate), left + (now - since) * self._rate)
+            left, counted = self._buckets.pop(token, (size, now))
+            left = min(size, left + (now - counted) * self._per_second)
             self._buckets[token] = (left - 1 if left >= 1 else left, now)
-            if len(self._buckets) > _KNOWN:
+            if len(self._buckets) > _MAX_BUCKETS:
                 self._buckets.popitem(last=False)
         if left < 1:
-            wait = (1 - left) / self._rate
-            raise TooMany(f"more than {self._rate} requests a second", "Wait as long as Retry-After says", retry_after=wait)
+            wait = (1 - left) / self._per_second
+            what = f"more than {self._per_second} requests a second"
+            raise TooMany(what, "Wait as long as Retry-After says", retry_after=wait)
 
 
 class ConcurrencyLimit:
-    """How many requests are under way: of one token at most half of what all together may have at work. One that waits for
-    its body, or for its answer to be read, counts for its own token and for nobody else's."""
+    """Requests under way: of one token at most half of what all together may have at work.
 
-    def __init__(self, most: int) -> None:
-        self._most, self._each = most, max(1, most // 2)
-        self._guard = threading.Lock()
-        self.of: dict[str, int] = {}
-        self.count = 0  # at work
+    A request that waits for its body, or for its answer to be read, counts only for its own token.
+    """
+
+    def __init__(self, max_working: int) -> None:
+        self._max_working, self._max_per_token = max_working, max(1, max_working // 2)
+        self._lock = threading.Lock()
+        self.by_token: dict[str, int] = {}
+        self._working = 0
 
     @contextmanager
     def enter(self, token: str) -> Iterator[None]:
-        """For as long as one request takes, from its head to the end of its answer."""
-        with self._guard:
-            if self.of.get(token, 0) >= self._each:
-                raise _crowded()
-            self.of[token] = self.of.get(token, 0) + 1
+        """Count a request from its head to the end of its answer; raise `TooMany` if its token has too many."""
+        with self._lock:
+            if self.by_token.get(token, 0) >= self._max_per_token:
+                raise _too_many()
+            self.by_token[token] = self.by_token.get(token, 0) + 1
         try:
             yield
         finally:
-            with self._guard:
-                self.of[token] -= 1
-                if not self.of[token]:
-                    del self.of[token]
+            with self._lock:
+                self.by_token[token] -= 1
+                if not self.by_token[token]:
+                    del self.by_token[token]
 
     @contextmanager
     def work(self) -> Iterator[None]:
-        """For as long as it is being worked on."""
-        with self._guard:
-            if self.count >= self._most:
-                raise _crowded()
-            self.count += 1
+        """Count a request while its handler runs; raise `TooMany` if too many run."""
+        with self._lock:
+            if self._working >= self._max_working:
+                raise _too_many()
+            self._working += 1
         try:
             yield
         finally:
-            with self._guard:
-                self.count -= 1
+            with self._lock:
+                self._working -= 1
 
 
-def _crowded() -> TooMany:
+def _too_many() -> TooMany:
     return TooMany("too many requests at a time", "Wait for the ones under way", retry_after=1)

@@ -1,59 +1,76 @@
-"""The log: one line a request, as JSON where a program reads it; never a body, a token, a key or a text."""
+"""The request log: one line per request, as JSON unless a person reads it; never a body, a token, a key or a text."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from holdfast.base import dates
 
 if TYPE_CHECKING:
-    from holdfast.server.request import Request
+    from holdfast.access import Caller
+
+_encode = json.JSONEncoder().encode
 
 
-_written = json.JSONEncoder().encode
+@dataclass
+class RequestRecord:
+    """What the log and the metrics say about a request; filled in while it is answered."""
+
+    id: str
+    method: str
+    route: str = ""
+    caller: Caller | None = None
+    tenant: str = ""  # where there may be several
+    outcome: str = ""  # the code of a problem
+    failure: list[str] = field(default_factory=list)  # the type and the frames of an unexpected error
+    status: int = 0  # 0: not answered yet
+    bytes_sent: int = 0
+    cors_headers: dict[str, str] = field(default_factory=dict)
 
 
 class Logs:
-    """Writes to a stream; to nobody if there is none."""
+    """Write log lines to a stream, or nowhere if there is none."""
 
     def __init__(self, stream: IO[str] | None, as_json: bool = True) -> None:
         self._stream, self.as_json = stream, as_json
-        self._lines: list[str] = []  # of requests that were answered at once: they are written together
+        self._request_lines: list[str] = []  # of requests answered in one turn of the event loop: written together
 
-    def request(self, request: Request, status: int, sent: int, seconds: float) -> None:
+    def log_request(self, record: RequestRecord, seconds: float) -> None:
+        """Log an answered request; call it in the event loop."""
         if self._stream is None:
             return
-        caller = request.caller
-        told: dict[str, Any] = {
-            "event": "request", "request_id": request.id, "method": request.scope["method"], "route": request.route or None,
-            "status": status, "ms": round(seconds * 1000, 1), "bytes": sent, "agent": caller.agent if caller else None,
-            "role": caller.role if caller else None, "tenant": request.tenant or None, "outcome": request.outcome or None,
+        caller = record.caller
+        fields: dict[str, Any] = {
+            "event": "request", "request_id": record.id, "method": record.method, "route": record.route or None,
+            "status": record.status, "ms": round(seconds * 1000, 1), "bytes": record.bytes_sent,
+            "agent": caller.agent if caller else None, "role": caller.role if caller else None,
+            "tenant": record.tenant or None, "outcome": record.outcome or None,
         }  # fmt: skip
-        if not self._lines:
-            asyncio.get_running_loop().call_soon(self._write)
-        level, trouble = ("error", {"trouble": request.trouble}) if request.trouble else ("info", {})
-        self._lines.append(self._line(level, {**told, **trouble}))
+        if not self._request_lines:
+            asyncio.get_running_loop().call_soon(self._write_requests)
+        level, failure = ("error", {"trouble": record.failure}) if record.failure else ("info", {})
+        self._request_lines.append(self._line(level, {**fields, **failure}))
 
-    def say(self, level: str, **told: Any) -> None:
-        """One line, at once, from any thread."""
-        self._put(self._line(level, told))
+    def log(self, level: str, **fields: Any) -> None:
+        """Write one line at once, from any thread."""
+        self._write(self._line(level, fields))
 
-    def _line(self, level: str, told: dict[str, Any]) -> str:
-        known = {name: value for name, value in told.items() if value is not None}
+    def _line(self, level: str, fields: dict[str, Any]) -> str:
+        known = {name: value for name, value in fields.items() if value is not None}
         if self.as_json:
-            return _written({"time": dates.now(), "level": level, **known}) + "\n"
+            return _encode({"time": dates.now(), "level": level, **known}) + "\n"
         return f"{dates.now()[11:19]} {' '.join([str(value) for value in known.values()])}\n"
 
-    def _write(self) -> None:
-        """All lines of requests there are; in the thread that answers them, as they came."""
-        lines, self._lines = self._lines, []
-        self._put("".join(lines))
+    def _write_requests(self) -> None:
+        lines, self._request_lines = self._request_lines, []
+        self._write("".join(lines))
 
-    def _put(self, text: str) -> None:
-        """A stream that is gone is no reason to fail."""
+    def _write(self, text: str) -> None:
+        """Write, and stop logging if the stream is closed: that is no reason to fail a request."""
         if self._stream is None:
             return
         try:
@@ -63,9 +80,11 @@ class Logs:
             self._stream = None
 
 
-class Servers(logging.Handler):
-    """What the server below us and the libraries have to say, in the same form. Only the kind of an error, and of others than
-    the server and ourselves no words at all, since those may be anybody's."""
+class LibraryLogHandler(logging.Handler):
+    """Log what uvicorn and other libraries report.
+
+    Of an error only its type, and of other libraries than uvicorn and Holdfast no message: it may quote a request.
+    """
 
     def __init__(self, logs: Logs) -> None:
         super().__init__()
@@ -73,7 +92,7 @@ class Servers(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
-        known = record.name.startswith(("uvicorn", "holdfast"))
-        words = {"message": record.getMessage()[:200]} if known else {"logger": record.name}
-        told = {"trouble": kind.__name__} if kind else words
-        self._logs.say(record.levelname.lower(), event="server", **told)
+        is_ours = record.name.startswith(("uvicorn", "holdfast"))
+        message = {"message": record.getMessage()[:200]} if is_ours else {"logger": record.name}
+        fields = {"trouble": kind.__name__} if kind else message
+        self._logs.log(record.levelname.lower(), event="server", **fields)

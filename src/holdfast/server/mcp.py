@@ -1,83 +1,86 @@
-"""MCP on the same port, for the same tokens: the caller's agent and role decide there as everywhere."""
+"""MCP on the same port and with the same tokens: the caller's agent and role decide there as on every route."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
 
 from holdfast.access.policy import denial_reason
 from holdfast.errors import UsageError
 from holdfast.mcp import http
 from holdfast.mcp.calls import Gate
 from holdfast.mcp.project_resolution import AFAR, Started
-from holdfast.mcp.project_resolution import Caller as Whose
+from holdfast.mcp.project_resolution import Caller as McpCaller
+from holdfast.server.body import check_json_size
+from holdfast.server.pipeline import record
 from holdfast.server.problem import Problem, plain, where
 from holdfast.server.route import READ, WRITE
 
 if TYPE_CHECKING:
-    from holdfast.access import Caller
+    from starlette.types import Message, Receive, Scope, Send
+
     from holdfast.mcp.calls import Context
-    from holdfast.server.body import Message, Receive
-    from holdfast.server.gateway import Gateway
     from holdfast.server.logs import Logs
-    from holdfast.server.request import Request
+    from holdfast.server.pipeline import Pipeline
 
-_METHODS = ("POST", "GET", "DELETE")  # those of the protocol: counts are by route, and nobody makes up one
-_CALLER, _REQUEST = "holdfast.caller", "holdfast.request"
-
-
-def is_at(path: str) -> bool:
-    return path == http.PATH
+PATH = http.PATH
+_LOGGED_METHODS = ("POST", "GET", "DELETE")  # those of the protocol: metrics are by route, and callers cannot add any
+_CALLER, _REQUEST_ID = "holdfast.caller", "holdfast.request_id"
 
 
-def must_be_a_call(request: Request) -> None:
-    """No session is kept between calls, so there is no stream to open and nothing to end."""
-    request.route = f"{request.method} {http.PATH}" if request.method in _METHODS else ""
-    if request.method != "POST":
-        raise Problem("wrong_method", "this path knows POST", "Use POST; there is no stream beside it", {"allow": "POST"})
+class McpEndpoint:
+    """Pass requests to the MCP server once their caller is known and their body is read within our limits."""
 
-
-class Mounted:
-    """The MCP server inside the gateway; what stands beside it (retention, the resident socket) stands beside both."""
-
-    def __init__(self, gateway: Gateway, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs) -> None:
-        self._gateway, self._logs = gateway, logs
-        gate = Gate(self._admit, self._shown, self._failed)
+    def __init__(self, pipeline: Pipeline, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs) -> None:
+        self._pipeline, self._gateway, self._logs = pipeline, pipeline.gateway, logs
+        gate = Gate(self._admit, self._redact, self._log_failure)
         names = tuple([name for host in hosts for name in (host, f"{host}:*")])
-        pages = tuple([page for host in names for page in (f"http://{host}", f"https://{host}")])
-        started = Started(gateway.home, settings=tuple(gateway.given.items()))
-        self._app = http.app(started, hosts=names, origins=(*pages, *origins), gate=gate)
+        own_origins = tuple([origin for host in names for origin in (f"http://{host}", f"https://{host}")])
+        started = Started(self._gateway.home, settings=tuple(self._gateway.given.items()))
+        self._app = http.app(started, hosts=names, origins=(*own_origins, *origins), gate=gate)
 
-    def life(self) -> AbstractAsyncContextManager[Any]:
+    def lifespan(self) -> AbstractAsyncContextManager[Any]:
         return self._app.router.lifespan_context(self._app)
 
-    async def __call__(self, request: Request, caller: Caller, data: bytes, receive: Receive, send: Any) -> None:
-        """One call, whose body was read already within our own limits."""
-        unread = [{"type": "http.request", "body": data, "more_body": False}]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        with ExitStack() as stack:
+            caller = await self._pipeline.authenticate_early(request, stack)
+            method = "GET" if request.method == "HEAD" else request.method
+            record(request).route = f"{method} {PATH}" if method in _LOGGED_METHODS else ""
+            if method != "POST":  # no session is kept between calls, so there is no stream to open or to end
+                fix = "Use POST; there is no stream beside it"
+                raise Problem("wrong_method", "this path knows POST", fix, {"allow": "POST"})
+            data = await self._pipeline.read_body(request)
+            await self._pipeline.threads(lambda: check_json_size(data))
+            unread = [{"type": "http.request", "body": data, "more_body": False}]
 
-        async def rest() -> Message:
-            return unread.pop() if unread else await receive()
+            async def receive_read() -> Message:
+                return unread.pop() if unread else await receive()
 
-        await self._app({**request.scope, _CALLER: caller, _REQUEST: request.id}, rest, send)
+            own_scope = {key: value for key, value in scope.items() if key not in ("app", "router", "path_params", "endpoint")}
+            await self._app({**own_scope, _CALLER: caller, _REQUEST_ID: record(request).id}, receive_read, send)
 
-    def _shown(self, said: str) -> str:
-        return plain(said, self._gateway.home)
+    def _redact(self, text: str) -> str:
+        return plain(text, self._gateway.home)
 
-    def _failed(self, error: Exception) -> None:
-        self._logs.say("error", event="mcp", trouble=[type(error).__name__, *where(error)])
+    def _log_failure(self, error: Exception) -> None:
+        self._logs.log("error", event="mcp", trouble=[type(error).__name__, *where(error)])
 
-    def _admit(self, ctx: Context, tool: str, writes: bool, scope: str | None, arguments: dict[str, Any]) -> Whose:
-        """Who calls, once the porter has decided. A folder of the caller's means nothing here: it is elsewhere."""
+    def _admit(self, ctx: Context, tool: str, writes: bool, scope: str | None, arguments: dict[str, Any]) -> McpCaller:
+        """Return who calls, once the gate has allowed it. A folder is on the caller's machine and means nothing here."""
         request = ctx.request
         assert request is not None
-        caller, id = request.scope[_CALLER], request.scope[_REQUEST]
+        caller, id = request.scope[_CALLER], request.scope[_REQUEST_ID]
         gate = self._gateway.gate
         gate.allow(caller, WRITE if writes else READ, scope, route=f"MCP {tool}", request=id)
         if arguments.pop("folder", None) is not None:
             raise UsageError("a folder means nothing to a gateway", "Pass `project` with the project's id")
         project = arguments.pop("project", None) or request.headers.get("x-holdfast-project")
         session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
-        return Whose(
+        return McpCaller(
             AFAR, project or None, None, session or None, caller.agent, "mcp",
             role.scopes, caller.tenant if self._gateway.config().store else None, bool(denial_reason(role, WRITE, None)),
         )  # fmt: skip

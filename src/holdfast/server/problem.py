@@ -1,4 +1,4 @@
-"""What went wrong, as problem+json (RFC 9457): a stable code, what to do, and the request's id; never a request's text."""
+"""Errors as problem+json (RFC 9457): a stable code, a fix and the request's id; never the text of a request."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from holdfast.safety.validate import withheld
 if TYPE_CHECKING:
     from holdfast.errors import Wording
 
-KIND = b"application/problem+json"
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
+MEDIA_TYPE = "application/problem+json"
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+TITLES = {  # status and title of the codes that only HTTP has, beside those of errors.py
     "not_json": (400, "The body is not JSON"),
     "no_route": (404, "There is no such route"),
     "wrong_method": (405, "The route knows other methods"),
@@ -30,7 +30,7 @@ TITLES = {  # what only HTTP can get wrong, beside the errors of errors.py
     "upstream": (502, "The service behind this one failed"),
     "unforeseen": (500, "Something failed that should not have"),
 }
-REQUESTS = {  # how each command of a hint is asked for over HTTP
+REQUESTS = {  # the HTTP request for each command that a hint may name
     "list": "`GET /v1/notes`",
     "list --trash": "`GET /v1/trash`",
     "get {} --history": "`GET /v1/notes/SCOPE/{}/history`",
@@ -59,13 +59,13 @@ PHRASES = {
     "session of turns": "Send X-Holdfast-Session, or name it as `session`",
     "session of scope": "Send X-Holdfast-Session, or use another scope",
 }
-IN_QUERY = {"redact": "`?redact=true`"}  # of an import, where the body holds many notes
-PARTS = "x-holdfast-hints"  # a header: `parts` asks for the messages as data, to show them in another interface's words
-SOMEBODY_PURGED = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
+IN_QUERY = {"redact": "`?redact=true`"}  # for an import: its body holds many notes
+PARTS = "x-holdfast-hints"  # header: with `parts`, messages are also sent as data, for another interface to word
+PURGED_BY_OTHERS = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
 
 class Problem(Exception):
-    """A refusal that is HTTP's own."""
+    """An error that only HTTP has."""
 
     def __init__(
         self, code: str, detail: str | Template, fix: str | Template = "", headers: dict[str, str] | None = None, **more: Any
@@ -80,22 +80,22 @@ class Problem(Exception):
 
 
 def kinds() -> dict[str, tuple[int, str]]:
-    """Every code with its status and its title."""
+    """Return the status and the title of every code."""
     return {**_of_errors(errors.HoldfastError), **TITLES}
 
 
 def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Return status, body and headers for whatever was raised; with `parts` its messages as data too."""
+    """Return status, body and headers for an error; with `parts` also its messages as data."""
     if isinstance(error, Problem):
         detail = Template(f"line {error.more['line']}: ", error.detail) if "line" in error.more else error.detail
         body = _body(error.status, error.code, TITLES[error.code][1], detail, error.fix, request_id)
         more = {"parts": {**_parts(error.detail, error.fix), "done_before": 0}} if parts else {}
         return error.status, {**body, **error.more, **more}, error.headers
     if isinstance(error, HoldfastError):
-        status, words = error.http_status, in_query if error.item == "line" else in_request
+        status, wording = error.http_status, in_query if error.item == "line" else in_request
         title = (type(error).__doc__ or "").split("\n")[0].rstrip(".")
         fix = Template("Whoever runs this gateway: ", error.hint) if error.hint and error.operator_fixes else error.hint
-        body = _body(status, error.code, title, error.whole(), fix, request_id, words)
+        body = _body(status, error.code, title, error.whole(), fix, request_id, wording)
         if error.item == "line":  # of an import
             body["line"] = error.number
         if parts:
@@ -106,48 +106,53 @@ def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int,
 
 
 def in_request(term: Term) -> str:
-    """Return what HTTP writes for a term of a message."""
+    """Return the HTTP words for a term of a message."""
     if term.kind == "command":
         return REQUESTS.get(term.name, "").format(*term.args)
     return PHRASES.get(term.name, "") if term.kind == "phrase" else ""
 
 
 def in_query(term: Term) -> str:
-    """Return the same for an import, whose options stand in the query."""
+    """Return the HTTP words for a term of an import's message: its options stand in the query."""
     return (term.kind == "phrase" and IN_QUERY.get(term.name)) or in_request(term)
 
 
 def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
-    """The same where anybody may read it: where the home stands is nobody's business, and a message may quote what was sent."""
+    """Return a problem without the path of the home and without secrets that a message may quote."""
     errors = {"errors": [without_home(one, home) for one in body["errors"]]} if "errors" in body else {}
-    told = {name: plain(body[name], home) for name in body if name in ("detail", "fix", "pointer", "message")}
+    texts = {name: plain(body[name], home) for name in body if name in ("detail", "fix", "pointer", "message")}
     parts = {"parts": _plain_parts(body["parts"], home)} if "parts" in body else {}
-    return {**body, **told, **errors, **parts}
+    return {**body, **texts, **errors, **parts}
 
 
 def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, Any]:
-    """The same; and whose receipt it is, is not every agent's to know. Which line says what was purged, is."""
+    """Return a problem as the caller may see it: only a person learns which receipt names a purged text."""
     if body["code"] == "purged" and not is_person:
         line = f"line {body['line']}: " if "line" in body else ""
-        parts = {"parts": {**body["parts"], **_parts(**SOMEBODY_PURGED)}} if "parts" in body else {}
-        body = {**body, **SOMEBODY_PURGED, "detail": line + SOMEBODY_PURGED["detail"], **parts}
+        parts = {"parts": {**body["parts"], **_parts(**PURGED_BY_OTHERS)}} if "parts" in body else {}
+        body = {**body, **PURGED_BY_OTHERS, "detail": line + PURGED_BY_OTHERS["detail"], **parts}
     return without_home(body, home)
 
 
-def plain(said: str, home: str) -> str:
-    """One such text."""
-    return withheld(said.replace(home, "HOME"))[0]
+def plain(text: str, home: str) -> str:
+    """Return a text without the path of the home and without secrets."""
+    return withheld(text.replace(home, "HOME"))[0]
 
 
 def where(error: BaseException) -> list[str]:
-    """The frames it came through: file, line and function, and nothing that was being worked on."""
+    """Return the last frames of an error: file, line and function, and no values."""
     frames = traceback.extract_tb(error.__traceback__)
     return [f"{frame.filename.rpartition('holdfast/')[2]}:{frame.lineno} {frame.name}" for frame in frames[-8:]]
 
 
-def encoded(body: Any) -> bytes:
-    """JSON that anything can read; half a character is shown as unknown."""
-    return _written(body).encode("utf-8", "replace")
+def fixed_headers(media_type: str) -> dict[str, str]:
+    """Return the headers that every answer has: nobody caches it, and no browser guesses another type."""
+    return {"content-type": media_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+
+def encode_json(body: Any) -> bytes:
+    """Return JSON as UTF-8; an unpaired surrogate becomes a question mark."""
+    return _encode(body).encode("utf-8", "replace")
 
 
 def _headers(error: HoldfastError) -> dict[str, str]:
@@ -161,12 +166,13 @@ def _headers(error: HoldfastError) -> dict[str, str]:
 
 def _body(
     status: int, code: str, title: str, detail: str | Template, fix: str | Template, request_id: str,
-    words: Wording = in_request,
+    wording: Wording = in_request,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the members of a problem; whoever asks over HTTP may have no command line."""
-    told, todo = Template(detail).render(words), Template(fix).render(words)
-    said = {"type": f"/problems/{code}", "title": title, "status": status, "detail": told, "code": code}
-    return {**said, "fix": todo, "request_id": request_id}
+    """Return the members of a problem, with commands as HTTP requests: a caller may have no command line."""
+    return {
+        "type": f"/problems/{code}", "title": title, "status": status, "detail": Template(detail).render(wording),
+        "code": code, "fix": Template(fix).render(wording), "request_id": request_id,
+    }  # fmt: skip
 
 
 def _parts(detail: str | Template, fix: str | Template) -> dict[str, list[object]]:
@@ -174,17 +180,17 @@ def _parts(detail: str | Template, fix: str | Template) -> dict[str, list[object
 
 
 def _plain_parts(parts: dict[str, Any], home: str) -> dict[str, Any]:
-    """Return the messages as data, where a secret or the home stands in one as a single redacted string."""
-    told = {}
+    """Return the messages as data; one that contains a secret or the home becomes a single redacted string."""
+    redacted = {}
     for name in ("detail", "fix"):
         text = str(Template.from_list(parts[name]))
-        told[name] = parts[name] if plain(text, home) == text else [plain(text, home)]
-    return {**parts, **told}
+        redacted[name] = parts[name] if plain(text, home) == text else [plain(text, home)]
+    return {**parts, **redacted}
 
 
 def _of_errors(kind: type[HoldfastError]) -> dict[str, tuple[int, str]]:
     found = {kind.code: (kind.http_status, (kind.__doc__ or "").split("\n")[0].rstrip("."))}
     for below in kind.__subclasses__():
-        if below.__module__ == errors.__name__:  # a room may have one of its own, which never leaves it
+        if below.__module__ == errors.__name__:  # other modules' own errors never leave them
             found |= _of_errors(below)
     return found

@@ -1,4 +1,4 @@
-"""How far an answer shows what was kept. The API is a machine's door whose reader may be a model.
+"""How much of what is stored an answer shows. A model may read answers of the API.
 
 | Answer | Hidden characters | Secrets |
 |---|---|---|
@@ -10,45 +10,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from holdfast.access import Role
 from holdfast.access.policy import SCOPED_ACTIONS, denial_reason
-from holdfast.mcp.handlers import sound
-from holdfast.mcp.markdown import escaped
+from holdfast.safety.model_text import escape_markup, show_hidden
 from holdfast.safety.validate import around, is_plain, withheld
 from holdfast.server.route import Reply, Route
 
 
-def shown(route: Route, reply: Reply, role: Role) -> Reply:
-    """The answer as this role may see it."""
+def redact(route: Route, reply: Reply, role: Role) -> Reply:
+    """Return the reply as this role may see it."""
     if route.for_model and reply.body is not None:
-        told = escaped(json.dumps(sound(reply.body), ensure_ascii=False))  # no stored text in it can read as a tag or a fence
-        return reply.replace(body=told.encode("utf-8", "replace"))
+        text = escape_markup(json.dumps(show_hidden(reply.body), ensure_ascii=False))  # no stored text reads as a tag or fence
+        return replace(reply, body=text.encode("utf-8", "replace"))
     if route.action not in SCOPED_ACTIONS or not isinstance(reply.body, dict) or not denial_reason(role, "memory.export", None):
         return reply
-    every = "\n".join(_texts(reply.body))
-    if every.isascii() and "\x1b" not in every and "\b" not in every and is_plain(every):  # often: one look is enough
+    joined = "\n".join(_texts(reply.body))
+    if joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_plain(joined):  # usual: one check for all
         return reply
-    return reply.replace(body=_without_secrets(reply.body))
+    return replace(reply, body=_without_secrets(reply.body))
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield around(value)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
+        for item in value.values():
+            yield from _texts(item)
 
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, str):
         return withheld(value)[0]
     if isinstance(value, list | tuple):
-        return [_without_secrets(one) for one in value]
+        return [_without_secrets(item) for item in value]
     if isinstance(value, dict):
-        return {name: _without_secrets(one) for name, one in value.items()}
+        return {name: _without_secrets(item) for name, item in value.items()}
     return value

@@ -1,17 +1,27 @@
-"""A route as data: what it is called, who may ask, what it takes and answers, and the verb that does it. The app, the OpenAPI
-document, docs/api.md and the tests are all made from these."""
+"""A route of the API: a Starlette route that also says which action it needs, what it takes and what it answers.
+
+The request pipeline, the OpenAPI document, docs/api.md and the tests all read these attributes.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+import starlette.routing
+
 from holdfast.access.policy import denial_reason
-from holdfast.models import SCOPES, Record
-from holdfast.server.schema import Schema, fields, number, text
+from holdfast.server.models import TARGET_FIELDS, RequestModel
+from holdfast.server.validation import request_fields
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+    from starlette.types import Receive, Scope, Send
+
     from holdfast.access import AccessGate, Caller, Role
     from holdfast.access.gate import Permit
     from holdfast.api.memory import Memory
@@ -20,155 +30,151 @@ if TYPE_CHECKING:
     from holdfast.server.idempotency import Replay
 
 READ, WRITE = "agent.memory.read", "agent.memory.write"
-EVERYWHERE, NOWHERE = "*", ""  # a route that reads all the caller may see, and one that has nothing to do with scopes
-NDJSON = "application/x-ndjson"
-
-SCOPE = text("Where it belongs; otherwise to the project.", *SCOPES)
-SCOPED = text("Only there; otherwise everything you may see.", *SCOPES)
-
-_NAME = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
-WHOSE = {
-    "project": text("The project that is meant; or send X-Holdfast-Project.", pattern=_NAME),
-    "session": text("The session that is meant; or send X-Holdfast-Session.", pattern=_NAME),
-}
-PAGE = {"limit": number("So many; otherwise 50.", 1, 500), "cursor": text("Where the page before ended.", minLength=1)}
-OTHERS = {"agent": text("Whose scope `agent` is meant, if not yours; takes `agents.manage` too.", pattern=_NAME)}
+ALL_SCOPES, NO_SCOPE = "*", ""  # a route that reads every scope the caller may see, and one that is not about scopes
+JSON, NDJSON = "application/json", "application/x-ndjson"
 
 
-class Route(Record):
-    """One line of the API. `scope` is the one that is meant where a request names none."""
+class Route(starlette.routing.Route):
+    """One method of one path.
 
-    method: str
-    path: str
-    action: str  # "" for what everybody may ask, without a token
-    verb: Callable[..., Any]
-    summary: str
-    scope: str = NOWHERE
-    query: dict[str, Schema] = {}
-    needs: tuple[str, ...] = ()  # what the query must have
-    takes: Schema | None = None
-    answers: Schema = fields({}, closed=False)
-    status: int = 200
-    example: Any = None
-    shows: Any = None  # an example of the answer
-    kind: str = "application/json"  # of the answer
-    reads: str = "application/json"  # of the body
-    again: Replay | None = None  # whether an Idempotency-Key counts, and how the answer is told again
-    tagged: bool = False  # whether it goes by ETag and If-Match
-    others: bool = False  # whether it may be about another agent's memory
-    permits: bool = False  # whether its verb writes the row of the decision, together with what it changes
-    for_model: bool = False  # whether a model reads its answer as it is
-    does: tuple[str, ...] = ()  # the verbs of Memory that it is; every verb has a route, or a reason in holdfast.api.remote
+    `action` is what the caller's role must allow; "" for routes that need no token. `scope` is the scope that is meant where a
+    request names none. `handler` takes an `AuthorizedRequest` and the request's fields (`params`), and runs in a thread.
+    A handler of a route that reads NDJSON is a coroutine and takes the upload too; a handler of a route without a token is a
+    coroutine and takes Starlette's request.
+    """
+
+    def __init__(
+        self, method: str, path: str, handler: Callable[..., Any], *,
+        action: str,
+        summary: str,
+        answers: Any,  # a ResponseModel, a Record, or a plain type
+        scope: str = NO_SCOPE,
+        params: type[RequestModel] = RequestModel,
+        reads: str | None = None,  # the media type of the body; None: there is none
+        line: type[msgspec.Struct] | None = None,  # one line of an NDJSON body, for the document only
+        status: int = 200,
+        example: Any = None,  # of a body
+        answer_example: Any = None,
+        media_type: str = JSON,  # of the answer
+        replay: Replay | None = None,  # how an answer is repeated for the same Idempotency-Key; None: the header is ignored
+        has_etag: bool = False,
+        may_name_agent: bool = False,  # whether it may be about another agent's memory
+        records_decision: bool = False,  # whether the handler writes the audit row, together with what it changes
+        for_model: bool = False,  # whether a model reads its answer as it is
+        verbs: tuple[str, ...] = (),  # the methods of Memory that it offers
+    ) -> None:  # fmt: skip
+        super().__init__(path, handler, methods=[method], name=f"{method} {path}")
+        self.method, self.handler = method, handler
+        self.action, self.summary, self.scope = action, summary, scope
+        self.params, self.reads, self.line = params, reads, line
+        self.answers, self.status, self.media_type = answers, status, media_type
+        self.example, self.answer_example = example, answer_example
+        self.replay, self.has_etag, self.may_name_agent = replay, has_etag, may_name_agent
+        self.records_decision, self.for_model, self.verbs = records_decision, for_model, verbs
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request to the app's pipeline. Starlette calls this for the first route of a path, whatever the method."""
+        pipeline = scope["app"].state.pipeline
+        if scope["method"] in (self.methods or ()):
+            await pipeline.run(self, scope, receive, send)
+        else:
+            await pipeline.refuse_method(self.path, scope, receive, send)
 
     @functools.cached_property
-    def name(self) -> str:
-        return f"{self.method} {self.path}"
+    def path_fields(self) -> tuple[str, ...]:
+        return tuple(self.param_convertors)
 
     @functools.cached_property
-    def places(self) -> tuple[str, ...]:
-        """The names in its path."""
-        return tuple([part[1:-1] for part in self.path.split("/") if part.startswith("{")])
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of all fields, in the order that documents and errors use."""
+        others = [name for name in request_fields(self.params) if name not in self.path_fields]
+        if self.reads != JSON:  # a query names project and session last
+            others.sort(key=lambda name: name in TARGET_FIELDS and self.scope != NO_SCOPE)
+        return (*self.path_fields, *others)
 
     @functools.cached_property
-    def asks(self) -> dict[str, Schema]:
-        """What may stand in its query: not what stands in its path, nor what its body says."""
-        whose = self._whose if self.scope != NOWHERE and not self._says_whose else {}
-        return {name: one for name, one in {**self.query, **whose}.items() if name not in self.places}
+    def query_fields(self) -> tuple[str, ...]:
+        """Return the names that may stand in the query: all but those of the path, unless they stand in a JSON body."""
+        return () if self.reads == JSON else tuple([name for name in self.fields if name not in self.path_fields])
+
+    @functools.cached_property
+    def body_fields(self) -> tuple[str, ...]:
+        """Return the names that may stand in a JSON body."""
+        return tuple([name for name in self.fields if name not in self.path_fields]) if self.reads == JSON else ()
+
+    @functools.cached_property
+    def required_fields(self) -> tuple[str, ...]:
+        fields = request_fields(self.params)
+        return tuple([name for name in self.fields if fields[name].required])
 
     @property
-    def body(self) -> Schema | None:
-        """What its body may say."""
-        if self.takes is None or not self._says_whose:
-            return self.takes
-        return {**self.takes, "properties": {**self._whose, **self.takes.get("properties", {})}}
-
-    @property
-    def _whose(self) -> dict[str, Schema]:
-        return {**WHOSE, **OTHERS} if self.others else WHOSE
-
-    @property
-    def _says_whose(self) -> bool:
-        """Whether its body names project and session: where it is one object, it does."""
-        return self.scope != NOWHERE and self.takes is not None and self.reads != NDJSON
-
-    @functools.cached_property
-    def shape(self) -> Schema:
-        """All that may be given, wherever it stands."""
-        body = self.body or {}
-        needed = (*self.places, *self.needs, *body.get("required", ()))
-        return fields({**self.query, **self.asks, **body.get("properties", {})}, *needed)
+    def is_upload(self) -> bool:
+        """Return whether its body is read in chunks while the handler runs."""
+        return self.reads == NDJSON
 
     @property
     def group(self) -> str:
-        """The noun it is about."""
+        """Return the noun it is about, as documents group routes."""
         parts = [part for part in self.path.split("/") if part]
         return parts[1] if parts[0] in ("v1", "gateway") else parts[0]
 
 
-class Reply(Record):
-    """An answer that is more than its body."""
+@dataclass(kw_only=True)
+class Reply:
+    """An answer with a status or headers of its own. `body`: plain data, a model, bytes, or an iterator of lines."""
 
     body: Any = None
-    status: int = 0
-    headers: dict[str, str] = {}
+    status: int | None = None  # None: that of the route
+    headers: dict[str, str] = field(default_factory=dict)
 
 
-class Lines(Record):
-    """An answer that is told line by line, as it is found."""
-
-    rows: Iterator[dict[str, Any]]
+Rows = Iterator[dict[str, Any]]  # the body of a reply that is sent line by line
 
 
-class Asked:
-    """One request, once it is known who asks and that they may: what was given, and the caller's memory."""
+@dataclass(kw_only=True)
+class AuthorizedRequest:
+    """A request whose caller is known and allowed: the handler's view of it."""
 
-    def __init__(
-        self, route: Route, gateway: Gateway, caller: Caller, role: Role, request_id: str, given: dict[str, Any],
-        headers: dict[bytes, bytes], memory: Callable[[], Memory], whose: Target, permit: Permit | None = None,
-    ) -> None:  # fmt: skip
-        self.route, self.gateway, self.caller, self.id, self.whose = route, gateway, caller, request_id, whose
-        self.given, self.headers, self.permit = given, headers, permit
-        self.role = role  # as it was when this was allowed
-        self._memory = memory
+    route: Route
+    gateway: Gateway
+    caller: Caller
+    role: Role  # as it was when the request was allowed
+    id: str
+    headers: Headers
+    target: Target
+    permit: Permit | None = None
+    stack: ExitStack  # closes the memory when the request has been answered
 
-    @property
+    @functools.cached_property
     def memory(self) -> Memory:
-        return self._memory()
+        """Open the caller's memory; it stays open to the end of the request."""
+        read_only = bool(denial_reason(self.role, WRITE, None))
+        return self.stack.enter_context(
+            self.gateway.open_memory(self.caller, self.target, self.role.scopes, read_only=read_only)
+        )
 
     @property
     def gate(self) -> AccessGate:
-        """As the caller's tenant has it."""
+        """Return the access gate of the caller's tenant."""
         return self.gateway.gate.of(self.caller)
 
     @property
     def ledger(self) -> Ledger:
         return self.gateway.ledger_of(self.caller)
 
+    def header(self, name: str) -> str:
+        return self.headers.get(name, "").strip()
+
     def must_reach(self, scope: str) -> None:
-        """Of a scope that the request does not name itself: whether the role reaches it. A no is written down."""
+        """Check a scope that the request does not name itself; raise and record `Denied` if the role does not reach it."""
         gate = self.gate
         if scope not in gate.role(self.caller.role).scopes:
             gate.allow(self.caller, self.route.action, scope, route=self.route.name, request=self.id)
-        self.whose.must_name(scope)
+        self.target.must_name(scope)
 
-    def must_still_be_let_in(self) -> None:
-        """Of a request that takes long: whether its token is good, and its role may do this, even now."""
+    def recheck(self) -> None:
+        """Check during a long upload that the token is still valid and that its role still allows the action."""
         gate = self.gate
         caller = gate.identify(self.header("authorization").partition(" ")[2].strip())
         if denial_reason(gate.role(caller.role), self.route.action, None):
             gate.allow(caller, self.route.action, route=self.route.name, request=self.id)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.given[name]
-
-    @property
-    def page(self) -> tuple[int, str]:
-        """How many are wanted of a list, and where the page before ended."""
-        return self.given.get("limit", 50), self.given.get("cursor", "")
-
-    def only(self, *names: str) -> dict[str, Any]:
-        """Those of the fields that were given, as keyword arguments: what was not keeps the verb's own default."""
-        return {name: self.given[name] for name in names if name in self.given}
-
-    def header(self, name: str) -> str:
-        return self.headers.get(name.encode(), b"").decode("latin-1").strip()

@@ -1,7 +1,8 @@
-"""The server process: listens, says where, answers until it is told to stop, and lets writes under way finish first."""
+"""The server process: listen, say where, answer until stopped, and let writes under way finish first."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -10,114 +11,122 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.errors import Busy
-from holdfast.server.app import App
+from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
-from holdfast.server.header_timeout import MOST_BYTES, HeaderTimeout
-from holdfast.server.logs import Logs, Servers
+from holdfast.server.logs import LibraryLogHandler, Logs
 from holdfast.server.processes import Workers
 
 HOST = "127.0.0.1"
 PORT = 8710
-_PARTING_SECONDS = 20  # for requests under way; what a thread has begun is finished in any case
-_KEEP_SECONDS = 75
-_LITTER = 20_000  # objects that were made and not yet let go of, before anybody looks which are out of use
+HEAD_SECONDS = 30.0  # from the first byte of a request's head, or from the start of the connection, to the head's end
+MAX_HEAD_BYTES = 64 * 1024
+_SHUTDOWN_SECONDS = 20  # for requests under way; what a thread has begun is finished in any case
+_KEEP_ALIVE_SECONDS = 75
+_GC_THRESHOLD = 20_000  # objects between two runs of the garbage collector; a request frees its own with its answer
+_HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 def serve(
-    make: Callable[[], App], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
+    make_app: Callable[[], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
 ) -> None:
-    """Until SIGTERM or Ctrl-C; port 0 means any that is free. With several workers each makes an app of its own."""
+    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free. Each of several workers makes an app of its own."""
     with ExitStack() as stack:
-        ears = [stack.enter_context(one) for one in bound(host, port, workers)]
+        sockets = [stack.enter_context(one) for one in _listen(host, port, workers)]
         name = f"[{host}]" if ":" in host else host
-        _on_signals(_leave)  # who reads that it is ready may stop it at once
-        ready(f"http://{name}:{ears[0].getsockname()[1]}")
+        _on_signals(_exit)  # a caller who reads that it is ready may stop it at once
+        ready(f"http://{name}:{sockets[0].getsockname()[1]}")
         if workers == 1:
-            _answer(make, ears[0], logs)
+            _run(make_app, sockets[0], logs)
         else:
-            one = Workers(
-                workers, lambda number: _answer(make, _own(ears, number), logs), lambda code: _mourn(logs, code), stack.close
-            )
-            one.run()
+            Workers(
+                workers,
+                lambda number: _run(make_app, _own_socket(sockets, number), logs),
+                lambda code: logs.log("error", event="worker died", code=code),
+                stack.close,
+            ).run()
 
 
-def _answer(make: Callable[[], App], listening: socket.socket, logs: Logs) -> None:
-    """In this process."""
+def app_of(
+    home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None
+) -> Starlette:
+    """Return the app for one home, or for the store that the settings or `given` name."""
+    return create_app(Gateway(home, given), hosts=hosts, origins=origins, logs=logs)
+
+
+def _run(make_app: Callable[[], Starlette], listening: socket.socket, logs: Logs) -> None:
+    """Answer in this process."""
     config = uvicorn.Config(
-        make(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
-        timeout_graceful_shutdown=_PARTING_SECONDS, timeout_keep_alive=_KEEP_SECONDS,
-        h11_max_incomplete_event_size=MOST_BYTES, http=HeaderTimeout,
+        make_app(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS, timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES, http=HeaderTimeout,
     )  # fmt: skip
-    _hear(logs)
-    gc.freeze()  # what is there now stays, and need not be looked through again and again,
-    gc.set_threshold(_LITTER)  # nor what a request makes, which is gone with its answer
+    _log_libraries(logs)
+    gc.freeze()  # the app stays: the collector need not look at it again
+    gc.set_threshold(_GC_THRESHOLD)
     server = uvicorn.Server(config)
-    _end_well(server)
-    server.run(sockets=[listening])
 
-
-def _own(ears: list[socket.socket], number: int) -> socket.socket:
-    """The socket of one worker. It has no part in the others': where one of them is gone for good, its socket must be too."""
-    for ear in ears:
-        if ear is not ears[number]:
-            ear.close()
-    return ears[number]
-
-
-def _mourn(logs: Logs, code: int) -> None:
-    logs.say("error", event="worker died", code=code)
-
-
-def _end_well(server: uvicorn.Server) -> None:
-    """The server hears a signal itself while it runs, and raises it again at the end: by then all is done, and that is no
-    failure. Before it runs, nothing is under way."""
-
-    def told(*_: object) -> None:
+    def exit_before_start(*_: object) -> None:
         if not server.started:
             os._exit(0)
 
-    _on_signals(told)
+    # uvicorn handles signals while it runs and raises them again at its end: by then all is done, and that is no failure
+    _on_signals(exit_before_start)
+    server.run(sockets=[listening])
 
 
-def _leave(*_: object) -> None:
-    """Before the server is made: what has begun is undone on the way out, and that is no failure."""
+def _exit(*_: object) -> None:
     raise SystemExit(0)
 
 
-def _on_signals(do: Callable[..., None]) -> None:
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, do)
+def _on_signals(handler: Callable[..., None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handler)
 
 
-def bound(host: str, port: int, count: int = 1) -> list[socket.socket]:
-    """Sockets that listen, one for each worker; who asks before the app is ready waits in a queue. Of one that all share, a
-    worker takes all who come at once; of several on one port, Linux gives each its share."""
+def _log_libraries(logs: Logs) -> None:
+    """Send warnings and errors of uvicorn and the libraries to our log."""
+    root, uvicorn_errors = logging.getLogger(), logging.getLogger("uvicorn.error")
+    root.handlers[:], uvicorn_errors.handlers[:] = [LibraryLogHandler(logs)], []
+    for logger in (root, uvicorn_errors):
+        logger.setLevel(logging.WARNING)
+
+
+# --- sockets --------------------------------------------------------------------------------------------------------------
+
+
+def _listen(host: str, port: int, count: int = 1) -> list[socket.socket]:
+    """Return a listening socket for each worker; requests that come before the app is ready wait in its queue.
+
+    Of one shared socket a worker takes all connections that come at once; of several on one port, Linux gives each its share.
+    """
     try:
-        first = _listening(host, port)
+        first = _listening_socket(host, port)
         if count == 1 or sys.platform != "linux":
             return [first] * count
-        with first:  # nobody else listens there, and now we may, several times
+        with first:  # no other program listens there: now we may, several times
             port = first.getsockname()[1]
-        ears: list[socket.socket] = []
+        sockets: list[socket.socket] = []
         try:
             for _ in range(count):
-                ears.append(_listening(host, port, shared=True))
+                sockets.append(_listening_socket(host, port, shared=True))
         except BaseException:
-            for ear in ears:
-                ear.close()
+            for one in sockets:
+                one.close()
             raise
-        return ears
+        return sockets
     except OSError as error:
         what = f"cannot listen on port {port} of {host}: {error.strerror or error}"
         raise Busy(what, "Say --port 0 for any that is free") from None
 
 
-def _listening(host: str, port: int, shared: bool = False) -> socket.socket:
+def _listening_socket(host: str, port: int, shared: bool = False) -> socket.socket:
     family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listening = socket.socket(family, kind, proto)
     try:
@@ -133,16 +142,72 @@ def _listening(host: str, port: int, shared: bool = False) -> socket.socket:
     return listening
 
 
-def _hear(logs: Logs) -> None:
-    """What the server and the libraries have to say goes into our log, if it is a warning or worse."""
-    every, theirs = logging.getLogger(), logging.getLogger("uvicorn.error")
-    every.handlers[:], theirs.handlers[:] = [Servers(logs)], []
-    for logger in (every, theirs):
-        logger.setLevel(logging.WARNING)
+def _own_socket(sockets: list[socket.socket], number: int) -> socket.socket:
+    """Return one worker's socket and close the others: those of a worker that is gone for good must not stay open."""
+    for one in sockets:
+        if one is not sockets[number]:
+            one.close()
+    return sockets[number]
 
 
-def app_of(
-    home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None
-) -> App:
-    """The app for one home, or for the store that the settings or `given` name."""
-    return App(Gateway(home, given), hosts=hosts, origins=origins, logs=logs)
+# --- slow and endless heads -----------------------------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+
+    class _Protocol(asyncio.Protocol):
+        loop: asyncio.AbstractEventLoop
+        transport: asyncio.Transport
+        cycle: Any
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+else:
+    _Protocol = AutoHTTPProtocol
+
+
+class HeaderTimeout(_Protocol):
+    """uvicorn's protocol, with limits on the time and the size of a request's head, which uvicorn has only for its body.
+
+    Without them a connection that sends its head byte by byte, or nothing, or without an end, stays open for ever.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        is_body = self.cycle is not None and self.cycle.more_body  # of a request that may be answered already
+        super().data_received(data)
+        if not self._is_idle():
+            self._stop_timer()
+            self._head_bytes = 0
+            return
+        self._head_bytes += 0 if is_body else len(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.transport.write(_HEAD_TOO_LARGE)
+            self.transport.close()
+        elif self._timer is None:
+            self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _is_idle(self) -> bool:
+        """Return whether no request is under way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._close_idle)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _close_idle(self) -> None:
+        self._timer = None
+        if self._is_idle():
+            self.transport.close()

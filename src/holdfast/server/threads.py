@@ -30,19 +30,19 @@ class ThreadPool:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            await _finished(running)
+            await _wait_until_done(running)
             raise
 
     def close(self) -> None:
-        """Accept no more work; what was begun is finished."""
+        """Accept no more work; finish what was begun."""
         self._threads.shutdown(wait=False)
 
 
-async def _finished(running: asyncio.Future[T]) -> None:
+async def _wait_until_done(running: asyncio.Future[T]) -> None:
     """Wait for the work and drop its result, however often the caller is cancelled meanwhile."""
     while not running.done():
         try:
             await asyncio.wait([running])
         except asyncio.CancelledError:
             continue
-    running.exception()  # mark it as retrieved: nobody is left to hear of it
+    running.exception()  # mark it as retrieved: no caller is left to hear of it

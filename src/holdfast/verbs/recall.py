@@ -15,11 +15,22 @@ from holdfast.safety import validate
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol
 
+    from holdfast.config import Config
     from holdfast.context.caller import Context, Tags, When
     from holdfast.store.interface import FileContent
 
     Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
+
+    class Searcher(Protocol):
+        """Who asks: the context of a home, or the caller of a gateway, which alone knows the folders."""
+
+        config: Config
+
+        def all_folders(self) -> tuple[str, ...]: ...
+
+        def visible_folders(self, kind: str | None) -> tuple[str, ...]: ...
 
 _FACTS = PARTS["fact"]
 _MAX_LIMIT = 100
@@ -67,7 +78,7 @@ def recall(
 
 
 def make_filter(
-    context: Context,
+    caller: Searcher,
     query: object,
     *,
     scope: str | None = None,
@@ -92,8 +103,8 @@ def make_filter(
     moment = dates.as_of(as_of, "as_of") if as_of is not None else known
     wanted_type = validate.choice(type, TYPES, "type") if type else None
     folders: tuple[str, ...] = ()
-    if context.config.enabled:
-        folders = context.all_folders() if scope == "all" else context.visible_folders(scope)
+    if caller.config.enabled:
+        folders = caller.all_folders() if scope == "all" else caller.visible_folders(scope)
     kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
     if mode == "recent" and kinds == ["fact"]:
         raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")

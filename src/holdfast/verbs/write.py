@@ -57,9 +57,33 @@ def make_draft(
 ) -> Draft:
     """Validate what a caller wants to store. `before` is the text of the note that the draft edits."""
     validate.of_their_kind(type, origin, expected)
-    source = _find_source(context, origin, made_from)
+    return check_draft(
+        _find_source(context, origin, made_from), text, note_bytes=context.config.note_bytes, key=key, type=type, tags=tags,
+        valid_from=valid_from, valid_to=valid_to, pinned=pinned, expected=expected, redact=redact, allow_secret=allow_secret,
+        amends=amends, before=before,
+    )  # fmt: skip
+
+
+def check_draft(
+    source: Source,
+    text: object,
+    *,
+    note_bytes: int,
+    key: str | None,
+    type: str | None,
+    tags: Tags,
+    valid_from: When,
+    valid_to: When,
+    pinned: bool | None,
+    expected: str | None,
+    redact: bool,
+    allow_secret: str | None,
+    amends: bool | None = None,
+    before: str = "",
+) -> Draft:
+    """Check a text before it is stored here or sent to a gateway; raise the error of the first rule that it breaks."""
     text, redacted = validate.redacted(validate.decoded(text)) if redact else (text, ())
-    body = validate.text(text, context.config.note_bytes, before=before, allowed=allow_secret is not None)
+    body = validate.text(text, note_bytes, before=before, allowed=allow_secret is not None)
     allowed = validate.wish(body, source.origin, allow_secret) if allow_secret is not None else None
     name = validate.key(key) if key is not None else key_of(allowed[1] if allowed else body)
     if key is not None:
@@ -270,7 +294,8 @@ def _store_files(
         name, note, replaced = files[0]
         file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check=check)]
     else:
-        file_ids = context.store.write_notes(scope, [(name, note.data, replaced) for name, note, replaced in files], check=check)
+        contents = [(name, note.data, replaced) for name, note, replaced in files]
+        file_ids = context.store.write_notes(scope, contents, check=check)
     return [(name, note, file_id, replaced) for (name, note, replaced), file_id in zip(files, file_ids, strict=True)]
 
 
@@ -308,18 +333,19 @@ class BulkDraft(Record):
 class BulkReader:
     """Validates the notes of one bulk call. All go to `scope`; without one, each goes to its own, or to the project.
 
-    With `resolve_made_from` false, the server that stores the notes decides how far their sources are trusted.
+    `find_scope` returns the caller's scope of a kind, and `make_draft` a checked draft.
     """
 
     def __init__(
-        self, context: Context, scope: str | None, origin: str | None, redact: bool, resolve_made_from: bool = True
-    ) -> None:
+        self, find_scope: Callable[[str], Scope], make_draft: Callable[..., Draft], *, scope: str | None, origin: str | None,
+        redact: bool,
+    ) -> None:  # fmt: skip
         if scope is not None:
-            context.scope(scope)  # raises before the first note is read
+            find_scope(scope)  # raises before the first note is read
         if origin is not None:
             validate.origin(origin)
-        self._context, self._scope, self._origin, self._redact = context, scope, origin, redact
-        self._resolve_made_from = resolve_made_from
+        self._find_scope, self._make_draft = find_scope, make_draft
+        self._scope, self._origin, self._redact = scope, origin, redact
         self._scopes: dict[str, Scope] = {}
         self._drafts: dict[tuple[str, str], Draft] = {}
         self.valid: list[BulkDraft] = []
@@ -342,18 +368,17 @@ class BulkReader:
         fields = _read_fields(note)
         named, made_from = fields.pop("scope", None), things(fields.pop("made_from", None))
         own = kind_of(named) if named is not None else "project"
-        scope = self._find_scope(self._scope or own)
+        scope = self._target_scope(self._scope or own)
         origin = fields.pop("origin", None)
         fields["origin"] = self._origin if origin is None else origin
-        fields["made_from"] = made_from if self._resolve_made_from else None
-        draft = make_draft(self._context, fields.pop("text"), **fields, redact=self._redact)
+        draft = self._make_draft(fields.pop("text"), **fields, made_from=made_from, redact=self._redact)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
             raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
         return BulkDraft(number, scope, draft, made_from)
 
-    def _find_scope(self, kind: str) -> Scope:
+    def _target_scope(self, kind: str) -> Scope:
         if kind not in self._scopes:
-            self._scopes[kind] = self._context.scope(kind)
+            self._scopes[kind] = self._find_scope(kind)
         return self._scopes[kind]
 
 
@@ -381,7 +406,10 @@ def store_many(
     context: Context, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool = False
 ) -> list[Stored]:
     """Validate all notes, then store them scope by scope; an error names the first note that cannot be stored."""
-    reader = BulkReader(context, scope, origin, redact)
+    def draft(text: object, **fields: Any) -> Draft:
+        return make_draft(context, text, **fields)
+
+    reader = BulkReader(context.scope, draft, scope=scope, origin=origin, redact=redact)
     try:
         drafts = reader.read(notes)
     except HoldfastError:

@@ -1,32 +1,44 @@
-"""Many at once: notes and turns sent some hundreds at a time, notes told line by line."""
+"""Many notes or turns at once: checked here, sent in batches; exported notes and imported transcripts as streams."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.api.remote import parameters
-from holdfast.api.remote.connection import GatewayClient, encode
-from holdfast.api.remote.errors import error_of
-from holdfast.api.remote.records import made
-from holdfast.context.caller import Context
+from holdfast.api.remote.caller import RemoteCaller, draft_fields, drop_none
+from holdfast.api.remote.client import GatewayClient, encode, error_from_problem
+from holdfast.api.remote.records import parse_record, parse_records
 from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
+from holdfast.formats import transcript
+from holdfast.formats.importers import chat
+from holdfast.formats.importers.detect import folder
+from holdfast.formats.importers.json_source import Source
+from holdfast.formats.transcript import Tally, TranscriptLine
 from holdfast.formats.versions import Draft
 from holdfast.models import Interrupted, Logged, Note, Progress, Record, Stored
 from holdfast.safety import validate
 from holdfast.verbs import history, write
 from holdfast.verbs.export import LeftOut
 
-_ROWS, _BYTES = 500, 3 * 1024 * 1024  # what a gateway keeps as one: all of it, or none
-_FEW = 20
-_TURNS, _TURN_BYTES = 1000, 8 * 1024 * 1024
+if TYPE_CHECKING:
+    from holdfast.formats.importers.detect import Dialect
+
+_BATCH_NOTES, _BATCH_NOTE_BYTES = 500, 3 * 1024 * 1024  # a gateway stores all of such a batch, or none
+_BATCH_TURNS, _BATCH_TURN_BYTES = 1000, 8 * 1024 * 1024
+_BATCH_LINES, _BATCH_LINE_BYTES = 1000, 4 * 1024 * 1024
+_FEW_KEYS = 20  # that are read one by one; more are read from the list of all notes
 T = TypeVar("T")
-Noted = Callable[[str, str], Note]
-Listed = Callable[[dict[str, Any]], Iterator[Note]]
+Request = Callable[..., Any]
+GetNote = Callable[[str, str], Note]
+ListNotes = Callable[[dict[str, Any]], Iterator[Note]]
 
 
-class Row(Record):
-    """A note on its way: which of many it is and where it goes, as it passed the gate, and as its line."""
+# --- notes -----------------------------------------------------------------------------------------------------------
+
+
+class CheckedNote(Record):
+    """A note of many: its number, the scope it goes to, the checked draft and the line to send."""
 
     number: int
     kind: str
@@ -34,35 +46,36 @@ class Row(Record):
     line: bytes
 
 
-def rows(
-    context: Context, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool
-) -> list[Row]:
-    """All of them through the gate before the first is sent; an error names the bad one. What a note was made from is weighed
-    where that stands."""
-    found = []
-    for one in write.BulkReader(context, scope, origin, redact, resolve_made_from=False).read(notes):
-        body = {**parameters.of_draft(one.draft, one.draft.key), "scope": one.scope.kind}
-        body["made_from"] = list(one.made_from) or None
-        line = encode({name: value for name, value in body.items() if value is not None}) + b"\n"
-        found.append(Row(one.number, one.scope.kind, one.draft, line))
-    return found
+def check_notes(
+    caller: RemoteCaller, notes: Iterable[Mapping[str, Any]], *, scope: str | None, origin: str | None, redact: bool
+) -> list[CheckedNote]:
+    """Check all notes before the first is sent; an error names the bad one. The gateway judges what a note was made from."""
+    checked = []
+    reader = write.BulkReader(caller.scope, caller.make_draft, scope=scope, origin=origin, redact=redact)
+    for note in reader.read(notes):
+        kind = note.scope.kind
+        fields = {**draft_fields(note.draft, note.draft.key), "scope": kind, "made_from": list(note.made_from) or None}
+        checked.append(CheckedNote(note.number, kind, note.draft, encode(drop_none(fields)) + b"\n"))
+    return checked
 
 
-def kept(gateway: GatewayClient, headers: dict[str, str], rows: list[Row], noted: Noted, listed: Listed) -> list[Stored]:
-    """Send them, a few hundred as one; each with what became of it."""
-    kinds: dict[str, list[Row]] = {}
-    for row in rows:
-        kinds.setdefault(row.kind, []).append(row)
+def store_notes(
+    gateway: GatewayClient, headers: dict[str, str], notes: list[CheckedNote], get_note: GetNote, list_notes: ListNotes
+) -> list[Stored]:
+    """Send notes in batches and return what became of each; an error says how many were stored before it."""
+    by_kind: dict[str, list[CheckedNote]] = {}
+    for note in notes:
+        by_kind.setdefault(note.kind, []).append(note)
     done = 0
     try:
-        before = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
-        for batch in _batches([(len(row.line), row) for row in rows], _ROWS, _BYTES):
+        before = {kind: _find_notes(some, kind, get_note, list_notes) for kind, some in by_kind.items()}
+        for batch in _split([(len(note.line), note) for note in notes], _BATCH_NOTES, _BATCH_NOTE_BYTES):
             _import(gateway, headers, batch)
             done += len(batch)
-        after = {kind: _found(some, kind, noted, listed) for kind, some in kinds.items()}
-        names = {(row.kind, row.draft.key): row.draft for row in rows}
-        stored = {(kind, key): _stored(draft, before[kind].get(key), after[kind]) for (kind, key), draft in names.items()}
-        return write.results_in_order([(row.kind, row.draft.key) for row in rows], stored)
+        after = {kind: _find_notes(some, kind, get_note, list_notes) for kind, some in by_kind.items()}
+        drafts = {(note.kind, note.draft.key): note.draft for note in notes}
+        stored = {(kind, key): _stored(draft, before[kind].get(key), after[kind]) for (kind, key), draft in drafts.items()}
+        return write.results_in_order([(note.kind, note.draft.key) for note in notes], stored)
     except HoldfastError as error:
         error.done_before += done
         raise error from None
@@ -70,10 +83,50 @@ def kept(gateway: GatewayClient, headers: dict[str, str], rows: list[Row], noted
         raise Interrupted(done) from error
 
 
-def exported(
+def _import(gateway: GatewayClient, headers: dict[str, str], batch: list[CheckedNote]) -> None:
+    data = b"".join([note.line for note in batch])
+    try:
+        for line in gateway.request_lines("POST", "/v1/import", data, query={"own": True}, headers=headers):
+            if isinstance(line, dict) and "problem" in line:
+                raise error_from_problem(200, {}, line["problem"])
+    except HoldfastError as error:
+        if error.item == "line" and error.number <= len(batch):
+            error.about("note", batch[error.number - 1].number)
+        raise
+
+
+def _find_notes(notes: list[CheckedNote], kind: str, get_note: GetNote, list_notes: ListNotes) -> dict[str, Note]:
+    """Return, by key, those of the notes that the gateway has."""
+    keys = list(dict.fromkeys([note.draft.key for note in notes]))
+    found: dict[str, Note] = {}
+    if len(keys) <= _FEW_KEYS:
+        for key in keys:
+            try:
+                found[key] = get_note(kind, key)
+            except (NotFound, Denied):
+                pass
+        return found
+    wanted = set(keys)
+    for note in list_notes({"scope": kind}):
+        if note.key in wanted:
+            found[note.key] = note
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def _stored(draft: Draft, old: Note | None, after: dict[str, Note]) -> Stored:
+    new = after.get(draft.key)
+    if new is None:
+        raise NotFound(f"{draft.key!r} was kept, and is gone or out of reach by now", "Somebody else forgot it meanwhile")
+    action = "created" if old is None else "unchanged" if old.version == new.version else "updated"
+    return Stored(action, new, draft.redacted)
+
+
+def export_notes(
     gateway: GatewayClient, headers: dict[str, str], query: dict[str, Any], progress: Progress, left_out: LeftOut
 ) -> Iterator[dict[str, Any]]:
-    """Every note as it comes; the connection is let go when nobody wants more."""
+    """Yield every note as it arrives; the connection is closed when the caller stops reading."""
     progress.start("exporting", 0)
     try:
         with gateway.stream_lines("GET", "/v1/export", query=query, headers=headers) as lines:
@@ -87,80 +140,134 @@ def exported(
         progress.end()
 
 
-def logged(
-    context: Context, given: Iterable[Mapping[str, Any]], session: str | None, client: str | None, kind: str, redact: bool,
-    request: Callable[..., Any],
-) -> Logged:  # fmt: skip
-    """Turns, each through the gate first."""
-    named = session if session is not None else context.session
-    if named is None:
-        raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
-    said, redacted = [], 0
-    for turn in history.gated(given, redact):
-        clean = validate.cleaned(turn.text) if redact else turn.text
-        redacted += clean != turn.text
-        fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": clean}
-        said.append((len(clean), {name: value for name, value in fields.items() if value is not None}))
-    told = Logged(named, client or context.client or "", 0, 0, "")
-    body = {"scope": kind, "session": named, **({"client": client or context.client} if client or context.client else {})}
-    for batch in list(_batches(said, _TURNS, _TURN_BYTES)) or [[]]:
-        one = made(Logged, request("POST", "/v1/history", {**body, "turns": batch}, keyed=True))
-        told = one.replace(added=told.added + one.added, known=told.known + one.known, redacted=told.redacted + one.redacted)
-    return told.replace(redacted=max(told.redacted, redacted))
-
-
-def _import(gateway: GatewayClient, headers: dict[str, str], batch: list[Row]) -> None:
-    data = b"".join([row.line for row in batch])
-    try:
-        for line in gateway.request_lines("POST", "/v1/import", data, query={"own": True}, headers=headers):
-            if isinstance(line, dict) and "problem" in line:
-                raise error_of(200, {}, line["problem"])
-    except HoldfastError as error:
-        if error.item == "line" and error.number <= len(batch):
-            error.about("note", batch[error.number - 1].number)
-        raise
-
-
-def _batches(sized: list[tuple[int, T]], most: int, most_bytes: int) -> Iterator[list[T]]:
+def _split(sized: list[tuple[int, T]], most: int, most_bytes: int) -> Iterator[list[T]]:
+    """Yield batches of at most so many items and bytes; an item that is larger has a batch of its own."""
     batch: list[T] = []
-    room = most_bytes
-    for size, one in sized:
-        if batch and (len(batch) == most or size > room):
+    left = most_bytes
+    for size, item in sized:
+        if batch and (len(batch) == most or size > left):
             yield batch
-            batch, room = [], most_bytes
-        batch.append(one)
-        room -= size
+            batch, left = [], most_bytes
+        batch.append(item)
+        left -= size
     if batch:
         yield batch
 
 
-def _found(rows: list[Row], kind: str, noted: Noted, listed: Listed) -> dict[str, Note]:
-    """Those of the notes that are there: a few one by one, many out of the list."""
-    keys = list(dict.fromkeys([row.draft.key for row in rows]))
-    found: dict[str, Note] = {}
-    if len(keys) <= _FEW:
-        for key in keys:
-            try:
-                found[key] = noted(kind, key)
-            except (NotFound, Denied):
-                pass
-        return found
-    wanted = set(keys)
-    for note in listed({"scope": kind}):
-        if note.key in wanted:
-            found[note.key] = note
-            if len(found) == len(wanted):
-                break
-    return found
+# --- turns -----------------------------------------------------------------------------------------------------------
 
 
-def _stored(draft: Draft, old: Note | None, after: dict[str, Note]) -> Stored:
-    new = after.get(draft.key)
-    if new is None:
-        raise _gone(draft.key)
-    action = "created" if old is None else "unchanged" if old.version == new.version else "updated"
-    return Stored(action, new, draft.redacted)
+def log_turns(
+    caller: RemoteCaller, turns: Iterable[Mapping[str, Any]], *, session: str | None, client: str | None, kind: str,
+    redact: bool, request: Request,
+) -> Logged:  # fmt: skip
+    """Check every turn, send them in batches and return the sums."""
+    session = session if session is not None else caller.session
+    if session is None:
+        raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
+    checked, redacted = [], 0
+    for turn in history.gated(turns, redact):
+        text = validate.cleaned(turn.text) if redact else turn.text
+        redacted += text != turn.text
+        fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": text}
+        checked.append((len(text), drop_none(fields)))
+    client = client or caller.client
+    body = {"scope": kind, "session": session, **({"client": client} if client else {})}
+    total = Logged(session, client or "", 0, 0, "")
+    for batch in list(_split(checked, _BATCH_TURNS, _BATCH_TURN_BYTES)) or [[]]:
+        logged = parse_record(Logged, request("POST", "/v1/history", {**body, "turns": batch}, keyed=True))
+        total = logged.replace(
+            added=total.added + logged.added, known=total.known + logged.known, redacted=total.redacted + logged.redacted
+        )
+    return total.replace(redacted=max(total.redacted, redacted))
 
 
-def _gone(key: str) -> HoldfastError:
-    return NotFound(f"{key!r} was kept, and is gone or out of reach by now", "Somebody else forgot it meanwhile")
+def import_transcripts(caller: RemoteCaller, path: str, client: str | None, kind: str, request: Request) -> list[Logged]:
+    """Send the turns of a transcript, or of every transcript in a folder."""
+    if not os.path.isdir(path):
+        return _import_transcript(caller, path, client, kind, request, must_be_one=True)
+    return [
+        logged
+        for file in history.files_in(path, caller.config.home)
+        for logged in _import_transcript(caller, file, client, kind, request, must_be_one=False)
+    ]
+
+
+def _import_transcript(
+    caller: RemoteCaller, path: str, client: str | None, kind: str, request: Request, *, must_be_one: bool
+) -> list[Logged]:
+    with Source(path) as source:
+        reader = history.reader_of(source, client, must_be_one)
+        if reader is None:
+            return []
+        where = folder(source, reader) if kind == "project" else ""
+        upload = _TranscriptUpload(request, client or reader.CLIENT, kind, caller.project_of(where) if where else None)
+        source.progress = caller.progress
+        caller.progress.start(f"reading {source.name}", source.size)
+        cut_short = list[HoldfastError]()
+        try:
+            for batch in _line_batches(source, reader, caller.config.tool_turns, cut_short):
+                upload.send(batch)
+        finally:
+            caller.progress.end()
+        if cut_short and must_be_one:
+            raise cut_short[0]
+        return upload.results(source.stem, source.broken + len(cut_short))  # the other files of its folder are read on
+
+
+def _line_batches(source: Source, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
+    lines, size = list[bytes](), 0
+    for line in _chat_lines(source, reader, tools, cut_short):
+        lines.append(line)
+        size += len(line)
+        if len(lines) >= _BATCH_LINES or size >= _BATCH_LINE_BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+    if lines:
+        yield b"".join(lines)
+
+
+def _chat_lines(source: Source, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
+    """Yield the turns as lines of a plain chat, each with the id that a home gives it. An error goes to `cut_short`."""
+    tally = Tally()
+    try:
+        for session, turn in history.said_in(source, reader, tools):
+            name = validate.withheld(session)[0]
+            yield _chat_line(name, transcript.counted(history.without_secrets(turn), name, tally))
+    except HoldfastError as error:
+        cut_short.append(error)
+
+
+def _chat_line(session: str, turn: TranscriptLine) -> bytes:
+    fields = {
+        "session": session, "id": turn.id, "role": turn.role, "speaker": turn.speaker, "time": turn.time, "content": turn.text,
+    }  # fmt: skip
+    return encode(drop_none(fields)) + b"\n"
+
+
+class _TranscriptUpload:
+    """The upload of one transcript, and what became of each of its sessions."""
+
+    def __init__(self, request: Request, client: str, kind: str, project: str | None) -> None:
+        self._request, self._client = request, client
+        self._query = {"client": client, "scope": kind, "written": chat.CLIENT, "project": project}
+        self._sessions: dict[str, Logged] = {}
+
+    def send(self, batch: bytes) -> None:
+        """Send some lines, and add up the counts of each session."""
+        answer = self._request("POST", "/v1/history/import", batch, query=self._query, keyed=True)
+        for logged in parse_records(Logged, answer, "sessions"):
+            before = self._sessions.get(logged.session)
+            self._sessions[logged.session] = logged if before is None else _add_counts(before, logged)
+
+    def results(self, default_session: str, broken: int) -> list[Logged]:
+        """Return what became of each session; lines that could not be read are counted with the first."""
+        found = list(self._sessions.values())
+        if not found and broken:
+            found = [Logged(default_session, self._client, 0, 0, "")]
+        return [logged if number else logged.replace(broken=broken) for number, logged in enumerate(found)]
+
+
+def _add_counts(before: Logged, logged: Logged) -> Logged:
+    counts = ("added", "known", "purged", "redacted")
+    return logged.replace(**{name: getattr(before, name) + getattr(logged, name) for name in counts})

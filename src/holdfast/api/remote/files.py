@@ -1,57 +1,70 @@
-"""The agent's own tree on a gateway, by the six verbs of the memory tool."""
+"""RemoteFiles: the agent's own files on a gateway, with the six commands of the memory tool."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.context.caller import Context
+from holdfast.api.files_interface import FilesInterface
+from holdfast.errors import Template, UsageError, field
 from holdfast.safety import validate
-from holdfast.verbs.files import Files
 
-Request = Callable[..., Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.api.remote.caller import RemoteCaller
+
+    Request = Callable[..., Any]
 
 
-class RemoteFiles(Files):
+class RemoteFiles(FilesInterface):
     """`view`, `create`, `str_replace`, `insert`, `delete`, `rename` under `/memories`, over HTTP."""
 
-    def __init__(self, context: Context, request: Request) -> None:
-        super().__init__(context)
+    def __init__(self, caller: RemoteCaller, request: Request) -> None:
+        self._caller = caller
         self._request = request
 
     def view(self, path: str, lines: tuple[int, int] | None = None, *, scope: str = "project") -> str:
-        more = {} if lines is None else {"view_range": list(lines)}
-        text: str = self._do("view", scope, {"path": path, **more}, repeatable=True)["text"]
+        view_range = {} if lines is None else {"view_range": list(lines)}
+        text: str = self._run("view", scope, {"path": path, **view_range}, repeatable=True)["text"]
         return text
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
-        done = self._do("create", scope, {"path": path, "file_text": self._fit(validate.decoded(text), redact)})
-        return str(done.get("action", "created"))  # an older gateway does not say
+        fields = {"path": path, "file_text": _check_text(validate.decoded(text), redact)}
+        answer = self._run("create", scope, fields)
+        return str(answer.get("action", "created"))  # an older gateway does not say
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
-        self._do("str_replace", scope, {"path": path, "old_str": self._words(old), "new_str": self._fit(new, redact)})
+        fields = {"path": path, "old_str": _check_string(old), "new_str": _check_text(new, redact)}
+        self._run("str_replace", scope, fields)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
-        self._do("insert", scope, {"path": path, "insert_line": line, "insert_text": self._fit(text, redact)})
+        self._run("insert", scope, {"path": path, "insert_line": line, "insert_text": _check_text(text, redact)})
 
     def delete(self, path: str, *, scope: str = "project") -> None:
-        self._do("delete", scope, {"path": path})
+        self._run("delete", scope, {"path": path})
 
     def rename(self, old: str, new: str, *, scope: str = "project") -> None:
-        self._do("rename", scope, {"old_path": old, "new_path": new})
+        self._run("rename", scope, {"old_path": old, "new_path": new})
 
-    def _do(self, verb: str, scope: str, given: dict[str, Any], repeatable: bool = False) -> Any:
+    def _run(self, command: str, scope: str, fields: dict[str, Any], repeatable: bool = False) -> Any:
         for name in ("path", "old_path", "new_path"):
-            if name in given:
-                validate.path(given[name])
-        self._context.require_enabled()
-        body = {**given, "scope": self._context.scope(scope).kind}
-        return self._request("POST", f"/v1/files/{verb}", body, repeatable=repeatable, keyed=not repeatable)
+            if name in fields:
+                validate.path(fields[name])
+        self._caller.require_enabled()
+        body = {**fields, "scope": self._caller.scope(scope).kind}
+        return self._request("POST", f"/v1/files/{command}", body, repeatable=repeatable, keyed=not repeatable)
 
-    def _fit(self, text: object, redact: bool) -> str:
-        """Nothing that looks like a secret leaves this machine."""
-        words = self._words(text)
-        if redact:
-            return validate.cleaned(words)
-        validate.no_secret(words, "a file")
-        return words
+
+def _check_text(text: object, redact: bool) -> str:
+    """Return a text without secrets, or raise `SecretFound`: no secret leaves this machine."""
+    checked = _check_string(text)
+    if redact:
+        return validate.cleaned(checked)
+    validate.no_secret(checked, "a file")
+    return checked
+
+
+def _check_string(text: object) -> str:
+    if not isinstance(text, str):
+        raise UsageError(Template(field("text"), f" must be a string, not {type(text).__name__}"), "Give it as text")
+    return text

@@ -27,6 +27,7 @@ def brief(call: Invocation) -> int:
 
 def hook(call: Invocation) -> int:
     """What the fast way in `doors.cli` does not take: other options before it, or a person who asks."""
+    from holdfast import cli
     from holdfast.hooks import main
 
     if call.words.command and call.words.rest[:1] in (["--help"], ["-h"]):
@@ -35,7 +36,7 @@ def hook(call: Invocation) -> int:
         call.screen.text(of_command(call.words.command))
         return 0
 
-    return main(call.words.rest, call["home"])
+    return main(call.words.rest, call["home"], enforce_deadline=cli.alone)
 
 
 def _tell(screen: Output, brief: Brief) -> None:

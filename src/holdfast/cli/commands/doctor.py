@@ -19,6 +19,7 @@ def status(call: Invocation) -> int:
 
 
 def doctor(call: Invocation) -> int:
+    from holdfast.api.memory import context_of
     from holdfast.config import without_password
     from holdfast.verbs import status as status_verb
     from holdfast.verbs.doctor import secrets
@@ -28,7 +29,7 @@ def doctor(call: Invocation) -> int:
     held = _held(call)
     store = call.memory.config.store
     where = without_password(store) if store else call.memory.home
-    looked_at, total = secrets.looked_at(call.memory)
+    looked_at, total = (0, 0) if call.is_remote else secrets.looked_at(context_of(call.memory))
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
         "transcripts": {"bytes": total, "looked_at": looked_at}, "archived": _archived(call),

@@ -27,16 +27,16 @@ def mcp(call: Invocation) -> int:
         if call[name] is not None:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} is for --http", f"Say --http too, or leave {option} out")
-    from holdfast.mcp.early_handshake import Wire
+    from holdfast.mcp.early_handshake import StdioConnection
 
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: os._exit(0))  # until calls are answered there is nothing to finish
-    wire = Wire()
-    if wire.greet(_load):
+    connection = StdioConnection()
+    if connection.answer_handshake(_load):
         from holdfast.mcp import server, stdio
 
-        stdio.serve(server.build(_started(call)), wire)
-    elif wire.loads:
+        stdio.serve(server.build(_started(call)), connection)
+    elif connection.is_loading:
         os._exit(0)  # nothing is open yet, and Python cannot end well in the middle of an import
     return 0
 
@@ -54,7 +54,7 @@ def _http(call: Invocation) -> int:
     if not 0 <= port <= 65535:
         raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
     home = config.find_home(call["home"])
-    secret = None if call["no_token"] else token.of(home)
+    secret = None if call["no_token"] else token.load_or_create(home)
     let_in = f"to whoever sends the token in {token.path(home)}" if secret else _TO_ALL
     say = call.screen.aside
     http.serve(_started(call), port, secret, lambda where: say(f"answering at {where} ({let_in}); stop with Ctrl-C"))

@@ -46,10 +46,10 @@ def from_resident(call: Invocation, asked: dict[str, Any]) -> Answer | None:
         return None
     from holdfast.api import resident
 
-    if not resident.is_there(memory.home):
+    if not resident.is_running(memory.home):
         return None
     who = {"project": memory.project, "session": memory.session, "agent": memory.agent}
-    return resident.ask(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
+    return resident.recall(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
 
 
 def mode_of(call: Invocation) -> str:

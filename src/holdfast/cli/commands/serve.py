@@ -45,7 +45,7 @@ def serve(call: Invocation) -> int:
     def ready(where: str) -> None:
         _tell(call, where, _first_token(call))
         if logs.as_json:
-            logs.say("info", event="listening", url=where)
+            logs.log("info", event="listening", url=where)
         else:
             say(f"answering at {where}; stop with Ctrl-C")
         if host not in _LOOPBACK:

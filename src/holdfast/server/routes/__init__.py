@@ -1,1 +1,29 @@
 """The routes of the HTTP API, one module per subject."""
+
+from __future__ import annotations
+
+from holdfast.server.route import Route
+from holdfast.server.routes import (
+    admin,
+    agents,
+    bulk,
+    dispatch,
+    done,
+    facts,
+    files,
+    gateway_memory,
+    github_reviews,
+    history,
+    notes,
+    purges,
+    recall,
+    scaffolds,
+    system,
+    trust,
+)
+
+ROUTES: tuple[Route, ...] = (
+    *notes.ROUTES, *purges.ROUTES, *trust.ROUTES, *recall.ROUTES, *facts.ROUTES, *history.ROUTES, *files.ROUTES,
+    *scaffolds.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES, *dispatch.ROUTES, *github_reviews.ROUTES,
+    *done.ROUTES, *agents.ROUTES, *system.ROUTES,
+)  # fmt: skip

@@ -1,79 +1,108 @@
-"""Looking after the home as a whole, which is no single agent's matter: what is wrong with it, the catalogue, what expired."""
+"""Maintenance of the whole home: check, reindex, embed, archive."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import health
 from holdfast.access.policy import denial_reason
+from holdfast.api.memory import context_of
 from holdfast.models import Note
-from holdfast.server.idempotency import ALL, Replay
-from holdfast.server.route import NOWHERE, Asked, Route
-from holdfast.server.schema import answer, fields, flag, ref, rows, text
+from holdfast.server.idempotency import REPLAY_WHOLE, Replay
+from holdfast.server.models import RequestModel, ResponseModel
+from holdfast.server.route import JSON, AuthorizedRequest, Route
 from holdfast.verbs.doctor.fixes import with_fixes
 from holdfast.verbs.status import Reindexed, beside
 
 _CARE = "home.care"
-_PROBLEM = answer(
-    code={"type": "string"}, message={"type": "string"}, fix=text("The command that mends it, on the gateway's machine."),
-    path={"type": "string"},
-)  # fmt: skip
-_COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
-_REASONS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-def check(asked: Asked) -> dict[str, Any]:
-    """Where the home stands on the server's disk is nobody's business; roles, agents and the audit are told to those
-    who may see them."""
-    home, settings = asked.gateway.home, asked.gateway.config_of(asked.caller)
-    whole = settings == asked.gateway.config()
-    role = asked.gate.role(asked.caller.role)
-    gateway = health.find_gate_problems(asked.gate, whole, lambda action: not denial_reason(role, action, None))
-    found = [one.as_dict() for one in beside(asked.memory.check(), with_fixes(settings.home, gateway))]
-    return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
+class Retain(RequestModel, kw_only=True):
+    dry_run: Annotated[bool, Meta(description="Only say what would be archived.")] | UnsetType = UNSET
 
 
-def reindex(asked: Asked) -> dict[str, Any]:
-    return asked.memory.reindex().as_dict()
+class FoundProblem(ResponseModel, kw_only=True):
+    code: str
+    message: str
+    fix: Annotated[str, Meta(description="The command that mends it, on the gateway's machine.")]
+    path: str
 
 
-def embed(asked: Asked) -> dict[str, Any]:
-    left = asked.memory.embed()
-    return {"left": dict(left), "failed": left.failed}
+class Checked(ResponseModel, kw_only=True):
+    problems: list[FoundProblem]
 
 
-def retain(asked: Asked) -> dict[str, Any]:
-    """It reaches every scope; of notes that are not the caller's own, a person alone is shown the words."""
-    found = asked.memory.retain(**asked.only("dry_run"))
-    own = asked.memory._context.visible_scopes(None)
-    shown = [one.as_dict() if asked.caller.is_person or one.scope in own else _wordless(one.as_dict()) for one in found]
-    return {"archived": shown}
+class Embedded(ResponseModel, kw_only=True):
+    left: dict[str, int]
+    failed: dict[str, str]
 
 
-def _wordless(note: dict[str, Any]) -> dict[str, Any]:
-    """A note by its names alone."""
+class Retained(ResponseModel, kw_only=True):
+    archived: list[Note]
+
+
+def check(request: AuthorizedRequest, params: RequestModel) -> dict[str, Any]:
+    """Return problems without the path of the home; those of roles, agents and the audit only to callers who may see them."""
+    home, settings = request.gateway.home, request.gateway.config_of(request.caller)
+    is_whole = settings == request.gateway.config()
+    role = request.gate.role(request.caller.role)
+    gateway_problems = health.find_gate_problems(request.gate, is_whole, lambda action: not denial_reason(role, action, None))
+    found = [one.as_dict() for one in beside(request.memory.check(), with_fixes(settings.home, gateway_problems))]
+    return {"problems": [{name: text.replace(home, "HOME") for name, text in one.items()} for one in found]}
+
+
+def reindex(request: AuthorizedRequest, params: RequestModel) -> Reindexed:
+    return request.memory.reindex()
+
+
+def embed(request: AuthorizedRequest, params: RequestModel) -> Embedded:
+    left = request.memory.embed()
+    return Embedded(left=dict(left), failed=left.failed)
+
+
+def retain(request: AuthorizedRequest, params: Retain) -> dict[str, Any]:
+    """Archive in every scope; of notes that are not the caller's own, only a person sees the text."""
+    found = request.memory.retain(**params.given("dry_run"))
+    own_scopes = context_of(request.memory).visible_scopes(None)
+    is_person = request.caller.is_person
+    return {
+        "archived": [
+            note.as_dict() if is_person or note.scope in own_scopes else _without_text(note.as_dict()) for note in found
+        ]
+    }
+
+
+def _without_text(note: dict[str, Any]) -> dict[str, Any]:
     return {**note, "text": "", "tags": [], "source": {**note["source"], "made_from": []}}
 
 
-_RETAINED = Replay(lambda body: {"archived": [_wordless(one) for one in body["archived"]]}, lambda asked, kept: kept)
+_REPLAY_RETAINED = Replay(
+    lambda body: {"archived": [_without_text(note) for note in body["archived"]]}, lambda request, params, kept: kept
+)
 
 ROUTES = (
     Route(
-        "GET", "/v1/check", _CARE, check, "what is wrong with the home, its roles and its audit, and what mends it", NOWHERE,
-        answers=answer(problems=rows(_PROBLEM)), shows={"problems": []}, does=("check",),
+        "GET", "/v1/check", check,
+        action=_CARE, summary="what is wrong with the home, its roles and its audit, and what mends it",
+        answers=Checked, answer_example={"problems": []}, verbs=("check",),
     ),
     Route(
-        "POST", "/v1/reindex", _CARE, reindex, "throw the catalogue away and build it from the shelf", NOWHERE,
-        takes=fields({}), example={}, answers=ref(Reindexed), again=ALL, does=("reindex",),
+        "POST", "/v1/reindex", reindex,
+        action=_CARE, summary="throw the catalogue away and build it from the shelf",
+        reads=JSON, example={}, answers=Reindexed, replay=REPLAY_WHOLE, verbs=("reindex",),
     ),
     Route(
-        "POST", "/v1/embed", _CARE, embed, "give every passage its vectors now, instead of a few with each recall", NOWHERE,
-        takes=fields({}), example={}, answers=answer(left=_COUNTS, failed=_REASONS), again=ALL, does=("embed",),
-        shows={"left": {"search": 0}, "failed": {}},
+        "POST", "/v1/embed", embed,
+        action=_CARE, summary="give every passage its vectors now, instead of a few with each recall",
+        reads=JSON, example={}, answers=Embedded, answer_example={"left": {"search": 0}, "failed": {}},
+        replay=REPLAY_WHOLE, verbs=("embed",),
     ),
     Route(
-        "POST", "/v1/retain", _CARE, retain, "archive notes not updated or used for long, and empty old trash", NOWHERE,
-        takes=fields({"dry_run": flag("Only say what would be archived.")}), example={"dry_run": True},
-        answers=answer(archived=rows(ref(Note))), again=_RETAINED, does=("retain",),
+        "POST", "/v1/retain", retain,
+        action=_CARE, summary="archive notes not updated or used for long, and empty old trash",
+        params=Retain, reads=JSON, example={"dry_run": True},
+        answers=Retained, replay=_REPLAY_RETAINED, verbs=("retain",),
     ),
 )  # fmt: skip

@@ -1,136 +1,194 @@
-"""Agents, their tokens and roles (A1, A2), and the audit (A3), for the operator."""
+"""Agents, their tokens and roles, and the audit, for the operator."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import ACTIONS, Role
 from holdfast.base import dates
 from holdfast.errors import Conflict
-from holdfast.ledger import audit_verify as chain
+from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent
 from holdfast.ledger.audit import Entry
 from holdfast.models import timestamp
-from holdfast.server.idempotency import ALL, Replay
+from holdfast.server.idempotency import REPLAY_WHOLE, Replay
+from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
 from holdfast.server.problem import without_home
-from holdfast.server.route import NDJSON, NOWHERE, PAGE, Asked, Lines, Reply, Route
-from holdfast.server.routes.done import BY_NUMBER, cursor, page_asked
-from holdfast.server.schema import answer, fields, number, page_of, ref, rows, text
+from holdfast.server.route import JSON, NDJSON, AuthorizedRequest, Reply, Route
 
-_NAME = text("The agent's name.", pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$")
-_DAYS = number("How long the token lasts; otherwise without end.", 1, 36_500)
-_AGENT = answer(
-    name={"type": "string"}, role={"type": "string"}, state=text("How it is.", "active", "revoked", "expired"),
-    created={"type": "string"}, tokens=rows({"type": "object"}),
-)  # fmt: skip
-_WITH_TOKEN = answer(agent={"type": "string"}, role={"type": "string"}, token=text("Shown this once."))
-_SHOWN = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d02ma_..."}
+_MANAGE = "agents.manage"
+TokenDays = Annotated[int, Meta(description="How long the token lasts; otherwise without end.", ge=1, le=36_500)]
+ActionName = Literal[
+    "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "audit.read",
+    "agents.manage", "roles.read", "metrics.read", "github.review", "dispatch", "done.read", "done.write",
+]  # fmt: skip
 
 
-def list_(asked: Asked) -> dict[str, Any]:
-    limit, last = asked.page
-    found = [agent for agent in asked.gate.agents() if agent.name > last]
-    return {"agents": [_told(agent) for agent in found[:limit]], "next": found[limit - 1].name if len(found) > limit else None}
+class ListAgents(RequestModel, kw_only=True):
+    limit: PageLimit = PAGE_LIMIT
+    cursor: AgentName = ""
 
 
-def add(asked: Asked) -> Reply:
-    agent, token = asked.gate.add(asked["name"], asked["role"], asked.given.get("days"), permit=asked.permit)
-    return Reply({"agent": agent.name, "role": agent.role, "token": token}, 201)
+class AddAgent(RequestModel, kw_only=True):
+    name: AgentName
+    role: Annotated[str, Meta(description="Its role.", min_length=1, max_length=100)]
+    days: TokenDays | UnsetType = UNSET
 
 
-def _shown_once(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
-    """It is done once, and so is the token shown: nobody has it any more."""
+class RotateToken(RequestModel, kw_only=True):
+    name: AgentName
+    days: TokenDays | UnsetType = UNSET
+    grace_hours: Annotated[int, Meta(description="How long the old one stays good.", ge=0, le=8760)] | UnsetType = UNSET
+
+
+class RevokeAgent(RequestModel, kw_only=True):
+    name: AgentName
+
+
+class ListAudit(RequestModel, kw_only=True):
+    agent: AgentName | UnsetType = UNSET
+    action: Annotated[ActionName, choices("Only this action.", ACTIONS)] | UnsetType = UNSET
+    outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
+    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
+    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
+    limit: PageLimit = PAGE_LIMIT
+    cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
+
+
+class AgentInfo(ResponseModel, kw_only=True):
+    name: str
+    role: str
+    state: Annotated[Literal["active", "revoked", "expired"], choices("How it is.", ("active", "revoked", "expired"))]
+    created: str
+    tokens: list[dict[str, Any]]
+
+
+class AgentPage(ResponseModel, kw_only=True):
+    agents: list[AgentInfo]
+    next: NextCursor
+
+
+class NewToken(ResponseModel, kw_only=True):
+    agent: str
+    role: str
+    token: Annotated[str, Meta(description="Shown this once.")]
+
+
+class Roles(ResponseModel, kw_only=True):
+    roles: list[Role]
+    broken: list[dict[str, Any]]
+
+
+class AuditPage(ResponseModel, kw_only=True):
+    audit: list[Entry]
+    next: NextCursor
+
+
+def list_agents(request: AuthorizedRequest, params: ListAgents) -> AgentPage:
+    found = [agent for agent in request.gate.agents() if agent.name > params.cursor]
+    page = found[: params.limit]
+    return AgentPage(agents=[_info(agent) for agent in page], next=page[-1].name if len(found) > params.limit else None)
+
+
+def add_agent(request: AuthorizedRequest, params: AddAgent) -> Reply:
+    days = None if params.days is UNSET else params.days
+    agent, token = request.gate.add(params.name, params.role, days, permit=request.permit)
+    return Reply(body=NewToken(agent=agent.name, role=agent.role, token=token), status=201)
+
+
+def rotate_token(request: AuthorizedRequest, params: RotateToken) -> NewToken:
+    agent, token = request.gate.rotate(params.name, **params.given("days", "grace_hours"), permit=request.permit)
+    return NewToken(agent=agent.name, role=agent.role, token=token)
+
+
+def _refuse_second_token(request: AuthorizedRequest, params: object, kept: dict[str, Any]) -> NewToken:
+    """Raise `Conflict`: the token was shown in the first answer and is not stored."""
     fix = f"POST /agents/{kept['agent']}/token makes another"
     raise Conflict(f"this was done already, and the token of {kept['agent']} was shown then", fix)
 
 
-_ONCE = Replay(lambda body: {"agent": body["agent"]}, _shown_once)
+_TOKEN_SHOWN_ONCE = Replay(lambda body: {"agent": body["agent"]}, _refuse_second_token)
 
 
-def rotate(asked: Asked) -> dict[str, Any]:
-    given = asked.only("days", "grace_hours")
-    agent, token = asked.gate.rotate(asked["name"], **given, permit=asked.permit)
-    return {"agent": agent.name, "role": agent.role, "token": token}
-
-
-def revoke(asked: Asked) -> dict[str, Any]:
-    if asked["name"] == asked.caller.agent:
+def revoke_agent(request: AuthorizedRequest, params: RevokeAgent) -> AgentInfo:
+    if params.name == request.caller.agent:
         raise Conflict("nobody shuts themselves out over HTTP", "Ask with the token of another who may manage agents")
-    return _told(asked.gate.revoke(asked["name"], permit=asked.permit))
+    return _info(request.gate.revoke(params.name, permit=request.permit))
 
 
-def roles(asked: Asked) -> dict[str, Any]:
-    gate, home = asked.gate, asked.gateway.home
-    faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in gate.role_problems()]
-    broken = [without_home(one, home) for one in faults]
-    return {"roles": [role.as_dict() for role in gate.roles()], "broken": broken}
+def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
+    home = request.gateway.home
+    faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in request.gate.role_problems()]
+    return Roles(roles=list(request.gate.roles()), broken=[without_home(one, home) for one in faults])
 
 
-def audit(asked: Asked) -> dict[str, Any]:
-    filters = asked.only("agent", "action", "outcome")
-    filters |= {name: dates.moment(asked.given[name], name) for name in ("since", "until") if name in asked.given}
-    found, following = asked.gate.ledger.audit.list(**page_asked(asked), **filters)
-    return {"audit": [entry.as_dict() for entry in found], "next": cursor(following)}
+def list_audit(request: AuthorizedRequest, params: ListAudit) -> AuditPage:
+    filters = params.given("agent", "action", "outcome")
+    filters |= {name: dates.moment(text, name) for name, text in params.given("since", "until").items()}
+    before = int(params.cursor) if params.cursor else None
+    found, following = request.gate.ledger.audit.list(limit=params.limit, before=before, **filters)
+    return AuditPage(audit=list(found), next=None if following is None else str(following))
 
 
-def export(asked: Asked) -> Reply:
-    return Reply(Lines(entry.as_dict() for entry in asked.gate.ledger.audit.walk()))
+def export_audit(request: AuthorizedRequest, params: RequestModel) -> Reply:
+    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.walk()))
 
 
-def verify(asked: Asked) -> dict[str, Any]:
-    return chain.verify(asked.gate.ledger.audit).as_dict()
+def verify_audit(request: AuthorizedRequest, params: RequestModel) -> audit_verify.Verdict:
+    return audit_verify.verify(request.gate.ledger.audit)
 
 
-def _told(agent: Agent) -> dict[str, Any]:
+def _info(agent: Agent) -> AgentInfo:
     tokens = [
         {"id": one.id, "created": timestamp(one.created), "expires": one.expires and timestamp(one.expires),
          "revoked": one.revoked and timestamp(one.revoked)}
         for one in agent.tokens
     ]  # fmt: skip
-    state = agent.state(dates.clock())
-    return {"name": agent.name, "role": agent.role, "state": state, "created": timestamp(agent.created), "tokens": tokens}
+    state: Any = agent.state(dates.clock())
+    return AgentInfo(name=agent.name, role=agent.role, state=state, created=timestamp(agent.created), tokens=tokens)
 
+
+_TOKEN_EXAMPLE = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d02ma_..."}
 
 ROUTES = (
     Route(
-        "GET", "/agents", "agents.manage", list_, "every agent with its role and the public parts of its tokens, by name",
-        NOWHERE, {**PAGE, "cursor": _NAME}, answers=page_of(_AGENT, "agents"),
+        "GET", "/agents", list_agents,
+        action=_MANAGE, summary="every agent with its role and the public parts of its tokens, by name",
+        params=ListAgents, answers=AgentPage,
     ),
     Route(
-        "POST", "/agents", "agents.manage", add, "let an agent in; its token is shown this once", NOWHERE,
-        takes=fields({"name": _NAME, "role": text("Its role.", minLength=1, maxLength=100), "days": _DAYS}, "name", "role"),
-        answers=_WITH_TOKEN, status=201, example={"name": "reviewer", "role": "code-review-engineer"}, shows=_SHOWN,
-        again=_ONCE, permits=True,
+        "POST", "/agents", add_agent,
+        action=_MANAGE, summary="let an agent in; its token is shown this once",
+        params=AddAgent, reads=JSON, example={"name": "reviewer", "role": "code-review-engineer"},
+        answers=NewToken, status=201, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
     ),
     Route(
-        "POST", "/agents/{name}/token", "agents.manage", rotate, "a new token for an agent; the old one ends", NOWHERE,
-        {"name": _NAME},
-        takes=fields({"days": _DAYS, "grace_hours": number("How long the old one stays good.", 0, 8760)}),
-        answers=_WITH_TOKEN, example={"grace_hours": 24}, shows=_SHOWN, again=_ONCE, permits=True,
+        "POST", "/agents/{name}/token", rotate_token,
+        action=_MANAGE, summary="a new token for an agent; the old one ends",
+        params=RotateToken, reads=JSON, example={"grace_hours": 24},
+        answers=NewToken, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
     ),
     Route(
-        "DELETE", "/agents/{name}", "agents.manage", revoke, "end every token of an agent, at once; what it kept stays",
-        NOWHERE, {"name": _NAME}, answers=_AGENT, again=ALL, permits=True,
+        "DELETE", "/agents/{name}", revoke_agent,
+        action=_MANAGE, summary="end every token of an agent, at once; what it kept stays",
+        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True,
     ),
     Route(
-        "GET", "/roles", "roles.read", roles, "every role, and those whose file cannot be read", NOWHERE,
-        answers=answer(roles=rows(ref(Role)), broken=rows({"type": "object"})),
+        "GET", "/roles", list_roles,
+        action="roles.read", summary="every role, and those whose file cannot be read", answers=Roles,
     ),
     Route(
-        "GET", "/audit", "audit.read", audit, "every decision, newest first", NOWHERE,
-        {
-            "agent": _NAME, "action": text("Only this action.", *ACTIONS), "outcome": text("Only so.", "allowed", "denied"),
-            "since": text("From this moment on.", minLength=1), "until": text("Before this moment.", minLength=1),
-            **BY_NUMBER,
-        },
-        answers=page_of(ref(Entry), "audit"),
+        "GET", "/audit", list_audit,
+        action="audit.read", summary="every decision, newest first", params=ListAudit, answers=AuditPage,
     ),
     Route(
-        "GET", "/audit/verify", "audit.read", verify, "whether the chain of decisions is whole", NOWHERE,
-        answers=ref(chain.Verdict),
+        "GET", "/audit/verify", verify_audit,
+        action="audit.read", summary="whether the chain of decisions is whole", answers=audit_verify.Verdict,
     ),
     Route(
-        "GET", "/audit/export", "audit.read", export, "every decision, oldest first, one a line", NOWHERE, kind=NDJSON,
-        answers=ref(Entry),
+        "GET", "/audit/export", export_audit,
+        action="audit.read", summary="every decision, oldest first, one a line", answers=Entry, media_type=NDJSON,
     ),
 )  # fmt: skip

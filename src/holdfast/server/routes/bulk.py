@@ -1,119 +1,173 @@
-"""Many notes at once, a line each: out as they are found, in as they come, and never more than a few in memory."""
+"""Export and import of many notes, one per line: sent as they are found, stored as they arrive, few in memory at a time."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import partial
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base import json_lines
 from holdfast.errors import HoldfastError, Refused, Template, TooLarge
-from holdfast.mcp.handlers import ORIGINS
-from holdfast.models import ORIGINS as EVERY_ORIGIN
-from holdfast.models import SCOPES
+from holdfast.models import AGENT_ORIGINS, ORIGINS, SCOPES
 from holdfast.server import problem
-from holdfast.server.body import must_be_small
-from holdfast.server.idempotency import ALL, REPLAYED, Streamed
-from holdfast.server.route import EVERYWHERE, NDJSON, SCOPED, WRITE, Asked, Lines, Reply, Route
-from holdfast.server.routes.notes import CONTENT, EXPECTED, KEY, REDACT
-from holdfast.server.schema import fields, flag, text
+from holdfast.server.body import check_json_size
+from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
+from holdfast.server.models import (
+    AgentOrigin,
+    Expected,
+    Key,
+    MadeFrom,
+    ReadScope,
+    Redact,
+    ResponseModel,
+    ScopedRequest,
+    ScopeName,
+    Tags,
+    choices,
+)
+from holdfast.server.problem import encode_json
+from holdfast.server.route import ALL_SCOPES, NDJSON, WRITE, AuthorizedRequest, Reply, Route
+from holdfast.server.routes.notes import NoteText, NoteType, Pinned, ValidFrom, ValidTo
 from holdfast.verbs.write import kind_of
 
-KIND = NDJSON
-MOST_BYTES = 4 * 1024**3
-_BATCH = 500
+_BATCH_LINES = 500
 _BATCH_BYTES = 4 * 1024 * 1024
-_VERSIONS = 32  # full texts that a line which an export wrote may have
-_FIX = 'One object a line, such as {"text": "..."}'
+_MAX_VERSIONS = 32  # full texts in one line of an export
+_LINE_FIX = 'One object a line, such as {"text": "..."}'
 _IMPORT = "import"
 
-Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
-Batch = list[tuple[int, bytes | HoldfastError]]
+Batch = list[tuple[int, bytes | HoldfastError]]  # lines with their numbers; the last may be one that is too long
 
 
-def export(asked: Asked) -> Reply:
-    return Reply(Lines(_exported(asked)))
+class Export(ScopedRequest, kw_only=True):
+    scope: ReadScope | UnsetType = UNSET
 
 
-def _exported(asked: Asked) -> Iterator[dict[str, Any]]:
-    """Lines as `holdfast export` writes them: with every version, and of secrets only the rules. Where notes are left out, the
-    last line is none and says which; an import goes over it."""
-    rows = asked.memory.export(**asked.only("scope"))
+class Import(ScopedRequest, kw_only=True):
+    scope: Annotated[
+        ScopeName,
+        choices("Where all of them go; otherwise each where its line says, and to the project if that says nothing.", SCOPES),
+    ] | UnsetType = UNSET  # fmt: skip
+    redact: Redact | UnsetType = UNSET
+    own: Annotated[
+        bool, Meta(description="They are the caller's own words: trusted as the caller is, and not as an import.")
+    ] = False  # fmt: skip
+
+
+class ImportLine(msgspec.Struct, kw_only=True):
+    """One line of an import; it may have more fields, which an export writes."""
+
+    text: NoteText
+    type: NoteType | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    valid_from: ValidFrom | UnsetType = UNSET
+    valid_to: ValidTo | UnsetType = UNSET
+    pinned: Pinned | UnsetType = UNSET
+    origin: AgentOrigin | UnsetType = UNSET
+    made_from: MadeFrom | UnsetType = UNSET
+    key: Key | UnsetType = UNSET
+    scope: Annotated[
+        str,
+        Meta(
+            description=(
+                "Where it goes if the request does not say, such as `agent`; `agent:NAME`, as an export has it, is the same."
+            )
+        ),
+    ] | UnsetType = UNSET  # fmt: skip
+    expected: Expected | UnsetType = UNSET
+
+
+class Row(ResponseModel, kw_only=True):
+    """A line of an export, or of the answer to an import."""
+
+
+def export_notes(request: AuthorizedRequest, params: Export) -> Reply:
+    return Reply(body=_export_rows(request, params))
+
+
+def _export_rows(request: AuthorizedRequest, params: Export) -> Iterator[dict[str, Any]]:
+    """Yield every note with all its versions; of secrets only the names of their rules.
+
+    Where notes are left out, a last row says which; an import skips it.
+    """
+    rows = request.memory.export(**params.given("scope"))
     yield from rows
     if rows.left_out.count:
-        told = rows.left_out.as_dict()
-        why = [{**one, "why": problem.plain(one["why"], asked.gateway.home)} for one in told["notes"]]
-        yield {json_lines.LEFT_OUT: {**told, "notes": why}}
+        left_out = rows.left_out.as_dict()
+        notes = [{**one, "why": problem.plain(one["why"], request.gateway.home)} for one in left_out["notes"]]
+        yield {json_lines.LEFT_OUT: {**left_out, "notes": notes}}
 
 
-def must_be_lines(kind: str) -> None:
-    """Lines of JSON, or a single one that calls itself JSON."""
-    if kind.partition(";")[0].strip().lower() not in (KIND, "application/json"):
-        raise problem.Problem("wrong_type", f"this route reads {KIND}", f"Send Content-Type: {KIND}")
+async def import_notes(request: AuthorizedRequest, params: Import, upload: Upload) -> Reply:
+    """Store a few hundred notes at a time and report after each batch; the first bad line ends the import."""
+    answer = await upload.replayed_answer()
+    if answer is not None:
+        return Reply(body=_encode_lines(_replayed(answer)), headers={REPLAYED_HEADER: "true"})
+    return Reply(body=_encode_lines(_import(request, params, upload)))
 
 
-async def import_(asked: Asked, once: Streamed, pieces: AsyncIterator[bytes], answering: Any, aside: Aside) -> None:
-    """Keep a few hundred at a time and say so after each; what is wrong with a line ends it, and what was kept stays."""
-    before = await once.before(pieces)
-    if before is not None:
-        await answering.begin(200, {REPLAYED: "true"}, KIND.encode())
-        await answering.end(problem.encoded({"done": before}) + b"\n")
-        return
-    importing = _Importing(asked)
-    begun = False
+async def _replayed(answer: Any) -> AsyncIterator[dict[str, Any]]:
+    yield {"done": answer}
+
+
+async def _encode_lines(rows: AsyncIterator[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    async for row in rows:
+        yield encode_json(row) + b"\n"
+
+
+async def _import(request: AuthorizedRequest, params: Import, upload: Upload) -> AsyncIterator[dict[str, Any]]:
+    importer = _Importer(request, params)
+    has_answered = False
     try:
-        async for batch in _batches(once.pieces(pieces), importing.most_bytes):
-            told = await aside(lambda: importing.keep(batch))  # noqa: B023
-            if not begun:
-                await answering.begin(200, {}, KIND.encode())
-                begun = True
-            await answering.piece(problem.encoded({"progress": told}) + b"\n")
-        await aside(lambda: once.finish(importing.counts))
-        if not begun:
-            await answering.begin(200, {}, KIND.encode())
-        await answering.end(problem.encoded({"done": importing.counts}) + b"\n")
+        async for batch in _batches(upload.chunks(), importer.max_line_bytes):
+            counts = await upload.threads(lambda: importer.store(batch))  # noqa: B023
+            has_answered = True
+            yield {"progress": counts}
+        await upload.finish(importer.counts)
+        yield {"done": importer.counts}
     except (HoldfastError, problem.Problem) as error:
-        if not begun:
-            raise
-        await aside(partial(once.drop, error))
-        parts = asked.header(problem.PARTS) == "parts"
-        body = problem.for_caller(problem.of(error, asked.id, parts)[1], asked.gateway.home, asked.caller.is_person)
-        told = {**body, "title": "The import ended here; what was kept before stays"}
-        await answering.end(problem.encoded({"failed": importing.counts, "problem": told}) + b"\n")
+        if not has_answered:
+            raise  # an answer with a status of its own
+        await upload.drop(error)
+        with_parts = request.header(problem.PARTS) == "parts"
+        body = problem.of(error, request.id, with_parts)[1]
+        shown = problem.for_caller(body, request.gateway.home, request.caller.is_person)
+        title = "The import ended here; what was kept before stays"
+        yield {"failed": importer.counts, "problem": {**shown, "title": title}}
 
 
-class _Unfit(Refused):
-    """What only HTTP says of a line: on its way past the gate, which may have something to say of one before it."""
+class _InvalidLine(Refused):
+    """A line that HTTP refuses with a code of its own. It passes through `store_many`, which may find an earlier bad line."""
 
-    def __init__(self, what: str, message: str | Template, fix: str | Template) -> None:
+    def __init__(self, problem_code: str, message: str | Template, fix: str | Template) -> None:
         super().__init__(message, fix)
-        self.what = what
+        self.problem_code = problem_code
 
 
-class _Importing:
-    """One import: where its lines go, how far they are trusted, and how many were kept so far."""
+class _Importer:
+    """One import: where its lines go, how far they are trusted, and how many are stored so far."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
-        self._own = bool(asked.given.get("own"))
-        self._reached: set[str] = set()
-        self._numbers: list[int] = []  # of the lines of a batch that are notes
+    def __init__(self, request: AuthorizedRequest, params: Import) -> None:
+        self._request, self._params = request, params
+        self._reached_scopes: set[str] = set()
+        self._line_numbers: list[int] = []  # of the notes in a batch
         self.counts = {"line": 0, "created": 0, "updated": 0, "unchanged": 0}
-        self.most_bytes = _VERSIONS * json_lines.line_bytes(asked.gateway.config().note_bytes)
+        self.max_line_bytes = _MAX_VERSIONS * json_lines.line_bytes(request.gateway.config().note_bytes)
 
-    def keep(self, batch: Batch) -> dict[str, int]:
-        """One batch: all of it, or none and the error names the first bad line. Who was let in at the beginning may have been
-        shut out since."""
-        self._asked.must_still_be_let_in()
-        self._reached.clear()
-        self._numbers.clear()
+    def store(self, batch: Batch) -> dict[str, int]:
+        """Store all of a batch, or nothing and raise an error with the number of the first bad line."""
+        self._request.recheck()
+        self._reached_scopes.clear()
+        self._line_numbers.clear()
         try:
-            stored = self._asked.memory.store_many(self._notes(batch), **self._asked.only("redact", "scope"))
-        except _Unfit as error:
-            raise problem.Problem(error.what, error.text, error.hint, line=error.number) from None
+            stored = self._request.memory.store_many(self._notes(batch), **self._params.given("redact", "scope"))
+        except _InvalidLine as error:
+            raise problem.Problem(error.problem_code, error.text, error.hint, line=error.number) from None
         except HoldfastError as error:
             if error.item == "note":
-                error.about("line", self._numbers[error.number - 1])
+                error.about("line", self._line_numbers[error.number - 1])
             raise
         for one in stored:
             self.counts[one.action] += 1
@@ -121,61 +175,64 @@ class _Importing:
         return dict(self.counts)
 
     def _notes(self, batch: Batch) -> Iterator[dict[str, Any]]:
-        """Each line when those before it have passed the gate."""
-        most = self._asked.memory.origin if self._own else _IMPORT
+        """Yield each line as a note, when `store_many` has checked those before it."""
+        most_trusted = self._request.memory.origin if self._params.own else _IMPORT
         for number, line in batch:
             try:
                 if isinstance(line, HoldfastError):
                     raise line
-                row = parsed(line, most)
-                if row is None:
+                note = parse_line(line, most_trusted)
+                if note is None:
                     continue
-                self._must_reach(row.get("scope"))
+                self._must_reach(note.get("scope"))
             except HoldfastError as error:
                 error.about("line", number)
                 raise
-            self._numbers.append(number)
-            yield row
+            self._line_numbers.append(number)
+            yield note
 
-    def _must_reach(self, own: object) -> None:
-        """The scope that the request names; else the line's own, as an export tells it; whose it is says the request alone."""
-        scope = self._asked.given.get("scope") or ("project" if own is None else kind_of(own))
-        if scope not in self._reached:
-            self._asked.must_reach(scope)
-            self._reached.add(scope)
+    def _must_reach(self, line_scope: object) -> None:
+        """Check the scope that the request names, or else the line's own; whose it is, only the request says."""
+        named = None if self._params.scope is UNSET else self._params.scope
+        scope = named or ("project" if line_scope is None else kind_of(line_scope))
+        if scope not in self._reached_scopes:
+            self._request.must_reach(scope)
+            self._reached_scopes.add(scope)
 
 
-def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any] | None:
-    """A line as a note; None for the one that says what an export left out. It may say that it is worth less than what brings
-    it, never that it is worth more."""
+def parse_line(line: bytes, most_trusted: str = _IMPORT) -> dict[str, Any] | None:
+    """Return a line as a note; None for the row that says what an export left out.
+
+    A line may claim less trust than `most_trusted`, never more.
+    """
     try:
-        must_be_small(line)
-        row = json_lines.parsed(line, _FIX)
+        check_json_size(line)
+        row = json_lines.parsed(line, _LINE_FIX)
     except json_lines.FieldTwice as error:
-        raise _Unfit("invalid_request", error.text, error.hint) from None
+        raise _InvalidLine("invalid_request", error.text, error.hint) from None
     except problem.Problem as error:
-        raise _Unfit(error.code, error.detail, error.fix) from None
+        raise _InvalidLine(error.code, error.detail, error.fix) from None
     if json_lines.tells_what_is_missing(row):
         return None
-    given = most if row.get("origin") is None else row["origin"]
-    if given not in EVERY_ORIGIN or (given == "user" and most != "user"):
-        raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(ORIGINS)}")
-    row["origin"] = json_lines.origin_of(row, most)
+    origin = most_trusted if row.get("origin") is None else row["origin"]
+    if origin not in ORIGINS or (origin == "user" and most_trusted != "user"):
+        raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(AGENT_ORIGINS)}")
+    row["origin"] = json_lines.origin_of(row, most_trusted)
     return {name: value for name, value in row.items() if value is not None}
 
 
-async def _batches(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[Batch]:
-    """The lines with their numbers, so many at a time as a flush is worth; the last may be one that is too long to be read."""
+async def _batches(chunks: AsyncIterator[bytes], max_line_bytes: int) -> AsyncIterator[Batch]:
+    """Yield lines in batches that are worth one flush to disk."""
     batch: Batch = []
     number = size = 0
     try:
-        async for line in _lines(pieces, most):
+        async for line in _lines(chunks, max_line_bytes):
             number += 1
             if json_lines.is_blank(line):
                 continue
             batch.append((number, line))
             size += len(line)
-            if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+            if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
     except TooLarge as error:
@@ -186,41 +243,41 @@ async def _batches(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[Bat
         yield batch
 
 
-async def _lines(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    rest: list[bytes] = []  # what came of a line that has not ended yet
+async def _lines(chunks: AsyncIterator[bytes], max_line_bytes: int) -> AsyncIterator[bytes]:
+    unfinished: list[bytes] = []  # pieces of a line that has not ended yet
     number, size = 1, 0
-    async for piece in pieces:
-        first, *more = piece.split(b"\n")
-        rest.append(first)
+    async for chunk in chunks:
+        first, *more = chunk.split(b"\n")
+        unfinished.append(first)
         size += len(first)
         for following in more:
-            if size > most:
+            if size > max_line_bytes:
                 break
-            yield b"".join(rest)
-            rest, size = [following], len(following)
+            yield b"".join(unfinished)
+            unfinished, size = [following], len(following)
             number += 1
-        if size > most:
-            raise TooLarge(f"it has more than {most:,} bytes", _FIX).about("line", number)
+        if size > max_line_bytes:
+            raise TooLarge(f"it has more than {max_line_bytes:,} bytes", _LINE_FIX).about("line", number)
     if size:
-        yield b"".join(rest)
+        yield b"".join(unfinished)
 
-
-_WHERE = text("Where all of them go; otherwise each where its line says, and to the project if that says nothing.", *SCOPES)
-_OWN = flag("They are the caller's own words: trusted as the caller is, and not as an import.")
-_ITS = text("Where it goes if the request does not say, such as `agent`; `agent:NAME`, as an export has it, is the same.")
-_LINE = fields({**CONTENT, "key": KEY, "scope": _ITS, "expected": EXPECTED}, "text", closed=False)
 
 ROUTES = (
     Route(
-        "GET", "/v1/export", "memory.export", export, "every note you may see, one a line, as /v1/import takes them",
-        EVERYWHERE, {"scope": SCOPED}, answers=fields({}, closed=False), kind=KIND,
-        shows={"key": "testing", "text": "Use pytest.", "type": "feedback", "scope": "agent:reviewer", "redacted": []},
-        does=("export",),
+        "GET", "/v1/export", export_notes,
+        action="memory.export", scope=ALL_SCOPES, summary="every note you may see, one a line, as /v1/import takes them",
+        params=Export, answers=Row, media_type=NDJSON,
+        answer_example={
+            "key": "testing", "text": "Use pytest.", "type": "feedback", "scope": "agent:reviewer", "redacted": [],
+        },
+        verbs=("export",),
     ),
     Route(
-        "POST", "/v1/import", WRITE, import_, "keep many notes, one a line; answers line by line how far it is", EVERYWHERE,
-        {"scope": _WHERE, "redact": REDACT, "own": _OWN}, takes=_LINE, answers=fields({}, closed=False), kind=KIND, reads=KIND,
-        example={"text": "Use pytest.", "key": "testing", "scope": "agent"}, again=ALL, does=("store_many",),
-        shows={"done": {"line": 1, "created": 1, "updated": 0, "unchanged": 0}},
+        "POST", "/v1/import", import_notes,
+        action=WRITE, scope=ALL_SCOPES, summary="keep many notes, one a line; answers line by line how far it is",
+        params=Import, reads=NDJSON, line=ImportLine,
+        example={"text": "Use pytest.", "key": "testing", "scope": "agent"},
+        answers=Row, media_type=NDJSON, replay=REPLAY_WHOLE, verbs=("store_many",),
+        answer_example={"done": {"line": 1, "created": 1, "updated": 0, "unchanged": 0}},
     ),
 )  # fmt: skip

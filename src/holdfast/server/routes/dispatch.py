@@ -1,126 +1,142 @@
-"""Dispatch (A5): what an agent in a role should know for a task, for the caller or for a webhook."""
+"""Dispatch: what an agent in a role should know for a task, for the caller or for a webhook."""
 
 from __future__ import annotations
 
 import json
 import os
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import Caller
 from holdfast.access.policy import Role, denial_reason
 from holdfast.errors import Denied, HoldfastError, Template, Unreached, UsageError, command
 from holdfast.server.gateway import Target
-from holdfast.server.idempotency import HEADER, Replay
-from holdfast.server.route import NOWHERE, OTHERS, READ, Asked, Route
-from holdfast.server.schema import answer, fields, number, rows, text
+from holdfast.server.idempotency import KEY_HEADER, Replay
+from holdfast.server.models import OtherAgent, RequestModel, ResponseModel, choices
+from holdfast.server.route import JSON, READ, AuthorizedRequest, Route
 
-_BUDGET = 9000
-_ENTRIES = 100
-_SECONDS = 10.0
-
-
-def dispatch(asked: Asked) -> dict[str, Any]:
-    """Compose, and hand over."""
-    whom = _whom(asked)
-    told = {"agent": whom.agent, "task": asked["task"], "role_context": _composed(asked, whom), "request_id": asked.id}
-    if asked.given.get("to", "caller") == "caller":
-        return {**told, "delivered": "caller"}
-    _hand_over(asked, told)
-    return {**told, "delivered": "webhook"}
+_MAX_CHARS = 9000
+_MAX_ENTRIES = 100
+_WEBHOOK_SECONDS = 10.0
 
 
-def _told_again(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
-    """Composed as things stand now, and handed over to nobody: that was done."""
-    whom = _whom(asked)
-    return {"agent": whom.agent, "task": asked["task"], "role_context": _composed(asked, whom), **kept}
+class Dispatch(RequestModel, kw_only=True):
+    agent: OtherAgent | UnsetType = UNSET
+    task: Annotated[str, Meta(description="What is to be done; handed on as it is.", min_length=1, max_length=100_000)]
+    budget: Annotated[int, Meta(description="Most characters of memory; otherwise 9000.", ge=750, le=_MAX_CHARS)] = _MAX_CHARS
+    to: Annotated[
+        Literal["caller", "webhook"], choices("Who gets it; otherwise the caller.", ("caller", "webhook"))
+    ] = "caller"  # fmt: skip
 
 
-def _whom(asked: Asked) -> Caller:
-    """For whom it is composed: the caller, or the agent that somebody who manages them named."""
-    name = asked.whose.agent
-    if name is None or name == asked.caller.agent:
-        return asked.caller
-    agent = asked.gate.agent(name)
+class RoleContext(ResponseModel, kw_only=True):
+    role: str
+    skills: list[str]
+    memory: str
+    left_out: int
+    degraded: str
+    text: str
+
+
+class Dispatched(ResponseModel, kw_only=True):
+    agent: str
+    task: str
+    role_context: RoleContext
+    delivered: str
+    request_id: str
+
+
+def dispatch(request: AuthorizedRequest, params: Dispatch) -> Dispatched:
+    """Compose what the agent should know, and hand it over."""
+    agent = _receiving_agent(request)
+    dispatched = Dispatched(
+        agent=agent.agent, task=params.task, role_context=_compose(request, params, agent), delivered="caller",
+        request_id=request.id,
+    )  # fmt: skip
+    if params.to == "webhook":
+        _post_to_webhook(request, dispatched)
+        dispatched.delivered = "webhook"
+    return dispatched
+
+
+def _rebuild_dispatched(request: AuthorizedRequest, params: Dispatch, kept: dict[str, Any]) -> Dispatched:
+    """Compose it again from the current memory; the webhook has had it and does not get it twice."""
+    agent = _receiving_agent(request)
+    return Dispatched(agent=agent.agent, task=params.task, role_context=_compose(request, params, agent), **kept)
+
+
+def _receiving_agent(request: AuthorizedRequest) -> Caller:
+    """Return the caller, or the agent that a caller who manages agents named."""
+    name = request.target.agent
+    if name is None or name == request.caller.agent:
+        return request.caller
+    agent = request.gate.agent(name)
     return Caller(agent.name, agent.role, agent.tenant)
 
 
-def _composed(asked: Asked, whom: Caller) -> dict[str, Any]:
-    """The role, its skills, and the memory; a memory that may not or cannot be loaded is said to be missing, and blocks
-    nothing."""
-    role = asked.gate.role(whom.role)
-    skills = list(role.skills)
-    told: dict[str, Any] = {"role": whom.role, "skills": skills, "memory": "", "left_out": 0, "degraded": ""}
+def _compose(request: AuthorizedRequest, params: Dispatch, agent: Caller) -> RoleContext:
+    """Return the role, its skills and the memory; `degraded` says why a memory is missing."""
+    role = request.gate.role(agent.role)
+    context = RoleContext(role=agent.role, skills=list(role.skills), memory="", left_out=0, degraded="", text="")
     try:
-        told |= _memory(asked, whom, role)
+        _load_memory(request, params, agent, role, context)
     except HoldfastError as error:
-        told["degraded"] = f"memory could not be loaded: {error.message}"
+        context.degraded = f"memory could not be loaded: {error.message}"
     except Exception as error:
-        told["degraded"] = f"memory could not be loaded: {type(error).__name__}"
-    named = f"Role: {told['role']}\nSkills: {', '.join(skills) or 'none'}\n"
-    return {**told, "text": f"{named}\n{told['memory']}" if told["memory"] else named}
+        context.degraded = f"memory could not be loaded: {type(error).__name__}"
+    heading = f"Role: {context.role}\nSkills: {', '.join(context.skills) or 'none'}\n"
+    context.text = f"{heading}\n{context.memory}" if context.memory else heading
+    return context
 
 
-def _memory(asked: Asked, whom: Caller, role: Role) -> dict[str, Any]:
-    """All of the agent's own within the budget, and of no other scope. Reading it is a decision of its own, with its row."""
-    named = {} if whom is asked.caller else {"name": whom.agent}
-    asked.gateway.gate.allow(asked.caller, READ, "agent", route=asked.route.name, request=asked.id, **named)
-    reason = denial_reason(role, READ, "agent")  # what the agent itself may not read it is not told either
+def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, role: Role, context: RoleContext) -> None:
+    """Brief the agent's own scope within the budget. Reading it is a decision of its own, with an audit row."""
+    about = {} if agent is request.caller else {"name": agent.agent}
+    request.gateway.gate.allow(request.caller, READ, "agent", route=request.route.name, request=request.id, **about)
+    reason = denial_reason(role, READ, "agent")  # an agent is not told what it may not read itself
     if reason:
         fix = Template("Give it a role that may; ", command("role list"), " shows them")
-        raise Denied(f"{whom.agent} may not {READ}: {reason}", fix)
-    budget = asked.given.get("budget", _BUDGET)
-    wide = {"brief_entries": _ENTRIES, "brief_scope_chars": budget, "brief_total_chars": budget}
-    settings = asked.gateway.config_of(asked.caller).replace(**wide)
-    with asked.gateway.lend(whom, Target(), ("agent",), settings) as memory:
-        brief = memory.brief(remember=False, cap=budget)
-    return {"memory": brief.text, "left_out": brief.left_out, "degraded": "memory is disabled" if brief.disabled else ""}
+        raise Denied(f"{agent.agent} may not {READ}: {reason}", fix)
+    limits = {"brief_entries": _MAX_ENTRIES, "brief_scope_chars": params.budget, "brief_total_chars": params.budget}
+    settings = request.gateway.config_of(request.caller).replace(**limits)
+    with request.gateway.open_memory(agent, Target(), ("agent",), settings=settings) as memory:
+        brief = memory.brief(remember=False, cap=params.budget)
+    context.memory, context.left_out = brief.text, brief.left_out
+    context.degraded = "memory is disabled" if brief.disabled else ""
 
 
-def _hand_over(asked: Asked, told: dict[str, Any]) -> None:
-    """Once: whoever takes it may have begun with it, even if no answer came."""
-    settings = asked.gateway.config_of(asked.caller)
+def _post_to_webhook(request: AuthorizedRequest, dispatched: Dispatched) -> None:
+    """Send it once: the receiver may have begun with it even if no answer came."""
+    settings = request.gateway.config_of(request.caller)
     if not settings.webhook:
         raise UsageError("no webhook is set here", "Ask for it with to: caller, or have dispatch.webhook set")
-    from holdfast.base.http_client import JsonClient  # urllib3 takes a while to import, and binds a socket on ::1 then
+    from holdfast.base.http_client import JsonClient  # urllib3 is slow to import, and binds a socket on ::1 then
 
-    webhook = JsonClient(settings.webhook, "the webhook", settings.webhook_key, _SECONDS)
-    whose = {"X-Holdfast-Tenant": settings.tenant} if settings.store else {}
-    answered = webhook.request("POST", "", told, {"Idempotency-Key": _key(asked, told), **whose})
-    if not 200 <= answered.status < 300:
-        raise Unreached(f"the webhook answered with status {answered.status}", "Look into its log by the request id")
-
-
-def _key(asked: Asked, told: dict[str, Any]) -> str:
-    """Another one for each hand-over, and the same for a request that comes again under a key of its caller's own, which no
-    other agent and no other task can have."""
-    key = asked.header(HEADER)
-    own = ["key", key, told["agent"], told["task"]] if key else ["chance", os.urandom(16).hex()]
-    return sha256(json.dumps([asked.caller.tenant, asked.caller.agent, *own]).encode()).hexdigest()
+    webhook = JsonClient(settings.webhook, "the webhook", settings.webhook_key, _WEBHOOK_SECONDS)
+    tenant = {"X-Holdfast-Tenant": settings.tenant} if settings.store else {}
+    body = {name: value for name, value in dispatched.as_dict().items() if name != "delivered"}
+    response = webhook.request("POST", "", body, {"Idempotency-Key": _webhook_key(request, dispatched), **tenant})
+    if not 200 <= response.status < 300:
+        raise Unreached(f"the webhook answered with status {response.status}", "Look into its log by the request id")
 
 
-_CONTEXT = answer(
-    role={"type": "string"}, skills=rows({"type": "string"}), memory={"type": "string"}, left_out={"type": "integer"},
-    degraded={"type": "string"}, text={"type": "string"},
-)  # fmt: skip
+def _webhook_key(request: AuthorizedRequest, dispatched: Dispatched) -> str:
+    """Return a new key, or the same one for the same request under the caller's own key; no other agent or task has it."""
+    key = request.header(KEY_HEADER)
+    own = ["key", key, dispatched.agent, dispatched.task] if key else ["chance", os.urandom(16).hex()]
+    return sha256(json.dumps([request.caller.tenant, request.caller.agent, *own]).encode()).hexdigest()
+
 
 ROUTES = (
     Route(
-        "POST", "/dispatch", "dispatch", dispatch, "what an agent should know for a task: role, skills, memory", NOWHERE,
-        takes=fields(
-            {
-                **OTHERS,
-                "task": text("What is to be done; handed on as it is.", minLength=1, maxLength=100_000),
-                "budget": number("Most characters of memory; otherwise 9000.", 750, _BUDGET),
-                "to": text("Who gets it; otherwise the caller.", "caller", "webhook"),
-            },
-            "task",
+        "POST", "/dispatch", dispatch,
+        action="dispatch", summary="what an agent should know for a task: role, skills, memory",
+        params=Dispatch, reads=JSON, example={"task": "Review pull request 7 of acme/shop"},
+        answers=Dispatched, for_model=True, may_name_agent=True,
+        replay=Replay(
+            lambda body: {"request_id": body["request_id"], "delivered": body["delivered"]}, _rebuild_dispatched
         ),
-        answers=answer(
-            agent={"type": "string"}, task={"type": "string"}, role_context=_CONTEXT, delivered={"type": "string"},
-            request_id={"type": "string"},
-        ),
-        example={"task": "Review pull request 7 of acme/shop"}, for_model=True, others=True,
-        again=Replay(lambda body: {"request_id": body["request_id"], "delivered": body["delivered"]}, _told_again),
     ),
 )  # fmt: skip

@@ -1,95 +1,132 @@
-"""The done ledger (A6): what an agent has done and need not do again."""
+"""The done ledger: what an agent has done and need not do again."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base import dates
 from holdfast.errors import UsageError
 from holdfast.ledger.done import REVIEW, DoneItem
 from holdfast.models import timestamp
 from holdfast.safety import validate
-from holdfast.server.idempotency import ALL
-from holdfast.server.route import NOWHERE, PAGE, Asked, Reply, Route
-from holdfast.server.schema import answer, fields, page_of, text
+from holdfast.server.idempotency import REPLAY_WHOLE
+from holdfast.server.models import NAME_PATTERN, PAGE_LIMIT, NextCursor, PageLimit, RequestModel, ResponseModel, or_none
+from holdfast.server.route import JSON, AuthorizedRequest, Reply, Route
 
-KIND = text("What sort of work.", pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
-SUBJECT = text("What it was done to.", minLength=1, maxLength=500)
-BY_NUMBER = {**PAGE, "cursor": text("Where the page before ended.", pattern="^[0-9]{1,18}$")}
-_PAGED = {**PAGE, "cursor": text("Where the page before ended.", pattern="^[0-9]{1,18}-[01]-[0-9]{1,18}$")}
-_NAME = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
-_AGENT = text("Only of this agent; another than the caller's takes `agents.manage`.", pattern=_NAME)
-_KIND = {**KIND, "description": f"What sort of work. Reviews of pull requests are `{REVIEW}`, with the subject `owner/repo#7`."}
-_DEED = answer(agent={"type": "string"}, kind={"type": "string"}, subject={"type": "string"}, time={"type": "string"})
-
-
-def list_(asked: Asked) -> dict[str, Any]:
-    limit, after = asked.page
-    wanted = asked.only("kind", "subject")
-    found, following = asked.ledger.done.page(_agent(asked), **wanted, limit=limit, cursor=after or None)
-    return {"done": [_told(deed) for deed in found], "next": following}
+_KIND_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+Kind = Annotated[str, Meta(description="What sort of work.", pattern=_KIND_PATTERN)]
+FilterKind = Annotated[
+    str,
+    Meta(
+        description=f"What sort of work. Reviews of pull requests are `{REVIEW}`, with the subject `owner/repo#7`.",
+        pattern=_KIND_PATTERN,
+    ),
+]
+Subject = Annotated[str, Meta(description="What it was done to.", min_length=1, max_length=500)]
+FilterAgent = Annotated[
+    str, Meta(description="Only of this agent; another than the caller's takes `agents.manage`.", pattern=NAME_PATTERN)
+]
 
 
-def exists(asked: Asked) -> dict[str, Any]:
-    return {"exists": asked.ledger.done.exists(_agent(asked), asked["kind"], _subject(asked))}
+class ListDone(RequestModel, kw_only=True):
+    kind: FilterKind | UnsetType = UNSET
+    subject: Subject | UnsetType = UNSET
+    agent: FilterAgent | UnsetType = UNSET
+    limit: PageLimit = PAGE_LIMIT
+    cursor: Annotated[
+        str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}-[01]-[0-9]{1,18}$")
+    ] | UnsetType = UNSET  # fmt: skip
 
 
-def _agent(asked: Asked) -> str | None:
-    """Whose work is meant: the caller's own; None, for every agent's, where the operator names none."""
-    named: str | None = asked.given.get("agent")
-    if named is not None and named != asked.caller.agent:
-        asked.gate.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
+class IsDone(RequestModel, kw_only=True):
+    kind: FilterKind
+    subject: Subject
+    agent: FilterAgent | UnsetType = UNSET
+
+
+class RecordDone(RequestModel, kw_only=True):
+    kind: Kind
+    subject: Subject
+
+
+class Done(ResponseModel, kw_only=True):
+    agent: str
+    kind: str
+    subject: str
+    time: str
+
+
+class DonePage(ResponseModel, kw_only=True):
+    done: list[Done]
+    next: NextCursor
+
+
+class Exists(ResponseModel, kw_only=True):
+    exists: bool
+
+
+class Recorded(ResponseModel, kw_only=True):
+    recorded: bool
+
+
+def list_done(request: AuthorizedRequest, params: ListDone) -> DonePage:
+    agent = _agent(request, or_none(params.agent))
+    found, following = request.ledger.done.page(
+        agent, **params.given("kind", "subject"), limit=params.limit, cursor=or_none(params.cursor)
+    )
+    return DonePage(done=[_done(item) for item in found], next=following)
+
+
+def is_done(request: AuthorizedRequest, params: IsDone) -> Exists:
+    agent = _agent(request, or_none(params.agent))
+    return Exists(exists=request.ledger.done.exists(agent, params.kind, _checked_subject(params.subject)))
+
+
+def _agent(request: AuthorizedRequest, named: str | None) -> str | None:
+    """Return whose work is meant: by default the caller's own, and of the operator every agent's (None)."""
+    if named is not None and named != request.caller.agent:
+        request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
         return named
-    return None if named is None and asked.caller.is_person else asked.caller.agent
+    return None if named is None and request.caller.is_person else request.caller.agent
 
 
-def record(asked: Asked) -> Reply:
-    agent, kind, subject, ledger = asked.caller.agent, asked["kind"], _subject(asked), asked.ledger
-    for said in (kind, subject):  # they are kept as they are, so the gate stands before them as before a note
-        validate.no_secret(said, "what was done", fix="Name it without the secret")
+def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
+    agent, kind, subject, ledger = request.caller.agent, params.kind, _checked_subject(params.subject), request.ledger
+    for text in (kind, subject):  # they are stored as they are, so they are checked as notes are
+        validate.no_secret(text, "what was done", fix="Name it without the secret")
     if ledger.purges.any() and not ledger.done.exists(agent, kind, subject):
         ledger.purges.refuse([("", kind), ("", subject)])
-    new = ledger.done.record(agent, kind, subject, int(dates.clock()))
-    return Reply({"recorded": new}, 201 if new else 200)
+    is_new = ledger.done.record(agent, kind, subject, int(dates.clock()))
+    return Reply(body=Recorded(recorded=is_new), status=201 if is_new else 200)
 
 
-def page_asked(asked: Asked) -> dict[str, Any]:
-    """The page that is asked for, as the ledger's lists take it."""
-    limit, cursor = asked.page
-    return {"limit": limit, "before": int(cursor) if cursor else None}
-
-
-def cursor(following: int | None) -> str | None:
-    return None if following is None else str(following)
-
-
-def _subject(asked: Asked) -> str:
-    subject: str = asked["subject"]
+def _checked_subject(subject: str) -> str:
     if not subject.isprintable():
         raise UsageError("a subject is one line of plain text", "Leave line breaks and hidden characters out")
     return subject
 
 
-def _told(deed: DoneItem) -> dict[str, str]:
-    return {"agent": deed.agent, "kind": deed.kind, "subject": deed.subject, "time": timestamp(deed.time)}
+def _done(item: DoneItem) -> Done:
+    return Done(agent=item.agent, kind=item.kind, subject=item.subject, time=timestamp(item.time))
 
 
 ROUTES = (
     Route(
-        "GET", "/done", "done.read", list_,
-        "what was done, newest first: by the caller's agent; the operator sees every agent's", NOWHERE,
-        {"kind": _KIND, "subject": SUBJECT, "agent": _AGENT, **_PAGED}, answers=page_of(_DEED, "done"),
+        "GET", "/done", list_done,
+        action="done.read", summary="what was done, newest first: by the caller's agent; the operator sees every agent's",
+        params=ListDone, answers=DonePage,
     ),
     Route(
-        "GET", "/done/exists", "done.read", exists,
-        "whether it was done: by the caller's agent; for the operator by any agent", NOWHERE,
-        {"kind": _KIND, "subject": SUBJECT, "agent": _AGENT}, ("kind", "subject"), answers=answer(exists={"type": "boolean"}),
-        shows={"exists": True},
+        "GET", "/done/exists", is_done,
+        action="done.read", summary="whether it was done: by the caller's agent; for the operator by any agent",
+        params=IsDone, answers=Exists, answer_example={"exists": True},
     ),
     Route(
-        "POST", "/done", "done.write", record, "record that it is done; one of many who do so at once is told that it is new",
-        NOWHERE, takes=fields({"kind": KIND, "subject": SUBJECT}, "kind", "subject"),
-        answers=answer(recorded={"type": "boolean"}), status=201, example={"kind": "triage", "subject": "acme/shop#7"},
-        shows={"recorded": True}, again=ALL,
+        "POST", "/done", record_done,
+        action="done.write", summary="record that it is done; one of many who do so at once is told that it is new",
+        params=RecordDone, reads=JSON, example={"kind": "triage", "subject": "acme/shop#7"},
+        answers=Recorded, status=201, answer_example={"recorded": True}, replay=REPLAY_WHOLE,
     ),
 )  # fmt: skip

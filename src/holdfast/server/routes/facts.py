@@ -1,105 +1,142 @@
-"""Facts and the graph they make."""
+"""Facts, and the graph of subjects that their links make."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
-from holdfast.mcp.handlers import ORIGINS
-from holdfast.models import Fact, FactSet
+from holdfast.models import AGENT_ORIGINS, Fact, FactSet
 from holdfast.safety import validate
-from holdfast.server.idempotency import Replay, as_it_stands, ids
-from holdfast.server.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
-from holdfast.server.routes.notes import AS_OF, MADE_FROM, REDACT
-from holdfast.server.schema import answer, fields, flag, number, page_of, ref, rows, text
+from holdfast.server.idempotency import Replay, current_note, note_ids
+from holdfast.server.models import (
+    PAGE_LIMIT,
+    AsOf,
+    MadeFrom,
+    NextCursor,
+    OriginName,
+    PageCursor,
+    PageLimit,
+    ReadScope,
+    Redact,
+    ResponseModel,
+    ScopedRequest,
+    WriteScope,
+    choices,
+)
+from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.graph import Edge, Graph
 
-_SUBJECT = text("What it is about.", minLength=1, maxLength=500)
-_LABEL = text("Which property of it.", minLength=1, maxLength=200)
+Subject = Annotated[str, Meta(description="What it is about.", min_length=1, max_length=500)]
+Label = Annotated[str, Meta(description="Which property of it.", min_length=1, max_length=200)]
 
 
-def list_(asked: Asked) -> dict[str, Any]:
-    found, following = pagination.facts(
-        asked.memory, *asked.page, **asked.only("subject", "label", "as_of", "scope", "history")
-    )
-    return {"facts": [fact.as_dict() for fact in found], "next": following}
+class ListFacts(ScopedRequest, kw_only=True):
+    subject: Subject | UnsetType = UNSET
+    label: Label | UnsetType = UNSET
+    as_of: AsOf | UnsetType = UNSET
+    scope: ReadScope | UnsetType = UNSET
+    history: Annotated[bool, Meta(description="Everything that ever was stated.")] | UnsetType = UNSET
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
 
 
-def state(asked: Asked) -> Reply:
-    stated = asked.memory.fact(
-        asked["subject"], asked["label"], asked["value"], **asked.only("on", "many", "scope", "origin", "made_from", "redact")
-    )
-    return Reply(stated.as_dict(), 201 if stated.action == "created" else 200)
+class StateFact(ScopedRequest, kw_only=True):
+    subject: Subject
+    label: Label
+    value: Annotated[str, Meta(description="Its value; [[Name]] links to another subject.", min_length=1)]
+    on: Annotated[str, Meta(description="Since when, a day; otherwise today.")] | UnsetType = UNSET
+    many: Annotated[bool, Meta(description="Beside the values it has.")] | UnsetType = UNSET
+    scope: WriteScope | UnsetType = UNSET
+    origin: Annotated[OriginName, choices("Where the agent has it from.", AGENT_ORIGINS)] | UnsetType = UNSET
+    made_from: MadeFrom | UnsetType = UNSET
+    redact: Redact | UnsetType = UNSET
 
 
-def _kept(body: dict[str, Any]) -> dict[str, Any]:
+class GetGraph(ScopedRequest, kw_only=True):
+    entity: Annotated[str, Meta(description="What it is about, by any of its names.", min_length=1)]
+    depth: Annotated[int, Meta(description="So many links away; otherwise 1.", ge=0, le=10)] | UnsetType = UNSET
+    as_of: AsOf | UnsetType = UNSET
+    scope: ReadScope | UnsetType = UNSET
+
+
+class FindPath(ScopedRequest, kw_only=True):
+    start: Annotated[str, Meta(description="Where it begins.", min_length=1)] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="Where it ends.", min_length=1)]
+    as_of: AsOf | UnsetType = UNSET
+    scope: ReadScope | UnsetType = UNSET
+
+
+class FactPage(ResponseModel, kw_only=True):
+    facts: list[Fact]
+    next: NextCursor
+
+
+class GraphPath(ResponseModel, kw_only=True):
+    path: list[Edge]
+
+
+def list_facts(request: AuthorizedRequest, params: ListFacts) -> FactPage:
+    filters = params.given("subject", "label", "as_of", "scope", "history")
+    found, following = pagination.facts(request.memory, params.limit, params.cursor, **filters)
+    return FactPage(facts=found, next=following)
+
+
+def state_fact(request: AuthorizedRequest, params: StateFact) -> Reply:
+    options = params.given("on", "many", "scope", "origin", "made_from", "redact")
+    stated = request.memory.fact(params.subject, params.label, params.value, **options)
+    return Reply(body=stated, status=201 if stated.action == "created" else 200)
+
+
+def _keep_stated(body: dict[str, Any]) -> dict[str, Any]:
     days = [one["valid_from"] for one in body["retired"]]
-    told = {"action": body["action"], "redacted": body["redacted"]}
-    return {**told, **ids(body["note"]), "from": body["fact"]["valid_from"], "retired": days}
+    kept = {"action": body["action"], "redacted": body["redacted"]}
+    return {**kept, **note_ids(body["note"]), "from": body["fact"]["valid_from"], "retired": days}
 
 
-def _stated_before(asked: Asked, kept: dict[str, Any]) -> Any:
-    """The same answer as the first time, from the lines as they stand now; where they are gone, from the request."""
-    note, redacted = as_it_stands(asked, kept), tuple(kept.get("redacted", ()))
-    subject, label, value, _ = validate.fact(asked["subject"], asked["label"], asked["value"], bool(redacted))
-    every = asked.memory.facts(subject, label=label, history=True)
-    lines = [one for one in every if one.scope.kind == kept["scope"]]
-    said = [one for one in lines if one.value == value and one.valid_from == kept["from"]]
-    if not said:
-        said = [Fact(subject, label, value, kept["from"], scope=note.scope)]
-    retired = [one for one in lines if one.valid_from in kept["retired"] and one != said[0]]
-    return FactSet(kept["action"], said[0], tuple(retired), note, redacted).as_dict()
+def _rebuild_stated(request: AuthorizedRequest, params: StateFact, kept: dict[str, Any]) -> FactSet:
+    """Return the same answer as the first time, from the current facts; where they are gone, from the request."""
+    note, redacted = current_note(request, kept), tuple(kept.get("redacted", ()))
+    subject, label, value, _ = validate.fact(params.subject, params.label, params.value, bool(redacted))
+    every = request.memory.facts(subject, label=label, history=True)
+    in_scope = [one for one in every if one.scope.kind == kept["scope"]]
+    stated = [one for one in in_scope if one.value == value and one.valid_from == kept["from"]]
+    fact = stated[0] if stated else Fact(subject, label, value, kept["from"], scope=note.scope)
+    retired = [one for one in in_scope if one.valid_from in kept["retired"] and one != fact]
+    return FactSet(kept["action"], fact, tuple(retired), note, redacted)
 
 
-_STATED_AGAIN = Replay(_kept, _stated_before)
+def get_graph(request: AuthorizedRequest, params: GetGraph) -> Graph:
+    return request.memory.graph(params.entity, **params.given("depth", "as_of", "scope"))
 
 
-def graph(asked: Asked) -> dict[str, Any]:
-    return asked.memory.graph(asked["entity"], **asked.only("depth", "as_of", "scope")).as_dict()
-
-
-def path(asked: Asked) -> dict[str, Any]:
-    found = asked.memory.path(asked["from"], asked["to"], **asked.only("as_of", "scope"))
-    return {"path": [edge.as_dict() for edge in found]}
+def find_path(request: AuthorizedRequest, params: FindPath) -> GraphPath:
+    return GraphPath(path=request.memory.path(params.start, params.to, **params.given("as_of", "scope")))
 
 
 ROUTES = (
     Route(
-        "GET", "/v1/facts", READ, list_, "what is stated, now or as of a day, by subject and label", EVERYWHERE,
-        {
-            "subject": _SUBJECT, "label": _LABEL, "as_of": AS_OF, "scope": SCOPED,
-            "history": flag("Everything that ever was stated."), **PAGE,
-        },
-        answers=page_of(ref(Fact), "facts"), does=("facts",),
+        "GET", "/v1/facts", list_facts,
+        action=READ, scope=ALL_SCOPES, summary="what is stated, now or as of a day, by subject and label",
+        params=ListFacts, answers=FactPage, verbs=("facts",),
     ),
     Route(
-        "POST", "/v1/facts", WRITE, state, "state a dated fact; the one it replaces is struck through and kept", "project",
-        takes=fields(
-            {
-                "subject": _SUBJECT, "label": _LABEL,
-                "value": text("Its value; [[Name]] links to another subject.", minLength=1),
-                "on": text("Since when, a day; otherwise today."), "many": flag("Beside the values it has."), "scope": SCOPE,
-                "origin": text("Where the agent has it from.", *ORIGINS), "made_from": MADE_FROM, "redact": REDACT,
-            },
-            "subject", "label", "value",
-        ),
-        answers=ref(FactSet), status=201, again=_STATED_AGAIN, does=("fact",),
+        "POST", "/v1/facts", state_fact,
+        action=WRITE, scope="project", summary="state a dated fact; the one it replaces is struck through and kept",
+        params=StateFact, reads=JSON, answers=FactSet, status=201, replay=Replay(_keep_stated, _rebuild_stated),
         example={"subject": "Telegram", "label": "status", "value": "enabled", "on": "2026-03-27", "scope": "agent"},
+        verbs=("fact",),
     ),
     Route(
-        "GET", "/v1/graph", READ, graph, "what is linked with something by [[Name]] in facts", EVERYWHERE,
-        {
-            "entity": text("What it is about, by any of its names.", minLength=1),
-            "depth": number("So many links away; otherwise 1.", 0, 10), "as_of": AS_OF, "scope": SCOPED,
-        },
-        ("entity",), answers=ref(Graph), does=("graph",),
+        "GET", "/v1/graph", get_graph,
+        action=READ, scope=ALL_SCOPES, summary="what is linked with something by [[Name]] in facts",
+        params=GetGraph, answers=Graph, verbs=("graph",),
     ),
     Route(
-        "GET", "/v1/graph/path", READ, path, "the shortest way from one entity to another; empty if there is none", EVERYWHERE,
-        {
-            "from": text("Where it begins.", minLength=1), "to": text("Where it ends.", minLength=1), "as_of": AS_OF,
-            "scope": SCOPED,
-        },
-        ("from", "to"), answers=answer(path=rows(ref(Edge))), does=("path",),
+        "GET", "/v1/graph/path", find_path,
+        action=READ, scope=ALL_SCOPES, summary="the shortest way from one entity to another; empty if there is none",
+        params=FindPath, answers=GraphPath, verbs=("path",),
     ),
 )  # fmt: skip

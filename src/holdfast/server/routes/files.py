@@ -1,82 +1,157 @@
-"""Files: the agent's own tree, by the six verbs of the memory tool."""
+"""Files: an agent's own tree, with the six commands of the memory tool."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from holdfast.mcp import handlers
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast.safety.hidden_chars import kinds
 from holdfast.server.idempotency import Replay
-from holdfast.server.route import READ, SCOPE, WRITE, Asked, Route
-from holdfast.server.routes.notes import REDACT
-from holdfast.server.schema import Schema, answer, fields, number, rows, text
+from holdfast.server.models import Redact, ResponseModel, ScopedRequest, WriteScope, choices
+from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
 
-_PATH = text("From /memories, the root of the scope's tree.", minLength=1, maxLength=1024)
-_NEEDS: dict[str, tuple[dict[str, Schema], tuple[str, ...], str]] = {
-    "view": (
-        {
-            "path": _PATH,
-            "view_range": rows({"type": "integer"}, "[first, last]; -1 is the end.", minItems=2, maxItems=2),
-        },
-        ("path",), "a file's text, or the names in a folder",
+Path = Annotated[str, Meta(description="From /memories, the root of the scope's tree.", min_length=1, max_length=1024)]
+
+
+class ViewFile(ScopedRequest, kw_only=True):
+    path: Path
+    view_range: Annotated[
+        list[int], Meta(description="[first, last]; -1 is the end.", min_length=2, max_length=2)
+    ] | UnsetType = UNSET  # fmt: skip
+    scope: WriteScope = "project"
+
+
+class CreateFile(ScopedRequest, kw_only=True):
+    path: Path
+    file_text: Annotated[str, Meta(description="The whole text.")]
+    scope: WriteScope = "project"
+    redact: Redact = False
+
+
+class ReplaceInFile(ScopedRequest, kw_only=True):
+    path: Path
+    old_str: Annotated[str, Meta(description="The text that stands there once.")]
+    new_str: Annotated[str, Meta(description="What to put in its place.")] = ""
+    scope: WriteScope = "project"
+    redact: Redact = False
+
+
+class InsertIntoFile(ScopedRequest, kw_only=True):
+    path: Path
+    insert_line: Annotated[int, Meta(description="After this line; 0 is the start.", ge=0, le=10**9)]
+    insert_text: Annotated[str, Meta(description="The text.")]
+    scope: WriteScope = "project"
+    redact: Redact = False
+
+
+class DeleteFile(ScopedRequest, kw_only=True):
+    path: Path
+    scope: WriteScope = "project"
+
+
+class RenameFile(ScopedRequest, kw_only=True):
+    old_path: Path
+    new_path: Path
+    scope: WriteScope = "project"
+
+
+class FileChanged(ResponseModel, kw_only=True):
+    command: str
+    path: str
+
+
+class FileWritten(ResponseModel, kw_only=True):
+    command: str
+    path: str
+    action: Annotated[Literal["created", "updated"], choices("What was done.", ("created", "updated"))]
+
+
+class FileViewed(ResponseModel, kw_only=True):
+    """A file's text. `hidden` stands beside it where the text has hidden characters."""
+
+    command: str
+    path: str
+    text: str
+
+
+def view_file(request: AuthorizedRequest, params: ViewFile) -> dict[str, Any]:
+    lines = (params.view_range[0], params.view_range[1]) if params.view_range else None
+    text = request.memory.files.view(params.path, lines, scope=params.scope)
+    hidden = {"hidden": list(found)} if (found := kinds(text)) else {}
+    return {**FileViewed(command="view", path=params.path, text=text).as_dict(), **hidden}
+
+
+def create_file(request: AuthorizedRequest, params: CreateFile) -> FileWritten:
+    action = request.memory.files.create(params.path, params.file_text, scope=params.scope, redact=params.redact)
+    return FileWritten(command="create", path=params.path, action="created" if action == "created" else "updated")
+
+
+def replace_in_file(request: AuthorizedRequest, params: ReplaceInFile) -> FileChanged:
+    request.memory.files.str_replace(params.path, params.old_str, params.new_str, scope=params.scope, redact=params.redact)
+    return FileChanged(command="str_replace", path=params.path)
+
+
+def insert_into_file(request: AuthorizedRequest, params: InsertIntoFile) -> FileChanged:
+    request.memory.files.insert(params.path, params.insert_line, params.insert_text, scope=params.scope, redact=params.redact)
+    return FileChanged(command="insert", path=params.path)
+
+
+def delete_file(request: AuthorizedRequest, params: DeleteFile) -> FileChanged:
+    request.memory.files.delete(params.path, scope=params.scope)
+    return FileChanged(command="delete", path=params.path)
+
+
+def rename_file(request: AuthorizedRequest, params: RenameFile) -> FileChanged:
+    request.memory.files.rename(params.old_path, params.new_path, scope=params.scope)
+    return FileChanged(command="rename", path=params.new_path)
+
+
+def _replay(command: str, path: str = "path") -> Replay:
+    """Rebuild the answer from the request: a path may say as much as a text, so the ledger does not keep it."""
+    return Replay(
+        lambda body: {name: body[name] for name in ("action",) if name in body},
+        lambda request, params, kept: {"command": command, "path": getattr(params, path), **kept},
+    )
+
+
+_PATH = "/memories/plan.md"
+
+ROUTES = (
+    Route(
+        "POST", "/v1/files/view", view_file,
+        action=READ, scope="project", summary="a file's text, or the names in a folder",
+        params=ViewFile, reads=JSON, example={"path": _PATH, "scope": "agent"}, answers=FileViewed, verbs=("files.view",),
     ),
-    "create": (
-        {"path": _PATH, "file_text": text("The whole text.")}, ("path", "file_text"),
-        "write a file, new or in the place of the old one",
+    Route(
+        "POST", "/v1/files/create", create_file,
+        action=WRITE, scope="project", summary="write a file, new or in the place of the old one",
+        params=CreateFile, reads=JSON, example={"path": _PATH, "file_text": "Plan", "scope": "agent"},
+        answers=FileWritten, replay=_replay("create"), verbs=("files.create",),
     ),
-    "str_replace": (
-        {"path": _PATH, "old_str": text("The text that stands there once."), "new_str": text("What to put in its place.")},
-        ("path", "old_str"), "replace a text that stands exactly once in a file",
+    Route(
+        "POST", "/v1/files/str_replace", replace_in_file,
+        action=WRITE, scope="project", summary="replace a text that stands exactly once in a file",
+        params=ReplaceInFile, reads=JSON, example={"path": _PATH, "old_str": "Plan", "scope": "agent"},
+        answers=FileChanged, replay=_replay("str_replace"), verbs=("files.str_replace",),
     ),
-    "insert": (
-        {
-            "path": _PATH, "insert_line": number("After this line; 0 is the start.", 0, 10**9),
-            "insert_text": text("The text."),
-        },
-        ("path", "insert_line", "insert_text"), "insert text after a line",
+    Route(
+        "POST", "/v1/files/insert", insert_into_file,
+        action=WRITE, scope="project", summary="insert text after a line",
+        params=InsertIntoFile, reads=JSON, example={"path": _PATH, "insert_line": 0, "insert_text": "Plan", "scope": "agent"},
+        answers=FileChanged, replay=_replay("insert"), verbs=("files.insert",),
     ),
-    "delete": ({"path": _PATH}, ("path",), "remove a file, or a folder with all in it"),
-    "rename": ({"old_path": _PATH, "new_path": _PATH}, ("old_path", "new_path"), "move a file or folder, never over another"),
-}  # fmt: skip
-
-
-def _verb(command: str) -> Any:
-    def file(asked: Asked) -> dict[str, Any]:
-        return handlers.file(asked.memory, {"command": command, **asked.given})
-
-    return _create if command == "create" else file
-
-
-def _create(asked: Asked) -> dict[str, Any]:
-    """Write a file; the answer also says whether it was created or updated."""
-    given = asked.given
-    how = {name: given[name] for name in ("scope", "redact") if name in given}
-    action = asked.memory.files.create(given["path"], given["file_text"], **how)
-    return {"command": "create", "path": given["path"], "action": action}
-
-
-def _told(command: str, asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
-    """What was answered, from the request itself: a path may say as much as a text, and is not kept."""
-    return {"command": command, "path": asked["new_path" if command == "rename" else "path"], **kept}
-
-
-def _kept(body: dict[str, Any]) -> dict[str, Any]:
-    return {"action": body["action"]} if "action" in body else {}
-
-
-def _route(command: str) -> Route:
-    properties, needed, summary = _NEEDS[command]
-    answers = {"command": {"type": "string"}, "path": {"type": "string"}}
-    own = {"view": {"text": {"type": "string"}}, "create": {"action": text("What was done.", "created", "updated")}}
-    shape = answer(**answers, **own.get(command, {}))
-    how = {"redact": REDACT} if command in ("create", "str_replace", "insert") else {}
-    path = {"old_path": "/memories/plan.md", "new_path": "/memories/goals.md"} if command == "rename" else {}
-    more = {name: 0 if name == "insert_line" else "Plan" for name in needed if not name.endswith("path")}
-    return Route(
-        "POST", f"/v1/files/{command}", READ if command == "view" else WRITE, _verb(command), summary, "project",
-        takes=fields({**properties, "scope": SCOPE, **how}, *needed), answers=shape,
-        example={**(path or {"path": "/memories/plan.md"}), **more, "scope": "agent"}, does=(f"files.{command}",),
-        again=None if command == "view" else Replay(_kept, lambda asked, kept: _told(command, asked, kept)),
-    )  # fmt: skip
-
-
-ROUTES = tuple([_route(command) for command in _NEEDS])
+    Route(
+        "POST", "/v1/files/delete", delete_file,
+        action=WRITE, scope="project", summary="remove a file, or a folder with all in it",
+        params=DeleteFile, reads=JSON, example={"path": _PATH, "scope": "agent"},
+        answers=FileChanged, replay=_replay("delete"), verbs=("files.delete",),
+    ),
+    Route(
+        "POST", "/v1/files/rename", rename_file,
+        action=WRITE, scope="project", summary="move a file or folder, never over another",
+        params=RenameFile, reads=JSON,
+        example={"old_path": _PATH, "new_path": "/memories/goals.md", "scope": "agent"},
+        answers=FileChanged, replay=_replay("rename", "new_path"), verbs=("files.rename",),
+    ),
+)  # fmt: skip

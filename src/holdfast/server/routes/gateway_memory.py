@@ -1,61 +1,83 @@
-"""The platform's own memory route (A4): key and value, a note in the agent's scope, the same thing through every door."""
+"""`/gateway/memory`: an agent's own notes as keys and values."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
 from holdfast.errors import NotFound
-from holdfast.mcp.handlers import QUARANTINED
 from holdfast.models import Note
+from holdfast.safety.model_text import QUARANTINED
 from holdfast.server.idempotency import Replay
-from holdfast.server.route import READ, WRITE, Asked, Route
-from holdfast.server.routes.notes import KEY, REDACT
-from holdfast.server.schema import answer, fields, rows, text
-
-_PAIR = answer(key={"type": "string"}, value={"type": "string"}, updated_at={"type": "string"})
-_SHOWN = {"key": "testing", "value": "Use pytest.", "updated_at": "2026-05-02T09:00:00Z"}
+from holdfast.server.models import Key, Redact, ResponseModel, ScopedRequest, choices
+from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
 
 
-def get(asked: Asked) -> dict[str, Any]:
-    if "key" in asked.given:
+class GetPairs(ScopedRequest, kw_only=True):
+    key: Key | UnsetType = UNSET
+
+
+class StorePair(ScopedRequest, kw_only=True):
+    key: Key
+    value: Annotated[str, Meta(description="What to remember.", min_length=1)]
+    redact: Redact | UnsetType = UNSET
+
+
+class Pair(ResponseModel, kw_only=True):
+    """A note as key and value. `hidden` or `quarantined` stand beside them where there is something to say."""
+
+    key: str
+    value: str
+    updated_at: str
+
+
+class StoredPair(Pair, kw_only=True):
+    action: Annotated[Literal["created", "updated", "unchanged"], choices("What it did.", ("created", "updated", "unchanged"))]
+
+
+class Pairs(ResponseModel, kw_only=True):
+    memory: list[Pair]
+
+
+def get_pairs(request: AuthorizedRequest, params: GetPairs) -> dict[str, Any]:
+    if params.key is not UNSET:
         try:
-            return {"memory": [_pair(asked.memory.get(asked["key"], scope="agent"))]}
+            return {"memory": [_pair(request.memory.get(params.key, scope="agent"))]}
         except NotFound:
             return {"memory": []}
-    return {"memory": [_pair(note) for note in pagination.every(asked.memory, "agent")]}
+    return {"memory": [_pair(note) for note in pagination.every(request.memory, "agent")]}
 
 
-def put(asked: Asked) -> dict[str, Any]:
-    stored = asked.memory.store(asked["value"], key=asked["key"], scope="agent", **asked.only("redact"))
+def store_pair(request: AuthorizedRequest, params: StorePair) -> dict[str, Any]:
+    stored = request.memory.store(params.value, key=params.key, scope="agent", **params.given("redact"))
     return {**_pair(stored.note), "action": stored.action}
 
 
 def _pair(note: Note) -> dict[str, Any]:
-    """A note as key and value; what is hidden in it or in quarantine is said, and of nearly every note there is nothing to."""
     hidden = {"hidden": list(note.hidden)} if note.hidden else {}
-    held = {"quarantined": QUARANTINED} if note.quarantined else {}
-    return {"key": note.key, "value": note.text, "updated_at": note.updated, **hidden, **held}
+    quarantined = {"quarantined": QUARANTINED} if note.quarantined else {}
+    return {"key": note.key, "value": note.text, "updated_at": note.updated, **hidden, **quarantined}
 
 
-def _kept(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: body[name] for name in ("key", "updated_at", "action")}
-
-
-def _put_before(asked: Asked, kept: dict[str, Any]) -> dict[str, Any]:
-    return {**kept, "value": asked["value"]}
-
+_REPLAY_STORED = Replay(
+    lambda body: {name: body[name] for name in ("key", "updated_at", "action")},
+    lambda request, params, kept: {**kept, "value": params.value},
+)
+_PAIR_EXAMPLE = {"key": "testing", "value": "Use pytest.", "updated_at": "2026-05-02T09:00:00Z"}
 
 ROUTES = (
     Route(
-        "GET", "/gateway/memory", READ, get, "the caller's own memory, as keys and values", "agent",
-        {"key": KEY}, answers=answer(memory=rows(_PAIR)), shows={"memory": [_SHOWN]}, for_model=True,
+        "GET", "/gateway/memory", get_pairs,
+        action=READ, scope="agent", summary="the caller's own memory, as keys and values",
+        params=GetPairs, answers=Pairs, answer_example={"memory": [_PAIR_EXAMPLE]}, for_model=True,
     ),
     Route(
-        "POST", "/gateway/memory", WRITE, put, "keep a value under a key; the same again changes nothing", "agent",
-        takes=fields({"key": KEY, "value": text("What to remember.", minLength=1), "redact": REDACT}, "key", "value"),
-        answers=answer(**_PAIR["properties"], action=text("What it did.", "created", "updated", "unchanged")),
-        example={"key": "testing", "value": "Use pytest."}, shows={**_SHOWN, "action": "created"},
-        again=Replay(_kept, _put_before), for_model=True,
+        "POST", "/gateway/memory", store_pair,
+        action=WRITE, scope="agent", summary="keep a value under a key; the same again changes nothing",
+        params=StorePair, reads=JSON, example={"key": "testing", "value": "Use pytest."},
+        answers=StoredPair, answer_example={**_PAIR_EXAMPLE, "action": "created"},
+        replay=_REPLAY_STORED, for_model=True,
     ),
 )  # fmt: skip

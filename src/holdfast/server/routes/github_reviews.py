@@ -1,43 +1,50 @@
-"""Reviews on GitHub (A6): posted once, and recorded."""
+"""Reviews of pull requests on GitHub: posted once, and recorded."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.safety import validate
 from holdfast.server import github
 from holdfast.server.github import EVENTS, Reviewed, Wanted
-from holdfast.server.idempotency import ALL, HEADER
-from holdfast.server.route import NOWHERE, Asked, Route
-from holdfast.server.schema import fields, flag, number, ref, text
-
-_SHOWN = {
-    "posted": True, "owner": "acme", "repo": "shop", "pr_number": 7, "reviewed_at": "2026-05-02T09:00:00Z", "review_id": 80,
-}  # fmt: skip
+from holdfast.server.idempotency import KEY_HEADER, REPLAY_WHOLE
+from holdfast.server.models import RequestModel, choices
+from holdfast.server.route import JSON, AuthorizedRequest, Route
 
 
-def review(asked: Asked) -> dict[str, Any]:
-    validate.no_secret(asked["body"], "a review")
-    wanted = Wanted(**asked.only("owner", "repo", "pr_number", "body", "event", "again"), key=asked.header(HEADER))
-    return github.review(asked.gateway.config_of(asked.caller), asked.ledger, asked.caller.agent, wanted).as_dict()
+class PostReview(RequestModel, kw_only=True):
+    owner: Annotated[str, Meta(description="Whose repository.", pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")]
+    repo: Annotated[str, Meta(description="Which one.", pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$")]
+    pr_number: Annotated[int, Meta(description="The pull request.", ge=1, le=10**9)]
+    body: Annotated[str, Meta(description="What the review says.", min_length=1, max_length=65_000)]
+    event: Annotated[
+        Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"], choices("What it amounts to; otherwise a comment.", EVENTS)
+    ] | UnsetType = UNSET  # fmt: skip
+    again: Annotated[
+        bool, Meta(description="Post it even if this agent has reviewed the pull request before.")
+    ] | UnsetType = UNSET  # fmt: skip
+
+
+def post_review(request: AuthorizedRequest, params: PostReview) -> Reviewed:
+    validate.no_secret(params.body, "a review")
+    fields = params.given("owner", "repo", "pr_number", "body", "event", "again")
+    wanted = Wanted(**fields, key=request.header(KEY_HEADER))
+    settings = request.gateway.config_of(request.caller)
+    return github.review(settings, request.ledger, request.caller.agent, wanted)
 
 
 ROUTES = (
     Route(
-        "POST", "/github/review", "github.review", review, "post a review of a pull request, unless it was posted before",
-        NOWHERE,
-        takes=fields(
-            {
-                "owner": text("Whose repository.", pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,38}$"),
-                "repo": text("Which one.", pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"),
-                "pr_number": number("The pull request.", 1, 10**9),
-                "body": text("What the review says.", minLength=1, maxLength=65_000),
-                "event": text("What it amounts to; otherwise a comment.", *EVENTS),
-                "again": flag("Post it even if this agent has reviewed the pull request before."),
-            },
-            "owner", "repo", "pr_number", "body",
-        ),
-        answers=ref(Reviewed), shows=_SHOWN, again=ALL,
+        "POST", "/github/review", post_review,
+        action="github.review", summary="post a review of a pull request, unless it was posted before",
+        params=PostReview, reads=JSON,
         example={"owner": "acme", "repo": "shop", "pr_number": 7, "body": "Looks good.", "event": "APPROVE"},
+        answers=Reviewed, replay=REPLAY_WHOLE,
+        answer_example={
+            "posted": True, "owner": "acme", "repo": "shop", "pr_number": 7, "reviewed_at": "2026-05-02T09:00:00Z",
+            "review_id": 80,
+        },
     ),
 )  # fmt: skip

@@ -1,140 +1,177 @@
-"""History: what was said in sessions, kept and read around a hit."""
+"""History: the transcripts of sessions, stored word for word and read around a hit."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from hashlib import sha256
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Annotated, Any, Literal
 
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast.api.memory import context_of
 from holdfast.errors import from_os
 from holdfast.formats.importers.detect import dialects
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
-from holdfast.server import problem
-from holdfast.server.idempotency import ALL, REPLAYED, Streamed
-from holdfast.server.route import EVERYWHERE, NDJSON, READ, SCOPE, WRITE, Asked, Route
-from holdfast.server.routes.bulk import Aside
-from holdfast.server.routes.notes import REDACT
-from holdfast.server.schema import answer, fields, number, ref, rows, text
+from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
+from holdfast.server.models import Redact, RequestModel, ResponseModel, ScopedRequest, WriteScope, choices, or_none
+from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.history import import_upload
 
-_TURN = fields(
-    {
-        "role": text("Who spoke.", *ROLES), "text": text("What was said, word for word."), "id": text("Its own id."),
-        "speaker": text("Their name."), "time": text("When."),
-    },
-    "text",
-)  # fmt: skip
+Client = Annotated[str, Meta(description="The program it was said in.", min_length=1, max_length=100)]
 
 
-def log(asked: Asked) -> dict[str, Any]:
-    return asked.memory.log(asked["turns"], **asked.only("scope", "client", "redact")).as_dict()
+class NewTurn(RequestModel, kw_only=True):
+    role: Annotated[Literal["user", "assistant", "system", "tool"], choices("Who spoke.", ROLES)] | UnsetType = UNSET
+    text: Annotated[str, Meta(description="What was said, word for word.")]
+    id: Annotated[str, Meta(description="Its own id.")] | UnsetType = UNSET
+    speaker: Annotated[str, Meta(description="Their name.")] | UnsetType = UNSET
+    time: Annotated[str, Meta(description="When.")] | UnsetType = UNSET
 
 
-def expand(asked: Asked) -> dict[str, Any]:
-    return {"turns": [turn.as_dict() for turn in asked.memory.expand(asked["of"], **asked.only("before", "after"))]}
+class LogTurns(ScopedRequest, kw_only=True):
+    turns: Annotated[list[NewTurn], Meta(description="What was said, in its order.", max_length=10_000)]
+    client: Client | UnsetType = UNSET
+    scope: WriteScope | UnsetType = UNSET
+    redact: Redact | UnsetType = UNSET
 
 
-async def upload(asked: Asked, once: Streamed, pieces: AsyncIterator[bytes], answering: Any, aside: Aside) -> None:
-    """A transcript of any length: it waits in a file without a name, which is gone with the request whatever happens."""
-    told = await once.before(pieces)
-    again = told is not None
-    if told is None:
-        with await aside(lambda: _waiting_place(asked)) as file:
-            digest = sha256()
-            async for piece in once.pieces(pieces):
-                digest.update(piece)
-                await aside(lambda: _written(file, piece))  # noqa: B023
-            told = await aside(lambda: _kept(asked, file, digest.hexdigest()))
-            await aside(lambda: once.finish(told))
-    head = {REPLAYED: "true"} if again else {}
-    await answering.whole(200, head, problem.encoded(told), b"application/json")
+class ExpandTurn(ScopedRequest, kw_only=True):
+    of: Annotated[str, Meta(description="The citation that a hit shows, or a turn's id.", min_length=1)]
+    before: Annotated[int, Meta(description="So many turns before it; otherwise 3.", ge=0, le=1000)] | UnsetType = UNSET
+    after: Annotated[int, Meta(description="So many turns after it; otherwise 3.", ge=0, le=1000)] | UnsetType = UNSET
 
 
-def _waiting_place(asked: Asked) -> IO[bytes]:
-    """Beside the databases: where the home is, there is room for what goes into it."""
-    home, inside = asked.gateway.home, os.path.join(asked.gateway.home, "run")
+class ImportTranscript(ScopedRequest, kw_only=True):
+    client: Annotated[
+        str,
+        Meta(description="The program it is of; otherwise told by how it is written.", min_length=1, max_length=100),
+    ] | UnsetType = UNSET  # fmt: skip
+    written: Annotated[
+        Literal["claude-code", "codex", "gemini", "chat"],
+        choices("How it is written, if not as that program's own.", tuple(dialects())),
+    ] | UnsetType = UNSET  # fmt: skip
+    name: Annotated[
+        str,
+        Meta(
+            description="The file's name: a session that no line names goes by it.", pattern="^[^/\\x00-\\x1f]{1,200}$"
+        ),
+    ] | UnsetType = UNSET  # fmt: skip
+    scope: WriteScope = "project"
+
+
+class TranscriptLine(msgspec.Struct):
+    role: Annotated[str, Meta(description="Who spoke; what else a line may say depends on the program.")] | UnsetType = UNSET
+
+
+class NameSession(ScopedRequest, kw_only=True):
+    session: Annotated[str, Meta(description="The session's id.", min_length=1, max_length=500)]
+    client: Client | UnsetType = UNSET
+
+
+class Turns(ResponseModel, kw_only=True):
+    turns: list[Turn]
+
+
+class ImportedSessions(ResponseModel, kw_only=True):
+    sessions: list[Logged]
+
+
+def log_turns(request: AuthorizedRequest, params: LogTurns) -> Logged:
+    return request.memory.log(msgspec.to_builtins(params.turns), **params.given("scope", "client", "redact"))
+
+
+def expand_turn(request: AuthorizedRequest, params: ExpandTurn) -> Turns:
+    return Turns(turns=request.memory.expand(params.of, **params.given("before", "after")))
+
+
+async def import_transcript(request: AuthorizedRequest, params: ImportTranscript, upload: Upload) -> Reply:
+    """Store a transcript of any length. It waits in a file without a name, which disappears with the request."""
+    answer = await upload.replayed_answer()
+    if answer is not None:
+        return Reply(body=answer, headers={REPLAYED_HEADER: "true"})
+    threads = upload.threads
+    with await threads(lambda: _temporary_file(request)) as file:
+        digest = sha256()
+        async for chunk in upload.chunks():
+            digest.update(chunk)
+            await threads(lambda: _write(file, chunk))  # noqa: B023
+        answer = await threads(lambda: _import_file(request, params, file, digest.hexdigest()))
+        await upload.finish(answer)
+    return Reply(body=answer)
+
+
+def _temporary_file(request: AuthorizedRequest) -> IO[bytes]:
+    """Return a file in the home: its disk has room for what will be stored there."""
+    home, run_folder = request.gateway.home, os.path.join(request.gateway.home, "run")
     try:
-        return TemporaryFile(dir=inside if os.path.isdir(inside) else home)
+        return TemporaryFile(dir=run_folder if os.path.isdir(run_folder) else home)
     except OSError as error:
         raise from_os(error) from error
 
 
-def _written(file: IO[bytes], piece: bytes = b"") -> None:
-    """Nothing as a piece: all that waits to be."""
+def _write(file: IO[bytes], chunk: bytes) -> None:
     try:
-        file.write(piece)
-        if not piece:
-            file.flush()
+        file.write(chunk)
     except OSError as error:
         raise from_os(error) from error
 
 
-def _kept(asked: Asked, file: IO[bytes], digest: str) -> dict[str, Any]:
-    """A session that no line names goes by the file's name; without one, by what the file says, so that it is kept once."""
-    _written(file)
-    asked.must_still_be_let_in()
-    name = asked.given.get("name") or asked.whose.session or digest[:16]
-    where, written = asked.given.get("scope", "project"), asked.given.get("written")
-    said = import_upload(asked.memory._context, os.dup(file.fileno()), name, asked.given.get("client"), where, written)
-    return {"sessions": [one.as_dict() for one in said]}
+def _import_file(request: AuthorizedRequest, params: ImportTranscript, file: IO[bytes], digest: str) -> dict[str, Any]:
+    """Import the file. A session that no line names gets the file's name, or else a hash, so that it is stored once."""
+    try:
+        file.flush()
+    except OSError as error:
+        raise from_os(error) from error
+    request.recheck()
+    name = or_none(params.name) or request.target.session or digest[:16]
+    descriptor = os.dup(file.fileno())
+    logged = import_upload(
+        context_of(request.memory), descriptor, name, or_none(params.client), params.scope, or_none(params.written)
+    )
+    return ImportedSessions(sessions=list(logged)).as_dict()
 
 
-def forget_session(asked: Asked) -> dict[str, Any]:
-    return asked.memory.forget_session(asked["session"], **asked.only("client")).as_dict()
+def forget_session(request: AuthorizedRequest, params: NameSession) -> Forgotten:
+    return request.memory.forget_session(params.session, **params.given("client"))
 
 
-def restore_session(asked: Asked) -> dict[str, Any]:
-    return asked.memory.restore_session(asked["session"], **asked.only("client")).as_dict()
+def restore_session(request: AuthorizedRequest, params: NameSession) -> Logged:
+    return request.memory.restore_session(params.session, **params.given("client"))
 
-
-_CLIENT = text("The program it was said in.", minLength=1, maxLength=100)
-_SESSION = fields({"session": text("The session's id.", minLength=1, maxLength=500), "client": _CLIENT}, "session")
 
 ROUTES = (
     Route(
-        "POST", "/v1/history", WRITE, log, "keep what was said in a session, word for word and once", "project",
-        takes=fields(
-            {
-                "turns": rows(_TURN, "What was said, in its order.", maxItems=10_000),
-                "client": _CLIENT, "scope": SCOPE,
-                "redact": REDACT,
-            },
-            "turns",
-        ),
-        answers=ref(Logged),
+        "POST", "/v1/history", log_turns,
+        action=WRITE, scope="project", summary="keep what was said in a session, word for word and once",
+        params=LogTurns, reads=JSON,
         example={"turns": [{"role": "user", "text": "We deploy on Tuesdays."}], "session": "7f3a", "scope": "agent"},
-        again=ALL, does=("log",),
+        answers=Logged, replay=REPLAY_WHOLE, verbs=("log",),
     ),
     Route(
-        "GET", "/v1/history", READ, expand, "what was said around a turn, by its citation or id", EVERYWHERE,
-        {
-            "of": text("The citation that a hit shows, or a turn's id.", minLength=1),
-            "before": number("So many turns before it; otherwise 3.", 0, 1000),
-            "after": number("So many turns after it; otherwise 3.", 0, 1000),
-        },
-        ("of",), answers=answer(turns=rows(ref(Turn))), does=("expand",),
+        "GET", "/v1/history", expand_turn,
+        action=READ, scope=ALL_SCOPES, summary="what was said around a turn, by its citation or id",
+        params=ExpandTurn, answers=Turns, verbs=("expand",),
     ),
     Route(
-        "POST", "/v1/history/import", WRITE, upload, "keep the turns of another program's transcript, sent as it is", "project",
-        {
-            "client": text("The program it is of; otherwise told by how it is written.", minLength=1, maxLength=100),
-            "written": text("How it is written, if not as that program's own.", *dialects()),
-            "name": text("The file's name: a session that no line names goes by it.", pattern="^[^/\\x00-\\x1f]{1,200}$"),
-            "scope": SCOPE,
-        },
-        takes=fields({"role": text("Who spoke; what else a line may say depends on the program.")}, closed=False), reads=NDJSON,
-        answers=answer(sessions=rows(ref(Logged))), example={"role": "user", "content": "We deploy on Tuesdays."},
-        again=ALL, does=("import_history",),
+        "POST", "/v1/history/import", import_transcript,
+        action=WRITE, scope="project", summary="keep the turns of another program's transcript, sent as it is",
+        params=ImportTranscript, reads=NDJSON, line=TranscriptLine,
+        example={"role": "user", "content": "We deploy on Tuesdays."},
+        answers=ImportedSessions, replay=REPLAY_WHOLE, verbs=("import_history",),
     ),
     Route(
-        "POST", "/v1/history/forget", WRITE, forget_session, "put the transcript of a session in the trash, for 30 days",
-        EVERYWHERE, takes=_SESSION, answers=ref(Forgotten), example={"session": "7f3a"}, again=ALL, does=("forget_session",),
+        "POST", "/v1/history/forget", forget_session,
+        action=WRITE, scope=ALL_SCOPES, summary="put the transcript of a session in the trash, for 30 days",
+        params=NameSession, reads=JSON, example={"session": "7f3a"},
+        answers=Forgotten, replay=REPLAY_WHOLE, verbs=("forget_session",),
     ),
     Route(
-        "POST", "/v1/history/restore", WRITE, restore_session, "bring back the transcript of a session that was forgotten",
-        EVERYWHERE, takes=_SESSION, answers=ref(Logged), example={"session": "7f3a"}, again=ALL, does=("restore_session",),
+        "POST", "/v1/history/restore", restore_session,
+        action=WRITE, scope=ALL_SCOPES, summary="bring back the transcript of a session that was forgotten",
+        params=NameSession, reads=JSON, example={"session": "7f3a"},
+        answers=Logged, replay=REPLAY_WHOLE, verbs=("restore_session",),
     ),
 )  # fmt: skip

@@ -1,48 +1,246 @@
-"""Notes: list, keep, read, change, forget, restore."""
+"""Notes: list, store, read, change, forget, restore."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
+from holdfast.api.memory import context_of
 from holdfast.errors import Conflict, NotFound
-from holdfast.mcp.handlers import ORIGINS
 from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
-from holdfast.server.idempotency import ALL, NOTE, Replay, as_it_stands, ids, noted
+from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, Replay, current_note, note_ids, note_reply
+from holdfast.server.models import (
+    DAY_PATTERN,
+    PAGE_LIMIT,
+    AgentOrigin,
+    AsOf,
+    Expected,
+    FilterType,
+    Key,
+    KnownAt,
+    MadeFrom,
+    NextCursor,
+    NoteScope,
+    PageCursor,
+    PageLimit,
+    ReadScope,
+    Redact,
+    ResponseModel,
+    ScopedRequest,
+    ScopeName,
+    Tags,
+    TypeName,
+    WriteScope,
+    choices,
+)
 from holdfast.server.problem import Problem
-from holdfast.server.route import EVERYWHERE, PAGE, READ, SCOPE, SCOPED, WRITE, Asked, Reply, Route
-from holdfast.server.schema import answer, fields, flag, page_of, ref, rows, text
+from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.read import find_note
 
-KEY = text("The note's name: a-z, 0-9 and '-', up to 60.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")
-TAGS = rows({"type": "string"}, "A few words to find it by.", maxItems=100)
-_DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-AS_OF = text("What was true on this day (YYYY-MM-DD, or a moment).", pattern=_DAY)
-KNOWN_AT = text("What was recorded by this day.", pattern=_DAY)
-MADE_FROM = rows(
-    {"type": "string", "minLength": 1, "maxLength": 2000},
-    "What it came from: addresses, paths, note:KEY, turn:CITATION. It is trusted no more than that.", maxItems=64,
-)  # fmt: skip
-EXPECTED = text("The `version` you read; if the note has changed since, nothing is written.")
-REDACT = flag("Keep the names of rules in place of secrets, instead of refusing them.")
-CONTENT = {
-    "text": text("What to remember. At most 64 KiB, unless set otherwise.", minLength=1),
-    "type": text("What it is; otherwise about the project.", *TYPES),
-    "tags": TAGS,
-    "valid_from": text("True from this day on, if not from now.", pattern=_DAY),
-    "valid_to": text("True until this day; afterwards kept, but no longer recalled.", pattern=_DAY),
-    "pinned": flag("Brief it first and never archive it."),
-    "origin": text("Where the agent has it from, if not from its own work.", *ORIGINS),
-    "made_from": MADE_FROM,
-}
-_INSISTING = {
-    "redact": REDACT,
-    "again": flag("Keep it although it was purged; a person's to say."),
-    "allow_secret": text("Why a secret in it is to be kept; a person's to say.", maxLength=500),
-}
-IN = {"scope": text("Where it belongs.", *SCOPES), "key": KEY}
-_NAMES = (*[name for name in CONTENT if name != "text"], *_INSISTING)
-_NOTE: dict[str, Any] = {
+NoteText = Annotated[str, Meta(description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1)]
+NoteType = Annotated[TypeName, choices("What it is; otherwise about the project.", TYPES)]
+ValidFrom = Annotated[str, Meta(description="True from this day on, if not from now.", pattern=DAY_PATTERN)]
+ValidTo = Annotated[str, Meta(description="True until this day; afterwards kept, but no longer recalled.", pattern=DAY_PATTERN)]
+Pinned = Annotated[bool, Meta(description="Brief it first and never archive it.")]
+
+
+class NotePath(ScopedRequest, kw_only=True):
+    """A request about one note."""
+
+    scope: NoteScope
+    key: Key
+
+
+class _Content(ScopedRequest, kw_only=True):
+    text: NoteText
+    type: NoteType | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    valid_from: ValidFrom | UnsetType = UNSET
+    valid_to: ValidTo | UnsetType = UNSET
+    pinned: Pinned | UnsetType = UNSET
+    origin: AgentOrigin | UnsetType = UNSET
+    made_from: MadeFrom | UnsetType = UNSET
+    redact: Redact | UnsetType = UNSET
+    again: Annotated[bool, Meta(description="Keep it although it was purged; a person's to say.")] | UnsetType = UNSET
+    allow_secret: Annotated[
+        str, Meta(description="Why a secret in it is to be kept; a person's to say.", max_length=500)
+    ] | UnsetType = UNSET  # fmt: skip
+
+    def options(self) -> dict[str, Any]:
+        """Return everything but the text, as keyword arguments of `Memory.store`."""
+        return self.given(
+            "type", "tags", "valid_from", "valid_to", "pinned", "origin", "made_from", "redact", "again", "allow_secret"
+        )
+
+
+class StoreNote(_Content, kw_only=True):
+    key: Key | UnsetType = UNSET
+    scope: WriteScope | UnsetType = UNSET
+    expected: Expected | UnsetType = UNSET
+
+
+class PutNote(_Content, kw_only=True):
+    scope: NoteScope
+    key: Key
+
+
+class GetNote(NotePath, kw_only=True):
+    as_of: AsOf | UnsetType = UNSET
+    known_at: KnownAt | UnsetType = UNSET
+
+
+class ListNotes(ScopedRequest, kw_only=True):
+    scope: ReadScope | UnsetType = UNSET
+    type: FilterType | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    source: Annotated[
+        str, Meta(description="Only what came from it, be it by way of other notes.", min_length=1)
+    ] | UnsetType = UNSET  # fmt: skip
+    archived: Annotated[bool, Meta(description="The archived notes instead.")] | UnsetType = UNSET
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
+
+
+class ListVersions(NotePath, kw_only=True):
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
+
+
+class ListTrash(ScopedRequest, kw_only=True):
+    scope: ReadScope | UnsetType = UNSET
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
+
+
+class RestoreNote(NotePath, kw_only=True):
+    under: Key | UnsetType = UNSET
+
+
+class ClearScope(ScopedRequest, kw_only=True):
+    scope: Annotated[ScopeName, choices("Whose notes.", SCOPES)]
+
+
+class NotePage(ResponseModel, kw_only=True):
+    notes: list[Note]
+    next: NextCursor
+
+
+class VersionPage(ResponseModel, kw_only=True):
+    versions: list[Version]
+    next: NextCursor
+
+
+class TrashPage(ResponseModel, kw_only=True):
+    trash: list[TrashedNote]
+    next: NextCursor
+
+
+class Cleared(ResponseModel, kw_only=True):
+    cleared: int
+    beyond_reach: list[str]
+
+
+def list_notes(request: AuthorizedRequest, params: ListNotes) -> NotePage:
+    filters = params.given("scope", "type", "tags", "source", "archived")
+    notes, following = pagination.page(request.memory, params.limit, params.cursor, **filters)
+    return NotePage(notes=notes, next=following)
+
+
+def store_note(request: AuthorizedRequest, params: StoreNote) -> Reply:
+    return _stored_reply(request.memory.store(params.text, **params.given("key", "scope", "expected"), **params.options()))
+
+
+def get_note(request: AuthorizedRequest, params: GetNote) -> Reply:
+    note = request.memory.get(params.key, scope=params.scope, **params.given("as_of", "known_at"))
+    etag = f'"{note.version}"'
+    if etag in request.header("if-none-match").replace("W/", "").split(", "):
+        return Reply(status=304, headers={"etag": etag})
+    return note_reply(note)
+
+
+def put_note(request: AuthorizedRequest, params: PutNote) -> Reply:
+    expected = _expected_version(request, params)
+    try:
+        stored = request.memory.store(params.text, key=params.key, scope=params.scope, expected=expected, **params.options())
+    except Conflict as error:
+        raise Problem("precondition", error.text, error.hint) from None
+    return _stored_reply(stored)
+
+
+def forget_note(request: AuthorizedRequest, params: NotePath) -> Forgotten:
+    expected = _expected_version(request, params)
+    if request.header("if-none-match") == "*":
+        raise Problem("precondition", "only what is there can be forgotten", "Leave If-None-Match out")
+    try:
+        return request.memory.forget(params.key, scope=params.scope, expected=expected)
+    except Conflict as error:
+        raise Problem("precondition", error.text, error.hint) from None
+
+
+def list_versions(request: AuthorizedRequest, params: ListVersions) -> VersionPage:
+    found, following = pagination.versions(request.memory, params.key, params.limit, params.cursor, scope=params.scope)
+    return VersionPage(versions=found, next=following)
+
+
+def restore_note(request: AuthorizedRequest, params: RestoreNote) -> Reply:
+    return note_reply(request.memory.restore(params.key, scope=params.scope, **params.given("under")))
+
+
+def clear_scope(request: AuthorizedRequest, params: ClearScope) -> Cleared:
+    cleared = request.memory.clear(params.scope)
+    return Cleared(cleared=int(cleared), beyond_reach=list(cleared.beyond_reach))
+
+
+def list_trash(request: AuthorizedRequest, params: ListTrash) -> TrashPage:
+    found, following = pagination.binned(request.memory, params.limit, params.cursor, **params.given("scope"))
+    return TrashPage(trash=found, next=following)
+
+
+def _stored_reply(stored: Stored) -> Reply:
+    """Return what was stored, with status 201 for a new note."""
+    status = 201 if stored.action == "created" else 200
+    return Reply(body=stored, status=status, headers={"etag": f'"{stored.note.version}"'})
+
+
+def _keep_stored(body: dict[str, Any]) -> dict[str, Any]:
+    return {"action": body["action"], "redacted": body["redacted"], **note_ids(body["note"])}
+
+
+def _rebuild_stored(request: AuthorizedRequest, params: StoreNote | PutNote, kept: dict[str, Any]) -> Reply:
+    """Return the same answer as the first time, with the current note."""
+    return _stored_reply(Stored(kept["action"], current_note(request, kept), tuple(kept["redacted"])))
+
+
+_REPLAY_STORED = Replay(_keep_stored, _rebuild_stored)
+
+
+def _expected_version(request: AuthorizedRequest, params: NotePath | PutNote) -> str | None:
+    """Return the version that the request saw: If-Match names it, "" (none) for `If-None-Match: *`, None for any."""
+    if request.header("if-none-match") == "*":
+        return ""
+    named = request.header("if-match")
+    if not named:
+        return None
+    etags = [etag.strip().removeprefix("W/").strip('"') for etag in named.split(",")]
+    current = _current_version(request, params)
+    if named == "*" and current is None:
+        raise Problem("precondition", "there is no such note", "Leave If-Match out to make one")
+    if named != "*" and (current is None or current not in etags):
+        raise Problem("precondition", "it is another version by now, or gone", "Read it again")
+    return None if named == "*" else current
+
+
+def _current_version(request: AuthorizedRequest, params: NotePath | PutNote) -> str | None:
+    """Return a note's version without counting this as a use of the note, as `Memory.get` would."""
+    try:
+        return find_note(context_of(request.memory), params.key, params.scope).parsed.digest
+    except NotFound:
+        return None
+
+
+_NOTE_EXAMPLE: dict[str, Any] = {
     "scope": {"kind": "agent", "id": "reviewer"}, "key": "testing", "id": "01KPAXEB201VA8X6", "text": "Use pytest.",
     "type": "feedback", "tags": ["ci-cd"], "created": "2026-05-02T09:00:00Z", "updated": "2026-05-02T09:00:00Z",
     "source": {
@@ -52,160 +250,59 @@ _NOTE: dict[str, Any] = {
     "lines": [8, 8], "version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a", "versions": 1,
     "quarantined": False, "archived": False, "hidden": [],
 }  # fmt: skip
-_STORED = {"action": "created", "note": _NOTE, "redacted": []}
-
-
-def list_(asked: Asked) -> dict[str, Any]:
-    notes, following = pagination.page(asked.memory, *asked.page, **asked.only("scope", "type", "tags", "source", "archived"))
-    return {"notes": [note.as_dict() for note in notes], "next": following}
-
-
-def store(asked: Asked) -> Reply:
-    stored = asked.memory.store(asked["text"], **asked.only("key", "scope", "expected", *_NAMES))
-    return told(stored)
-
-
-def get(asked: Asked) -> Reply:
-    note = asked.memory.get(asked["key"], scope=asked["scope"], **asked.only("as_of", "known_at"))
-    tag = f'"{note.version}"'
-    if tag in asked.header("if-none-match").replace("W/", "").split(", "):
-        return Reply(None, 304, {"etag": tag})
-    return noted(note)
-
-
-def put(asked: Asked) -> Reply:
-    expected = _expected(asked)
-    try:
-        stored = asked.memory.store(
-            asked["text"], key=asked["key"], scope=asked["scope"], expected=expected, **asked.only(*_NAMES)
-        )
-    except Conflict as error:
-        raise _not_as_seen(error) from None
-    return told(stored)
-
-
-def forget(asked: Asked) -> dict[str, Any]:
-    expected = _expected(asked)
-    if asked.header("if-none-match") == "*":
-        raise Problem("precondition", "only what is there can be forgotten", "Leave If-None-Match out")
-    try:
-        return asked.memory.forget(asked["key"], scope=asked["scope"], expected=expected).as_dict()
-    except Conflict as error:
-        raise _not_as_seen(error) from None
-
-
-def history(asked: Asked) -> dict[str, Any]:
-    found, following = pagination.versions(asked.memory, asked["key"], *asked.page, scope=asked["scope"])
-    return {"versions": [one.as_dict() for one in found], "next": following}
-
-
-def restore(asked: Asked) -> Reply:
-    return noted(asked.memory.restore(asked["key"], scope=asked["scope"], **asked.only("under")))
-
-
-def clear(asked: Asked) -> dict[str, Any]:
-    cleared = asked.memory.clear(asked["scope"])
-    return {"cleared": int(cleared), "beyond_reach": list(cleared.beyond_reach)}
-
-
-def trash(asked: Asked) -> dict[str, Any]:
-    found, following = pagination.binned(asked.memory, *asked.page, **asked.only("scope"))
-    return {"trash": [one.as_dict() for one in found], "next": following}
-
-
-def told(stored: Stored) -> Reply:
-    """201 for a new note."""
-    return Reply(stored.as_dict(), 201 if stored.action == "created" else 200, {"etag": f'"{stored.note.version}"'})
-
-
-def _kept(body: dict[str, Any]) -> dict[str, Any]:
-    return {"action": body["action"], "redacted": body["redacted"], **ids(body["note"])}
-
-
-def _stored_before(asked: Asked, kept: dict[str, Any]) -> Reply:
-    """The same answer as the first time, with the note as it stands now."""
-    return told(Stored(kept["action"], as_it_stands(asked, kept), tuple(kept["redacted"])))
-
-
-_STORED_AGAIN = Replay(_kept, _stored_before)
-
-
-def _expected(asked: Asked) -> str | None:
-    """The version that the request saw: If-Match names it, and If-None-Match: * says that there was none."""
-    if asked.header("if-none-match") == "*":
-        return ""
-    named = asked.header("if-match")
-    if not named:
-        return None
-    tags, there = [tag.strip().removeprefix("W/").strip('"') for tag in named.split(",")], _version(asked)
-    if named == "*" and there is None:
-        raise Problem("precondition", "there is no such note", "Leave If-Match out to make one")
-    if named != "*" and (there is None or there not in tags):
-        raise Problem("precondition", "it is another version by now, or gone", "Read it again")
-    return None if named == "*" else there
-
-
-def _version(asked: Asked) -> str | None:
-    try:
-        # not `get`: to compare a note is not a use of it
-        return find_note(asked.memory._context, asked["key"], asked["scope"]).parsed.digest
-    except NotFound:
-        return None
-
-
-def _not_as_seen(error: Conflict) -> Problem:
-    return Problem("precondition", error.text, error.hint)
-
+_STORED_EXAMPLE = {"action": "created", "note": _NOTE_EXAMPLE, "redacted": []}
 
 ROUTES = (
     Route(
-        "GET", "/v1/notes", READ, list_, "the notes you may see, newest first, pinned ones before", EVERYWHERE,
-        {
-            "scope": SCOPED, "type": text("Only of this type.", *TYPES), "tags": TAGS,
-            "source": text("Only what came from it, be it by way of other notes.", minLength=1),
-            "archived": flag("The archived notes instead."), **PAGE,
-        },
-        answers=page_of(ref(Note), "notes"), shows={"notes": [_NOTE], "next": None}, does=("list",),
+        "GET", "/v1/notes", list_notes,
+        action=READ, scope=ALL_SCOPES, summary="the notes you may see, newest first, pinned ones before",
+        params=ListNotes, answers=NotePage, answer_example={"notes": [_NOTE_EXAMPLE], "next": None}, verbs=("list",),
     ),
     Route(
-        "POST", "/v1/notes", WRITE, store, "keep a text; on a key that exists it becomes the current version", "project",
-        takes=fields({**CONTENT, **_INSISTING, "key": KEY, "scope": SCOPE, "expected": EXPECTED}, "text"),
-        answers=ref(Stored), status=201, example={"text": "Use pytest.", "key": "testing", "scope": "agent"}, shows=_STORED,
-        again=_STORED_AGAIN, does=("store",),
+        "POST", "/v1/notes", store_note,
+        action=WRITE, scope="project", summary="keep a text; on a key that exists it becomes the current version",
+        params=StoreNote, reads=JSON, example={"text": "Use pytest.", "key": "testing", "scope": "agent"},
+        answers=Stored, status=201, answer_example=_STORED_EXAMPLE, replay=_REPLAY_STORED, verbs=("store",),
     ),
     Route(
-        "GET", "/v1/notes/{scope}/{key}", READ, get, "one note, as it is or as it was", "project",
-        {**IN, "as_of": AS_OF, "known_at": KNOWN_AT}, answers=ref(Note), shows=_NOTE, tagged=True, does=("get",),
+        "GET", "/v1/notes/{scope}/{key}", get_note,
+        action=READ, scope="project", summary="one note, as it is or as it was",
+        params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, verbs=("get",),
     ),
     Route(
-        "PUT", "/v1/notes/{scope}/{key}", WRITE, put, "write one note; with If-Match only over the version you saw", "project",
-        IN, takes=fields({**CONTENT, **_INSISTING}, "text"), answers=ref(Stored), example={"text": "Use pytest."},
-        shows=_STORED, tagged=True, again=_STORED_AGAIN,
+        "PUT", "/v1/notes/{scope}/{key}", put_note,
+        action=WRITE, scope="project", summary="write one note; with If-Match only over the version you saw",
+        params=PutNote, reads=JSON, example={"text": "Use pytest."},
+        answers=Stored, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
     ),
     Route(
-        "DELETE", "/v1/notes/{scope}/{key}", WRITE, forget, "put a note in the trash; it can be restored for 30 days",
-        "project", IN, answers=ref(Forgotten), tagged=True, again=ALL, does=("forget",),
-        shows={
+        "DELETE", "/v1/notes/{scope}/{key}", forget_note,
+        action=WRITE, scope="project", summary="put a note in the trash; it can be restored for 30 days",
+        params=NotePath, answers=Forgotten, has_etag=True, replay=REPLAY_WHOLE, verbs=("forget",),
+        answer_example={
             "deleted": True, "key": "testing", "scope": {"kind": "agent", "id": "reviewer"},
             "restorable_until": "2026-06-01T09:00:00Z", "beyond_reach": [],
         },
     ),
     Route(
-        "GET", "/v1/notes/{scope}/{key}/history", READ, history, "every version of a note, newest first", "project",
-        {**IN, **PAGE}, answers=page_of(ref(Version), "versions"), does=("history",),
+        "GET", "/v1/notes/{scope}/{key}/history", list_versions,
+        action=READ, scope="project", summary="every version of a note, newest first",
+        params=ListVersions, answers=VersionPage, verbs=("history",),
     ),
     Route(
-        "POST", "/v1/notes/{scope}/{key}/restore", WRITE, restore, "bring back what was forgotten or archived", "project", IN,
-        takes=fields({"under": KEY}), answers=ref(Note), example={}, again=NOTE, does=("restore",),
+        "POST", "/v1/notes/{scope}/{key}/restore", restore_note,
+        action=WRITE, scope="project", summary="bring back what was forgotten or archived",
+        params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, verbs=("restore",),
     ),
     Route(
-        "POST", "/v1/clear", WRITE, clear, "put every note of a scope in the trash, from where each can be restored", "project",
-        takes=fields({"scope": text("Whose notes.", *SCOPES)}, "scope"), example={"scope": "session"}, again=ALL,
-        answers=answer(cleared={"type": "integer"}, beyond_reach=rows({"type": "string"})), does=("clear",),
-        shows={"cleared": 3, "beyond_reach": []},
+        "POST", "/v1/clear", clear_scope,
+        action=WRITE, scope="project", summary="put every note of a scope in the trash, from where each can be restored",
+        params=ClearScope, reads=JSON, example={"scope": "session"},
+        answers=Cleared, answer_example={"cleared": 3, "beyond_reach": []}, replay=REPLAY_WHOLE, verbs=("clear",),
     ),
     Route(
-        "GET", "/v1/trash", READ, trash, "what was forgotten or archived and can be restored", EVERYWHERE,
-        {"scope": SCOPED, **PAGE}, answers=page_of(ref(TrashedNote), "trash"), does=("trash",),
+        "GET", "/v1/trash", list_trash,
+        action=READ, scope=ALL_SCOPES, summary="what was forgotten or archived and can be restored",
+        params=ListTrash, answers=TrashPage, verbs=("trash",),
     ),
 )  # fmt: skip

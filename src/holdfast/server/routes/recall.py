@@ -1,103 +1,166 @@
-"""Asking: recall, search, read, facts, the graph, briefings, and how much there is."""
+"""Ask: recall, search, read, briefings, and how much there is."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from holdfast.models import MODES, PARTS, SCOPES, SEARCH_MODES, SORTS, TYPES, Answer
-from holdfast.server.route import EVERYWHERE, READ, Asked, Route
-from holdfast.server.routes.notes import AS_OF, KNOWN_AT, TAGS
-from holdfast.server.schema import Schema, answer, fields, flag, number, ref, rows, text
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast.models import MODES, PARTS, SCOPES, SEARCH_MODES, SORTS, Answer
+from holdfast.server.models import AsOf, FilterType, KnownAt, ResponseModel, ScopedRequest, Tags, choices, or_none
+from holdfast.server.route import ALL_SCOPES, JSON, READ, AuthorizedRequest, Route
 from holdfast.verbs.brief.render import Brief
 from holdfast.verbs.read import Piece, Snippet
 
-_LIMIT = number("At most so many; otherwise 10.", 1, 100)
-_AMOUNTS = ("passages", "facts", "sessions", "turns", "quarantined", "waiting", "index_bytes", "ledger_bytes")
-_NOT_TOLD = "null where it is not told: what is counted over the whole home is the operator's to know."
-_STRING: Schema = {"type": "string"}
-_FILTERS = ("scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
+Limit = Annotated[int, Meta(description="At most so many; otherwise 10.", ge=1, le=100)]
+LineNumber = Annotated[int, Meta(description="First line, from 1.", ge=1, le=10**9)]
+Amount = Annotated[
+    int | None, Meta(description="null where it is not told: what is counted over the whole home is the operator's to know.")
+]
 
 
-def recall(asked: Asked) -> dict[str, Any]:
-    return asked.memory.recall(asked.given.get("query", ""), **asked.only(*_FILTERS)).as_dict()
+class Recall(ScopedRequest, kw_only=True):
+    query: Annotated[
+        str, Meta(description="What you want to know, in plain words. May be empty with mode recent.", max_length=10_000)
+    ] = ""  # fmt: skip
+    scope: Annotated[
+        Literal["session", "project", "agent", "global", "all"],
+        choices(
+            "Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.", (*SCOPES, "all")
+        ),
+    ] | UnsetType = UNSET  # fmt: skip
+    type: FilterType | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    limit: Limit | UnsetType = UNSET
+    as_of: AsOf | UnsetType = UNSET
+    known_at: KnownAt | UnsetType = UNSET
+    mode: Annotated[
+        Literal["hybrid", "keyword", "semantic", "recent"],
+        choices("How to look. Otherwise hybrid: by words and by meaning.", MODES),
+    ] | UnsetType = UNSET  # fmt: skip
+    sort: Annotated[
+        Literal["relevance", "recency", "usage"], choices("What comes first. Otherwise relevance.", SORTS)
+    ] | UnsetType = UNSET  # fmt: skip
+    kind: Annotated[
+        Literal["note", "file", "turn", "fact"],
+        choices("Only notes, files, facts, or turns of earlier sessions.", tuple(PARTS)),
+    ] | UnsetType = UNSET  # fmt: skip
+    now: Annotated[str, Meta(description="When it is, for questions such as `last week`.")] | UnsetType = UNSET
+    explain: Annotated[
+        bool, Meta(description="Why each hit is where it is; with mode recent its date alone says.")
+    ] | UnsetType = UNSET  # fmt: skip
 
 
-def search(asked: Asked) -> dict[str, Any]:
-    return asked.memory.search(asked["query"], **asked.only("limit", "mode")).as_dict()
+class Search(ScopedRequest, kw_only=True):
+    query: Annotated[str, Meta(description="What to look for.", min_length=1, max_length=10_000)]
+    limit: Limit | UnsetType = UNSET
+    mode: Annotated[
+        Literal["hybrid", "keyword", "semantic"],
+        choices("How to look. Otherwise hybrid: by words and by meaning.", SEARCH_MODES),
+    ] | UnsetType = UNSET  # fmt: skip
 
 
-def read(asked: Asked) -> dict[str, Any]:
-    return asked.memory.read(asked["path"], asked.given.get("from", 1), asked.given.get("lines")).as_dict()
+class Read(ScopedRequest, kw_only=True):
+    path: Annotated[str, Meta(description="The path, as hits cite it.", min_length=1)]
+    first_line: LineNumber = msgspec.field(name="from", default=1)
+    lines: Annotated[int, Meta(description="So many lines.", ge=1, le=10**9)] | UnsetType = UNSET
 
 
-def brief(asked: Asked) -> dict[str, Any]:
-    return asked.memory.brief(**asked.only("prompt", "again", "cap", "explain", "mode", "remember")).as_dict()
+class MakeBrief(ScopedRequest, kw_only=True):
+    prompt: Annotated[
+        str, Meta(description="What bears on this and was not shown to the session yet.", max_length=100_000)
+    ] | UnsetType = UNSET  # fmt: skip
+    again: Annotated[bool, Meta(description="Also what was shown to the session.")] | UnsetType = UNSET
+    cap: Annotated[int, Meta(description="At most so many characters.", ge=750, le=9000)] | UnsetType = UNSET
+    explain: Annotated[bool, Meta(description="Why each note is in or out; not counted as shown.")] | UnsetType = UNSET
+    mode: Annotated[
+        Literal["keyword", "hybrid"], choices("With a prompt: how to look.", ("keyword", "hybrid"))
+    ] | UnsetType = UNSET  # fmt: skip
+    remember: Annotated[
+        bool, Meta(description="Whether to remember what this session was shown; otherwise yes.")
+    ] | UnsetType = UNSET  # fmt: skip
 
 
-def status(asked: Asked) -> dict[str, Any]:
-    """How much there is of what the caller may see; whose else memory is there, how much and where, is nobody's business."""
-    told = asked.memory.status(whole=asked.caller.is_person and asked.given.get("whole", True))
-    return {name: value for name, value in told.as_dict().items() if name not in ("home", "shelf", "project")}
+class GetStatus(ScopedRequest, kw_only=True):
+    whole: Annotated[
+        bool,
+        Meta(description="To the operator, of the whole home; otherwise yes. Nobody else is told of more than their scopes."),
+    ] = True
+
+
+class SearchResults(ResponseModel, kw_only=True):
+    results: list[Snippet]
+    mode: str
+    degraded: bool
+    reason: str
+    disabled: bool
+
+
+class Status(ResponseModel, kw_only=True):
+    """What every status has; it may have more."""
+
+    enabled: bool
+    scopes: list[dict[str, Any]]
+    passages: Amount
+    facts: Amount
+    sessions: Amount
+    turns: Amount
+    quarantined: Amount
+    waiting: Amount
+    index_bytes: Amount
+    ledger_bytes: Amount
+
+
+def recall(request: AuthorizedRequest, params: Recall) -> Answer:
+    filters = params.given("scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
+    return request.memory.recall(params.query, **filters)
+
+
+def search(request: AuthorizedRequest, params: Search) -> Any:
+    return request.memory.search(params.query, **params.given("limit", "mode")).as_dict()
+
+
+def read(request: AuthorizedRequest, params: Read) -> Piece:
+    return request.memory.read(params.path, params.first_line, or_none(params.lines))
+
+
+def brief(request: AuthorizedRequest, params: MakeBrief) -> Brief:
+    return request.memory.brief(**params.given("prompt", "again", "cap", "explain", "mode", "remember"))
+
+
+def status(request: AuthorizedRequest, params: GetStatus) -> dict[str, Any]:
+    """Return how much the caller may see; where the home is, and what others have in it, is left out."""
+    found = request.memory.status(whole=request.caller.is_person and params.whole).as_dict()
+    return {name: value for name, value in found.items() if name not in ("home", "shelf", "project")}
 
 
 ROUTES = (
     Route(
-        "POST", "/v1/recall", READ, recall, "find what is known about something", EVERYWHERE,
-        takes=fields({
-            "query": text("What you want to know, in plain words. May be empty with mode recent.", maxLength=10_000),
-            "scope": text("Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.",
-                          *SCOPES, "all"),
-            "type": text("Only of this type.", *TYPES), "tags": TAGS, "limit": _LIMIT, "as_of": AS_OF,
-            "known_at": KNOWN_AT, "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *MODES),
-            "sort": text("What comes first. Otherwise relevance.", *SORTS),
-            "kind": text("Only notes, files, facts, or turns of earlier sessions.", *PARTS),
-            "now": text("When it is, for questions such as `last week`."),
-            "explain": flag("Why each hit is where it is; with mode recent its date alone says."),
-        }),
-        answers=ref(Answer), example={"query": "which test runner", "mode": "keyword"},
-        shows={"hits": [], "mode": "keyword", "degraded": False, "reason": "", "disabled": False}, does=("recall",),
+        "POST", "/v1/recall", recall,
+        action=READ, scope=ALL_SCOPES, summary="find what is known about something",
+        params=Recall, reads=JSON, example={"query": "which test runner", "mode": "keyword"},
+        answers=Answer, verbs=("recall",),
+        answer_example={"hits": [], "mode": "keyword", "degraded": False, "reason": "", "disabled": False},
     ),
     Route(
-        "POST", "/v1/search", READ, search, "pieces of notes and files that match: path, lines, score, snippet", EVERYWHERE,
-        takes=fields({
-            "query": text("What to look for.", minLength=1, maxLength=10_000), "limit": _LIMIT,
-            "mode": text("How to look. Otherwise hybrid: by words and by meaning.", *SEARCH_MODES),
-        }, "query"),
-        answers=answer(
-            results=rows(ref(Snippet)), mode=_STRING, degraded={"type": "boolean"}, reason=_STRING, disabled={"type": "boolean"}
-        ),
-        example={"query": "pytest"}, does=("search",),
+        "POST", "/v1/search", search,
+        action=READ, scope=ALL_SCOPES, summary="pieces of notes and files that match: path, lines, score, snippet",
+        params=Search, reads=JSON, example={"query": "pytest"}, answers=SearchResults, verbs=("search",),
     ),
     Route(
-        "GET", "/v1/read", READ, read, "a piece of a file by the path that hits show; a missing one is empty text", EVERYWHERE,
-        {
-            "path": text("The path, as hits cite it.", minLength=1), "from": number("First line, from 1.", 1, 10**9),
-            "lines": number("So many lines.", 1, 10**9),
-        },
-        ("path",),
-        answers=ref(Piece), does=("read",),
+        "GET", "/v1/read", read,
+        action=READ, scope=ALL_SCOPES, summary="a piece of a file by the path that hits show; a missing one is empty text",
+        params=Read, answers=Piece, verbs=("read",),
     ),
     Route(
-        "POST", "/v1/brief", READ, brief, "what an agent is told when it starts, or with a prompt", EVERYWHERE,
-        takes=fields({
-            "prompt": text("What bears on this and was not shown to the session yet.", maxLength=100_000),
-            "again": flag("Also what was shown to the session."), "cap": number("At most so many characters.", 750, 9000),
-            "explain": flag("Why each note is in or out; not counted as shown."),
-            "mode": text("With a prompt: how to look.", "keyword", "hybrid"),
-            "remember": flag("Whether to remember what this session was shown; otherwise yes."),
-        }),
-        answers=ref(Brief), example={"cap": 3000}, for_model=True, does=("brief",),
+        "POST", "/v1/brief", brief,
+        action=READ, scope=ALL_SCOPES, summary="what an agent is told when it starts, or with a prompt",
+        params=MakeBrief, reads=JSON, example={"cap": 3000}, answers=Brief, for_model=True, verbs=("brief",),
     ),
     Route(
-        "GET", "/v1/status", READ, status, "how much there is in the scopes you may see", EVERYWHERE,
-        {"whole": flag("To the operator, of the whole home; otherwise yes. Nobody else is told of more than their scopes.")},
-        answers=fields(
-            {
-                "enabled": {"type": "boolean"}, "scopes": rows({"type": "object"}),
-                **{name: {"type": ["integer", "null"], "description": _NOT_TOLD} for name in _AMOUNTS},
-            },
-            "enabled", "scopes", *_AMOUNTS, closed=False,
-        ),
-        does=("status",),
+        "GET", "/v1/status", status,
+        action=READ, scope=ALL_SCOPES, summary="how much there is in the scopes you may see",
+        params=GetStatus, answers=Status, verbs=("status",),
     ),
 )  # fmt: skip

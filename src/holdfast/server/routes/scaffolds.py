@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.models import SCOPES
-from holdfast.server.idempotency import ALL
-from holdfast.server.route import EVERYWHERE, READ, SCOPED, WRITE, Asked, Route
-from holdfast.server.schema import fields, number, ref, rows, text
+from holdfast.server.idempotency import REPLAY_WHOLE
+from holdfast.server.models import ReadScope, ScopedRequest, ScopeName, choices
+from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Route
 from holdfast.verbs.scaffold import Scaffolded
 from holdfast.verbs.scaffold.boot import Boot
 
-_NAME = text("Which one, such as `wiki` or `continuity`.", minLength=1, maxLength=60)
+ScaffoldName = Annotated[str, Meta(description="Which one, such as `wiki` or `continuity`.", min_length=1, max_length=60)]
 
 
-def scaffold(asked: Asked) -> dict[str, Any]:
-    return asked.memory.scaffold(asked["name"], scope=asked.given.get("scope", "agent")).as_dict()
+class MakeScaffold(ScopedRequest, kw_only=True):
+    name: ScaffoldName
+    scope: Annotated[ScopeName, choices("Whose tree; otherwise the agent's own.", SCOPES)] = "agent"
 
 
-def boot(asked: Asked) -> dict[str, Any]:
-    """To read is one thing; who wants files made first must be allowed to write, which is a decision of its own."""
-    if asked.given.get("scaffolds"):
-        scope = asked.given.get("scope", "agent")
-        asked.gateway.gate.allow(asked.caller, WRITE, scope, route=asked.route.name, request=asked.id)
-        asked.whose.must_name(scope)
-    return asked.memory.boot(**asked.only("scope", "cap", "scaffolds")).as_dict()
+class MakeBoot(ScopedRequest, kw_only=True):
+    scope: ReadScope | UnsetType = UNSET
+    cap: Annotated[
+        int, Meta(description="At most so many characters; otherwise 6000.", ge=1500, le=9000)
+    ] | UnsetType = UNSET  # fmt: skip
+    scaffolds: Annotated[
+        list[ScaffoldName],
+        Meta(description="Made first where they are missing; takes `agent.memory.write` too.", max_length=16),
+    ] | UnsetType = UNSET  # fmt: skip
+
+
+def make_scaffold(request: AuthorizedRequest, params: MakeScaffold) -> Scaffolded:
+    return request.memory.scaffold(params.name, scope=params.scope)
+
+
+def make_boot(request: AuthorizedRequest, params: MakeBoot) -> Boot:
+    """Return the start-up text. To have scaffolds made first the caller must be allowed to write, a decision of its own."""
+    if params.scaffolds:
+        scope = "agent" if params.scope is UNSET else params.scope
+        request.gateway.gate.allow(request.caller, WRITE, scope, route=request.route.name, request=request.id)
+        request.target.must_name(scope)
+    return request.memory.boot(**params.given("scope", "cap", "scaffolds"))
 
 
 ROUTES = (
     Route(
-        "POST", "/v1/scaffold", WRITE, scaffold, "put a tree of template files where they are missing; nothing is written over",
-        "agent", takes=fields({"name": _NAME, "scope": text("Whose tree; otherwise the agent's own.", *SCOPES)}, "name"),
-        example={"name": "wiki", "scope": "agent"}, answers=ref(Scaffolded), again=ALL, does=("scaffold",),
+        "POST", "/v1/scaffold", make_scaffold,
+        action=WRITE, scope="agent", summary="put a tree of template files where they are missing; nothing is written over",
+        params=MakeScaffold, reads=JSON, example={"name": "wiki", "scope": "agent"},
+        answers=Scaffolded, replay=REPLAY_WHOLE, verbs=("scaffold",),
     ),
     Route(
-        "POST", "/v1/boot", READ, boot, "what an agent that keeps continuity reads when it starts", EVERYWHERE,
-        takes=fields({
-            "scope": SCOPED, "cap": number("At most so many characters; otherwise 6000.", 1500, 9000),
-            "scaffolds": rows(_NAME, "Made first where they are missing; takes `agent.memory.write` too.", maxItems=16),
-        }),
-        example={"cap": 3000}, answers=ref(Boot), for_model=True, does=("boot",),
+        "POST", "/v1/boot", make_boot,
+        action=READ, scope=ALL_SCOPES, summary="what an agent that keeps continuity reads when it starts",
+        params=MakeBoot, reads=JSON, example={"cap": 3000}, answers=Boot, for_model=True, verbs=("boot",),
     ),
 )  # fmt: skip

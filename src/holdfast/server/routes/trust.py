@@ -1,100 +1,147 @@
-"""Where notes came from: what waits for a person, what one source touched, and where a note went."""
+"""Where notes came from: what waits for a person's review, what one source touched, and where a note went."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
+from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
 from holdfast.models import Forgotten, Note, Scope
-from holdfast.server.idempotency import ALL, NOTE
-from holdfast.server.route import EVERYWHERE, PAGE, READ, SCOPED, WRITE, Asked, Route
-from holdfast.server.routes.notes import IN
-from holdfast.server.schema import fields, flag, number, page_of, ref, text
+from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE
+from holdfast.server.models import (
+    PAGE_LIMIT,
+    Key,
+    NextCursor,
+    NoteScope,
+    OtherAgentRequest,
+    PageCursor,
+    PageLimit,
+    ReadScope,
+    ResponseModel,
+    ScopedRequest,
+)
+from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Route
 from holdfast.verbs.forget_source import Swept
 from holdfast.verbs.trace import Trace
 
 _REVIEW = "memory.review"
-_SEEN = fields({"version": text("The `version` of the note you read.", minLength=1, maxLength=100)}, "version")
-_PAGE = page_of(ref(Note), "notes")
-_WAITING = {
-    **_PAGE, "properties": {**_PAGE["properties"], "waiting": number("How many there are in all.", 0, 10**9)},
-    "required": [*_PAGE["required"], "waiting"],
-}  # fmt: skip
-_OF_ALL = flag("Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
-_EXAMPLE = {"version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a"}
 
 
-def waiting(asked: Asked) -> dict[str, Any]:
-    if asked.given.get("everywhere"):
-        if asked.whose.agent is not None:
+class ListQuarantined(OtherAgentRequest, kw_only=True):
+    scope: ReadScope | UnsetType = UNSET
+    everywhere: Annotated[
+        bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
+    ] | UnsetType = UNSET  # fmt: skip
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
+
+
+class ReviewNote(OtherAgentRequest, kw_only=True):
+    scope: NoteScope
+    key: Key
+    version: Annotated[str, Meta(description="The `version` of the note you read.", min_length=1, max_length=100)]
+
+
+class TraceNote(OtherAgentRequest, kw_only=True):
+    scope: NoteScope
+    key: Key
+
+
+class ForgetSource(ScopedRequest, kw_only=True):
+    source: Annotated[
+        str,
+        Meta(
+            description="An address or its beginning, a path, session:ID, client:NAME, agent:NAME, origin:web or note:KEY.",
+            min_length=1,
+            max_length=2000,
+        ),
+    ]
+    revert: Annotated[
+        bool, Meta(description="A note with an older text that did not come from it gets that back instead.")
+    ] | UnsetType = UNSET  # fmt: skip
+    dry_run: Annotated[bool, Meta(description="Only say what would be forgotten.")] | UnsetType = UNSET
+    everywhere: Annotated[bool, Meta(description="In all scopes there are; a person's to say.")] | UnsetType = UNSET
+
+
+class QuarantinePage(ResponseModel, kw_only=True):
+    notes: list[Note]
+    next: NextCursor
+    waiting: Annotated[int, Meta(description="How many there are in all.", ge=0, le=10**9)]
+
+
+def list_quarantined(request: AuthorizedRequest, params: ListQuarantined) -> QuarantinePage:
+    agent = request.target.agent
+    if params.everywhere:
+        if agent is not None:
             raise UsageError("`everywhere` and `agent` contradict each other", "Give one of them")
-        asked.gate.allow(asked.caller, "agents.manage", route=asked.route.name, request=asked.id)
-    elif asked.whose.agent is not None:
-        _must_be_somebody(asked, asked.whose.agent)
-    found, following, count = pagination.waiting(asked.memory, *asked.page, **asked.only("scope", "everywhere"))
-    return {"notes": [note.as_dict() for note in found], "next": following, "waiting": count}
+        request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
+    elif agent is not None:
+        _check_agent_exists(request, agent)
+    found, following, count = pagination.waiting(
+        request.memory, params.limit, params.cursor, **params.given("scope", "everywhere")
+    )
+    return QuarantinePage(notes=found, next=following, waiting=count)
 
 
-def _must_be_somebody(asked: Asked, agent: str) -> None:
-    """One that was let in, or that has kept something here before there was a gateway."""
+def _check_agent_exists(request: AuthorizedRequest, agent: str) -> None:
+    """Raise `NotFound` unless the agent has had a token, or has notes from before there was a gateway."""
     try:
-        asked.gate.agent(agent)
+        request.gate.agent(agent)
     except NotFound:
-        if not asked.memory._context.store.has_folder(Scope("agent", agent).folder):
+        if not context_of(request.memory).store.has_folder(Scope("agent", agent).folder):
             raise
 
 
-def approve(asked: Asked) -> dict[str, Any]:
-    return asked.memory.approve(asked["key"], scope=asked["scope"], expected=asked["version"]).as_dict()
+def approve_note(request: AuthorizedRequest, params: ReviewNote) -> Note:
+    return request.memory.approve(params.key, scope=params.scope, expected=params.version)
 
 
-def reject(asked: Asked) -> dict[str, Any]:
-    return asked.memory.reject(asked["key"], scope=asked["scope"], expected=asked["version"]).as_dict()
+def reject_note(request: AuthorizedRequest, params: ReviewNote) -> Forgotten:
+    return request.memory.reject(params.key, scope=params.scope, expected=params.version)
 
 
-def trace(asked: Asked) -> dict[str, Any]:
-    return asked.memory.trace(asked["key"], scope=asked["scope"]).as_dict()
+def trace_note(request: AuthorizedRequest, params: TraceNote) -> Trace:
+    return request.memory.trace(params.key, scope=params.scope)
 
 
-def forget_source(asked: Asked) -> dict[str, Any]:
-    return asked.memory.forget_source(asked["source"], **asked.only("revert", "dry_run", "everywhere")).as_dict()
+def forget_source(request: AuthorizedRequest, params: ForgetSource) -> Swept:
+    return request.memory.forget_source(params.source, **params.given("revert", "dry_run", "everywhere"))
 
+
+_VERSION_EXAMPLE = {"version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a"}
 
 ROUTES = (
     Route(
-        "GET", "/v1/review", _REVIEW, waiting, "what is in quarantine: too little trusted to be told, and approved by nobody",
-        EVERYWHERE, {"scope": SCOPED, "everywhere": _OF_ALL, **PAGE}, answers=_WAITING, others=True, does=("review",),
+        "GET", "/v1/review", list_quarantined,
+        action=_REVIEW, scope=ALL_SCOPES,
+        summary="what is in quarantine: too little trusted to be told, and approved by nobody",
+        params=ListQuarantined, answers=QuarantinePage, may_name_agent=True, verbs=("review",),
     ),
     Route(
-        "POST", "/v1/review/{scope}/{key}/approve", _REVIEW, approve, "let the text that you read be told; a person's to do",
-        "project", IN, takes=_SEEN, answers=ref(Note), example=_EXAMPLE, others=True, again=NOTE, does=("approve",),
+        "POST", "/v1/review/{scope}/{key}/approve", approve_note,
+        action=_REVIEW, scope="project", summary="let the text that you read be told; a person's to do",
+        params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
+        answers=Note, may_name_agent=True, replay=REPLAY_NOTE, verbs=("approve",),
     ),
     Route(
-        "POST", "/v1/review/{scope}/{key}/reject", _REVIEW, reject, "forget a note that you read; a person's to do",
-        "project", IN, takes=_SEEN, answers=ref(Forgotten), example=_EXAMPLE, others=True, again=ALL, does=("reject",),
+        "POST", "/v1/review/{scope}/{key}/reject", reject_note,
+        action=_REVIEW, scope="project", summary="forget a note that you read; a person's to do",
+        params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
+        answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, verbs=("reject",),
     ),
     Route(
-        "GET", "/v1/trace/{scope}/{key}", READ, trace,
-        "where a note came from, to whom it was told, what was made from it, and what people decided", "project", IN,
-        answers=ref(Trace), others=True, does=("trace",),
+        "GET", "/v1/trace/{scope}/{key}", trace_note,
+        action=READ, scope="project",
+        summary="where a note came from, to whom it was told, what was made from it, and what people decided",
+        params=TraceNote, answers=Trace, may_name_agent=True, verbs=("trace",),
     ),
     Route(
-        "POST", "/v1/forget-source", WRITE, forget_source, "forget all that came from a source, be it by way of other notes",
-        EVERYWHERE,
-        takes=fields(
-            {
-                "source": text(
-                    "An address or its beginning, a path, session:ID, client:NAME, agent:NAME, origin:web or note:KEY.",
-                    minLength=1, maxLength=2000,
-                ),
-                "revert": flag("A note with an older text that did not come from it gets that back instead."),
-                "dry_run": flag("Only say what would be forgotten."),
-                "everywhere": flag("In all scopes there are; a person's to say."),
-            },
-            "source",
-        ),
-        answers=ref(Swept), example={"source": "https://blog.example/post", "dry_run": True}, again=ALL,
-        does=("forget_source",),
+        "POST", "/v1/forget-source", forget_source,
+        action=WRITE, scope=ALL_SCOPES, summary="forget all that came from a source, be it by way of other notes",
+        params=ForgetSource, reads=JSON, example={"source": "https://blog.example/post", "dry_run": True},
+        answers=Swept, replay=REPLAY_WHOLE, verbs=("forget_source",),
     ),
 )  # fmt: skip

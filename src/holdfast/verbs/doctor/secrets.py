@@ -18,19 +18,10 @@ from holdfast.verbs.doctor.fixes import told
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
 
-    from holdfast.config import Config
     from holdfast.context.caller import Context
     from holdfast.store.interface import FileContent
     from holdfast.verbs.doctor.fixes import Fix
-
-    class Opened(Protocol):
-        """A memory, which stands above."""
-
-        config: Config
-        _context: Context
-
 
 _SHOWN = 50  # that are listed one by one
 _TRANSCRIPTS = 32 * 1024 * 1024  # bytes of what was said that are looked through
@@ -79,10 +70,9 @@ def _exposed(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
         context.progress.end()
 
 
-def looked_at(memory: Opened) -> tuple[int, int]:
-    """How many bytes of transcripts are looked through, and how many there are; of those that a gateway has none."""
-    context = memory._context
-    if memory.config.url or not context.config.enabled or not context.store.exists():
+def looked_at(context: Context) -> tuple[int, int]:
+    """How many bytes of transcripts are looked through, and how many there are."""
+    if not context.config.enabled or not context.store.exists():
         return 0, 0
     try:
         total = sum([size for _, size, _, _ in _rolls(context)])

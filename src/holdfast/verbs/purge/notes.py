@@ -110,9 +110,8 @@ def _paths(store: Store, places: list[Scope], key: str) -> list[str]:
 
 def _catalogued(context: Context, place: Scope, key: str) -> list[tuple[str, list[str]]]:
     """The files of this key that the catalogue may have rows of, by part."""
-    archived = [
-        name for name in context.query(lambda: context.index.file_ids(place.folder, "archive")) if parse_trashed_key(name) == key
-    ]
+    names = context.query(lambda: context.index.file_ids(place.folder, "archive"))
+    archived = [name for name in names if parse_trashed_key(name) == key]
     return [("notes", [f"{key}.md"]), ("archive", archived)]
 
 

@@ -1,4 +1,4 @@
-"""HTTP requests to a gateway; a request is repeated only where that cannot process it twice."""
+"""HTTP requests to a gateway, and its problems as errors. A request is repeated only if it cannot be processed twice."""
 
 from __future__ import annotations
 
@@ -11,10 +11,27 @@ from http.client import IncompleteRead
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from holdfast.api.remote.errors import error_of
+from holdfast import errors
 from holdfast.base import http_client
 from holdfast.base.http_client import HttpClient, RequestFailed, ResponseTooLarge, StreamedResponse, Timeout
-from holdfast.errors import Contended, Template, Trouble, Unauthenticated, Unreached, command
+from holdfast.errors import (
+    ConfigError,
+    Conflict,
+    Contended,
+    Denied,
+    HoldfastError,
+    InvalidKey,
+    InvalidPath,
+    InvalidText,
+    Template,
+    TooLarge,
+    TooMany,
+    Trouble,
+    Unauthenticated,
+    Unreached,
+    UsageError,
+    command,
+)
 
 T = TypeVar("T")
 MAX_BYTES = 256 * 1024 * 1024  # of one answer
@@ -22,9 +39,23 @@ _TIMEOUT = Timeout(connect=10.0, read=120.0)  # the first semantic search may wa
 _IDLE_CONNECTIONS = 16
 _PAUSES = (0.05, 0.25, 1.0)  # seconds before each retry
 _NDJSON = "application/x-ndjson"
-_HINTS = {"X-Holdfast-Hints": "parts"}  # errors as data, to show them in the words of this side
+_HINTS = {"X-Holdfast-Hints": "parts"}  # errors as data: hints are shown in the words of this interface
 _URL_HINT = "Write it like https://memory.example.com or http://127.0.0.1:8710"
 _HINT = "Check that `holdfast serve` runs there, and try again"
+
+_ERRORS_BY_CODE: dict[str, type[HoldfastError]] = {
+    kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HoldfastError)
+}
+_ERRORS_BY_HTTP_CODE: dict[str, type[HoldfastError]] = {  # codes that only HTTP has
+    "precondition": Conflict, "reused_key": Conflict, "too_deep": TooLarge, "too_slow": Trouble, "wrong_origin": Denied,
+    "wrong_host": ConfigError, "upstream": Unreached, "unforeseen": Trouble, "not_json": UsageError, "wrong_type": UsageError,
+    "invalid_request": UsageError, "no_route": UsageError, "wrong_method": UsageError,
+}  # fmt: skip
+_ERRORS_BY_FIELD: dict[str, type[HoldfastError]] = {  # the error that a home raises for an invalid field
+    "key": InvalidKey, "under": InvalidKey, "project": InvalidKey, "session": InvalidKey, "text": InvalidText,
+    "path": InvalidPath, "old_path": InvalidPath, "new_path": InvalidPath,
+}  # fmt: skip
+_NO_ROUTE_HINT = "Ask a gateway of a newer version, or do it where its home is"
 
 
 class GatewayClient:
@@ -169,7 +200,7 @@ def _json_or_error(status: int, headers: dict[str, str], data: bytes) -> Any:
         value = None
     if 200 <= status < 300 and value is not None:  # a truncated answer is an error
         return value
-    raise error_of(status, headers, value)
+    raise error_from_problem(status, headers, value)
 
 
 def _query_value(value: Any) -> Any:
@@ -182,3 +213,55 @@ def _authorization(token: str | None) -> dict[str, str]:
         fix = Template("Give the one that ", command("agent add"), " printed")
         raise Unauthenticated("the token has characters that no token has", fix)
     return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def error_from_problem(status: int, headers: dict[str, str], problem: Any) -> HoldfastError:
+    """Return the error that a gateway's answer describes: the class that the same verb raises on a home."""
+    if not isinstance(problem, dict) or not isinstance(problem.get("code"), str):
+        fix = "Check the address: something else than a gateway answers there, or stands in between"
+        return Unreached(f"the answer ({status}) is not a gateway's", fix)
+    code, message = problem["code"], _text(problem.get("detail")) or _text(problem.get("title")) or problem["code"]
+    if code in ("no_route", "wrong_method"):
+        return UsageError("this gateway cannot do that over HTTP", _NO_ROUTE_HINT)
+    kind, data = _error_class(code, problem), problem.get("parts")
+    parts: dict[str, Any] = data if isinstance(data, dict) else {}
+    text, hint = _parse_template(parts.get("detail")) or message, _parse_template(parts.get("fix")) or _text(problem.get("fix"))
+    error = TooMany(text, hint, _parse_seconds(headers.get("retry-after"))) if kind is TooMany else kind(text, hint)
+    line, before = problem.get("line"), parts.get("done_before")
+    if isinstance(line, int) and line > 0 and parts:  # else the message says it already
+        error.about("line", line)
+    if isinstance(before, int):
+        error.done_before = before
+    return error
+
+
+def _error_class(code: str, problem: dict[str, Any]) -> type[HoldfastError]:
+    """Return the class of an error; for one field that breaks the schema, the class that the field has on a home."""
+    if code == "invalid_request" and isinstance(problem.get("errors"), list) and len(problem["errors"]) == 1:
+        invalid = problem["errors"][0]
+        unknown = isinstance(invalid, dict) and invalid.get("code") == "unknown"
+        field = str(invalid.get("pointer", "")).strip("/").partition("/")[0] if isinstance(invalid, dict) else ""
+        return UsageError if unknown else _ERRORS_BY_FIELD.get(field, UsageError)
+    return _ERRORS_BY_CODE.get(code) or _ERRORS_BY_HTTP_CODE.get(code) or Trouble
+
+
+def _parse_template(given: Any) -> Template | None:
+    """Return a message that a gateway sent as data, if it is one."""
+    try:
+        return Template.from_list(given)
+    except (KeyError, TypeError):
+        return None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _parse_seconds(value: str | None) -> float:
+    try:
+        return max(0.0, float(value or 1))
+    except ValueError:
+        return 1.0

@@ -1,0 +1,332 @@
+"""What happens to a request between its route and its handler, in this order:
+
+the token (no byte of the body is read before the caller is known); how often and how much at a time the token may ask; whether
+its role has the action at all; the body, within limits; whether the role allows the action in the scope that the request
+names, which the audit records either way; the request's fields against their model; and the handler, in a thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import ExitStack, aclosing
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.access.policy import denial_reason
+from holdfast.errors import Template, TooLarge, Unauthenticated, command
+from holdfast.models import KEY, SCOPES, is_name
+from holdfast.server import body, idempotency, redaction
+from holdfast.server.gateway import Gateway, Target
+from holdfast.server.limits import ConcurrencyLimit, RateLimit
+from holdfast.server.problem import Problem, encode_json, fixed_headers
+from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE, AuthorizedRequest, Reply, Route, Rows
+from holdfast.server.threads import ThreadPool
+from holdfast.server.validation import decode, request_fields
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from holdfast.access import AccessGate, Caller
+    from holdfast.server.logs import RequestRecord
+
+MAX_UPLOAD_BYTES = 4 * 1024**3
+_ROWS_PER_CHUNK = 64
+_TOKEN_THREADS = 2  # check tokens before bodies are read; never occupied by a handler
+_TOKEN_THREADS_POSTGRES = 8  # a lookup in PostgreSQL may take longer
+_SPARE_THREADS = 16  # beside those of running handlers: they check tokens of requests without a body and refuse requests
+_TARGET_HEADERS = ("project", "session")
+
+
+class _OpenResponse(StreamingResponse):
+    """A streaming response that leaves `receive` alone: the body of an upload still arrives while its answer is sent."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.stream_response(send)
+
+
+class Pipeline:
+    """Run requests of one gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        settings = gateway.config()
+        self.gateway = gateway
+        self.concurrency = ConcurrencyLimit(settings.serve_at_once)
+        self.threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS)
+        self._token_threads = ThreadPool(_TOKEN_THREADS_POSTGRES if settings.store else _TOKEN_THREADS)
+        self._rates = RateLimit(settings.serve_rate)
+
+    async def close(self) -> None:
+        """Close the gateway; what a thread has begun is finished first."""
+        await self.threads(self.gateway.close)
+        self.threads.close()
+        self._token_threads.close()
+
+    async def run(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that has a route."""
+        request = Request(scope, receive, send)
+        record(request).route = route.name
+        if not route.action:
+            await self._send(route, idempotency.to_reply(await route.handler(request)), request, send)
+            return
+        with ExitStack() as stack:  # counts as one of the token's requests until it is answered
+            if route.reads is None:
+                reply = await self.threads(lambda: self._authenticate_and_handle(route, request, stack))
+                await self._send(route, reply, request, send)
+                return
+            caller, has_action = await self._token_threads(lambda: self._authenticate_for(route, request, stack))
+            if not has_action:  # in a thread that checks no tokens: writing the audit may take long
+                await self.threads(lambda: self._decide_by_head(route, request, caller))
+            if route.is_upload:
+                await self._run_upload(route, request, caller, send)
+            else:
+                data = await self.read_body(request)
+                reply = await self.threads(lambda: self._handle(route, request, caller, data))
+                await self._send(route, reply, request, send)
+
+    async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a path without a route: only callers with a token are told that there is none."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        request = Request(scope, receive, send)
+        with ExitStack() as stack:
+            await self.authenticate_early(request, stack)
+            raise Problem("no_route", "there is nothing at this path", "See /openapi.json for what there is")
+
+    async def refuse_method(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a path with other methods."""
+        request = Request(scope, receive, send)
+        with ExitStack() as stack:
+            await self.authenticate_early(request, stack)
+            allowed = ", ".join([one.method for one in request.app.routes if isinstance(one, Route) and one.path == path])
+            raise Problem("wrong_method", f"this path knows {allowed}", f"Use {allowed}", {"allow": allowed})
+
+    async def authenticate_early(self, request: Request, stack: ExitStack) -> Caller:
+        """Authenticate before a body is read, in the threads that do nothing else."""
+        return await self._token_threads(lambda: self._authenticate(self.gateway.gate, request, stack))
+
+    async def read_body(self, request: Request) -> bytes:
+        return await body.read_body(request.headers, request.receive, self.gateway.settings.serve_body_bytes)
+
+    # --- in a thread --------------------------------------------------------------------------------------------------
+
+    def _authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
+        """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time."""
+        caller = gate.identify(bearer_token(request))
+        seen = record(request)
+        seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
+        self._rates.take(caller.token)
+        stack.enter_context(self.concurrency.enter(caller.token))
+        return caller
+
+    def _authenticate_for(self, route: Route, request: Request, stack: ExitStack) -> tuple[Caller, bool]:
+        """Return the caller, and whether its role has the route's action, whatever the body says."""
+        gate = self.gateway.gate
+        caller = self._authenticate(gate, request, stack)
+        return caller, not denial_reason(gate.role(caller.role), route.action, None)
+
+    def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply:
+        """Do both in one thread: there is no body to wait for in between."""
+        return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
+
+    def _decide_by_head(self, route: Route, request: Request, caller: Caller) -> None:
+        """Decide by the path and the query alone, and record it: the body is refused or cannot be read."""
+        try:
+            named = {**_query(route, request), **request.path_params}.get("scope")
+        except Problem:
+            named = request.path_params.get("scope")
+        scope = named if route.scope != NO_SCOPE and named in SCOPES else None
+        about = _audit_details(route, request.path_params)
+        self.gateway.gate.allow(caller, route.action, scope, route=route.name, request=record(request).id, **about)
+
+    def _handle(self, route: Route, request: Request, caller: Caller, data: bytes) -> Reply:
+        """Parse, decide, check the fields, and run the handler. A role's refusal comes before a mistake in a field."""
+        with self.concurrency.work(), ExitStack() as stack:
+            try:
+                given = _parse(route, request, data)
+            except (Problem, TooLarge):
+                self._decide_by_head(route, request, caller)
+                raise
+            authorized = self._authorize(route, request, caller, given, stack)
+            params = decode(route.params, given, route.fields)
+            reply = idempotency.run_once(authorized, params, _head(request) + data)
+            if isinstance(reply.body, Iterator):
+                return replace(reply, body=_closing(reply.body, stack.pop_all()))
+            return redaction.redact(route, reply, authorized.role)
+
+    def _authorize(
+        self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack
+    ) -> AuthorizedRequest:
+        """Return the request once the gate has allowed it; the decision is recorded either way."""
+        scope, gate, id = _scope(route, given), self.gateway.gate, record(request).id
+        about, permit = {"route": route.name, "request": id, **_audit_details(route, given)}, None
+        if route.records_decision:
+            permit = stack.enter_context(gate.permit(caller, route.action, scope, **about))
+            role = permit.role
+        else:
+            role = gate.allow(caller, route.action, scope, **about)
+        target = self._target(route, request, caller, given)
+        target.must_name(scope)
+        return AuthorizedRequest(
+            route=route, gateway=self.gateway, caller=caller, role=role, id=id, headers=request.headers, target=target,
+            permit=permit, stack=stack,
+        )  # fmt: skip
+
+    def _target(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Target:
+        """Return whose memory is meant. Callers who manage agents may name one: they could give themselves its token anyway."""
+        project, session = [
+            _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
+            for name in _TARGET_HEADERS
+        ]
+        agent = _name_of(route, "agent", given.get("agent")) if route.may_name_agent else None
+        if agent is not None and agent != caller.agent:
+            about = {"name": agent} if is_name(agent) else {}  # the audit keeps names, not any text
+            self.gateway.gate.allow(caller, "agents.manage", route=route.name, request=record(request).id, **about)
+        return Target(project, session, agent)
+
+    # --- answers and uploads ------------------------------------------------------------------------------------------
+
+    async def _send(self, route: Route, reply: Reply, request: Request, send: Send) -> None:
+        headers = {**fixed_headers(route.media_type), **reply.headers}
+        content: Any = reply.body
+        if isinstance(content, Iterator):
+            content = self._rows(content)
+        if isinstance(content, AsyncGenerator):
+            async with aclosing(content):
+                first = await anext(content, b"")  # an error before the first chunk has a status of its own
+                response = _OpenResponse(_prepend(first, content), reply.status or route.status, headers)
+                await response(request.scope, request.receive, send)
+        else:
+            data = content if isinstance(content, bytes) else b"" if content is None else encode_json(content)
+            await Response(data, reply.status or route.status, headers)(request.scope, request.receive, send)
+
+    async def _rows(self, rows: Rows) -> AsyncGenerator[bytes]:
+        """Yield rows as lines of JSON, a few at a time, so that an export of any size takes little memory."""
+
+        def encode_some() -> list[bytes]:
+            return [encode_json(row) + b"\n" for row in islice(rows, _ROWS_PER_CHUNK)]
+
+        try:
+            while lines := await self.threads(encode_some):
+                yield b"".join(lines)
+        finally:
+            close = getattr(rows, "close", None)
+            if close is not None:
+                await self.threads(close)
+
+    async def _run_upload(self, route: Route, request: Request, caller: Caller, send: Send) -> None:
+        """Run a handler that reads its body in chunks and may answer meanwhile."""
+        with ExitStack() as stack:
+            given = _query(route, request)
+            authorized = await self.threads(lambda: self._authorize(route, request, caller, given, stack))
+            if _content_type(request) not in (NDJSON, "application/json"):  # a single line may call itself JSON
+                raise Problem("wrong_type", f"this route reads {NDJSON}", f"Send Content-Type: {NDJSON}")
+            params = decode(route.params, given, route.fields)
+            chunks = body.read_chunks(request.receive, MAX_UPLOAD_BYTES)
+            upload = idempotency.Upload(authorized, _head(request), chunks, self.threads)
+            await upload.begin()
+            try:
+                await self._send(route, await route.handler(authorized, params, upload), request, send)
+            except BaseException as error:
+                await upload.drop(error)
+                raise
+
+
+def record(request: Request) -> RequestRecord:
+    """Return what the log and the metrics will say about the request."""
+    found: RequestRecord = request.scope["holdfast.record"]
+    return found
+
+
+def bearer_token(request: Request) -> str:
+    """Return the one bearer token of a request."""
+    given = request.headers.getlist("authorization")
+    scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token.strip():
+        fix = Template("Send `Authorization: Bearer TOKEN`; ", command("agent add"), " makes one")
+        raise Unauthenticated("this needs a token", fix)
+    return token.strip()
+
+
+def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
+    """Return everything that the request gives, by name: in the path, the query and the JSON body."""
+    given = _query(route, request)
+    unknown = [name for name in given if name not in route.query_fields]
+    if unknown:
+        mistakes = [{"pointer": f"/{name[:80]}", "detail": "is unknown in the query", "code": "unknown"} for name in unknown]
+        raise Problem("invalid_request", "the query has unknown fields", "See /openapi.json", errors=mistakes)
+    if route.reads is not None and (data or any(name not in route.path_fields for name in route.required_fields)):
+        if _content_type(request) != route.reads:
+            raise Problem("wrong_type", f"this route reads {route.reads}", f"Send Content-Type: {route.reads}")
+        parsed = body.parse_json(data)
+        if not isinstance(parsed, dict):
+            mistakes = [{"pointer": "/", "detail": "must be an object"}]
+            raise Problem("invalid_request", "the body must be an object", "Send one JSON object", errors=mistakes)
+        given |= parsed
+    repeated = [name for name in route.path_fields if name in given]
+    if repeated:
+        mistakes = [{"pointer": f"/{name}", "detail": "stands in the path already"} for name in repeated]
+        fix = "Leave it out of the query and the body"
+        raise Problem("invalid_request", "a field of the path is given again", fix, errors=mistakes)
+    return {**given, **request.path_params}
+
+
+def _query(route: Route, request: Request) -> dict[str, Any]:
+    fields = request_fields(route.params)
+    return body.parse_query(request.scope["query_string"], {name: fields[name] for name in route.query_fields})
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _head(request: Request) -> bytes:
+    """Return what a request asks for before its body, to tell it from others."""
+    path, query = request.scope["path"].encode("utf-8", "replace"), request.scope["query_string"]
+    method = "GET" if request.method == "HEAD" else request.method
+    return b"\n".join([method.encode(), path, query, b""])
+
+
+def _scope(route: Route, given: dict[str, Any]) -> str | None:
+    """Return the scope that is meant; None for all that the caller may see."""
+    named = given.get("scope")
+    if route.scope == NO_SCOPE:
+        return None
+    if named is not None:  # validation reports an unknown one, after the decision
+        return named if isinstance(named, str) and named in SCOPES else None
+    return None if route.scope == ALL_SCOPES else route.scope
+
+
+def _audit_details(route: Route, given: dict[str, Any]) -> dict[str, str]:
+    """Return which agent and role a change of agents is about; of other requests the audit keeps only the action."""
+    if route.action != "agents.manage":
+        return {}
+    name, role = given.get("name"), given.get("role")
+    details = {"name": name} if isinstance(name, str) and is_name(name) else {}
+    return {**details, "of_role": role} if isinstance(role, str) and KEY.match(role) else details
+
+
+def _name_of(route: Route, name: str, value: object) -> str | None:
+    """Return a project, session or agent as it was named; validation decides whether it may be.
+
+    Where a request is about a session (to forget it, say), that may have a name which no caller's session may have.
+    """
+    is_subject = route.reads is not None and name in inspect.get_annotations(route.params)
+    return value if isinstance(value, str) and value and (is_name(value) or not is_subject) else None
+
+
+def _closing(rows: Rows, stack: ExitStack) -> Rows:
+    """Yield the rows and then close what they are read from."""
+    with stack:
+        yield from rows
+
+
+async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for chunk in rest:
+        yield chunk
