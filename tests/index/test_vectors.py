@@ -356,7 +356,7 @@ def test_vectors_that_come_late_never_go_to_the_model_that_took_the_number(index
     mine = memory._context.index.vectors
     old = mine.ensure_model("old", 64)
     late = mine.next_waiting(old, 1)
-    mine.forget(old)
+    mine.remove_model(old)
     new = mine.ensure_model("new", 64)
     mine.add_vectors(old, late, [(1, PIECES, directions(1, 64)[0])], [])
     assert mine.count_waiting(mine.ensure_model("new", 64)) == 1 and mine.find_nearest(new, [1], directions(1, 64)[0], 1) == []

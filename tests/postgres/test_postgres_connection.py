@@ -22,9 +22,6 @@ from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
 from holdfast.postgres import Database, Lock, PostgresSettings, migrate, migrations, newest_version, statements
 from holdfast.postgres.pool import hang_up
 
-migrate_module = sys.modules["holdfast.postgres.migrate"]  # the package has a function of the same name
-
-
 # --- migrations ---------------------------------------------------------------------------------------------------------
 
 

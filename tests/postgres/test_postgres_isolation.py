@@ -15,6 +15,7 @@ from postgres_server import name_of
 
 import holdfast
 from holdfast.errors import HoldfastError
+from holdfast.index.filters import expand_fragments
 from holdfast.postgres import Database, Lock, PostgresSettings, statements
 from holdfast.postgres.connection import Result
 from holdfast.postgres.pool import hang_up, pool_of
@@ -117,7 +118,7 @@ def sql_files():
 
 def spoken(path):
     """Its statements; of a cursor only what it is declared for."""
-    found = {name: CURSOR.sub("", text) for name, text in statements(str(path)).items()}
+    found = {name: CURSOR.sub("", text) for name, text in expand_fragments(statements(str(path))).items()}
     return {name: text for name, text in found.items() if not text.startswith(("FETCH ", "CLOSE "))}
 
 
