@@ -27,7 +27,6 @@ from holdfast.search.hybrid import HybridSearch
 
 psycopg = pytest.importorskip("psycopg")
 
-from holdfast.postgres.pipeline import Connection  # noqa: E402
 from tiers import tiered  # noqa: E402
 
 from holdfast.postgres import PostgresSettings  # noqa: E402
