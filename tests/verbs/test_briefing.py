@@ -11,6 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from holdfast.models import ORIGINS, SCOPES
+from holdfast.safety import escape
 from holdfast.verbs.brief import render
 from holdfast.verbs.brief.render import Brief, Budget, Facts, Part, Told
 
@@ -91,7 +92,7 @@ def test_a_note_is_whole_or_a_title_and_never_a_stub(given_, budget):
     composed = render.at_start(given_, Facts(), budget)
     shown = " ".join(composed.brief.text.split())
     for note in composed.whole:
-        assert " ".join(render.safe(note.text).split()) in shown
+        assert " ".join(escape.safe(note.text).split()) in shown
     assert len(composed.titles) == len(composed.brief.listed)
 
 
@@ -267,9 +268,9 @@ def test_a_text_with_the_boundary_of_an_earlier_briefing_does_not_end_the_block(
 @pytest.mark.promise("B3")
 @given(some.raw_texts | some.broken_texts | SMUGGLED)
 def test_making_text_safe_is_done_once_for_all_and_keeps_its_lines(text):
-    safe = render.safe(text)
+    safe = escape.safe(text)
     assert safe.count("\n") == text.count("\n")
-    assert render.safe(safe) == safe
+    assert escape.safe(safe) == safe
     safe.encode()
 
 
@@ -289,7 +290,7 @@ def test_making_text_safe_is_done_once_for_all_and_keeps_its_lines(text):
     ],
 )
 def test_honest_text_stays_as_it_is(text):
-    assert render.safe(text) == text
+    assert escape.safe(text) == text
 
 
 # --- the same bytes (B4) ----------------------------------------------------------------------------------------------

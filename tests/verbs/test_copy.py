@@ -96,7 +96,7 @@ def records(home):
     """Every row of a ledger, and whether its audit holds."""
     ledger = SqliteLedger(str(home))
     try:
-        carrier = copy.ends.carrier(ledger)
+        carrier = copy.endpoints.carrier(ledger)
         return {table.name: carrier.rows(table) for table in TABLES}, list(ledger.audit.rows()), verify(ledger.audit).ok
     finally:
         ledger.close()
@@ -148,7 +148,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
 
     copy.copy(str(full), between, settings)
     copy.copy(between, str(tmp_path / "back"), settings)
-    with copy.ends.opened(between, settings) as end:
+    with copy.endpoints.opened(between, settings) as end:
         told = masked(end.ledger)
     assert told == masked(SqliteLedger(str(full))) == masked(SqliteLedger(str(tmp_path / "back"))) and told[0]
     assert (tmp_path / "back" / "review.key").stat().st_mode & 0o777 == 0o600
@@ -157,7 +157,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
 def test_another_secret_in_the_target_is_refused(full, between, settings):
     if "://" not in between:
         os.mkdir(between, 0o700)
-    with copy.ends.opened(between, settings) as end:
+    with copy.endpoints.opened(between, settings) as end:
         end.ledger.reviews.secret()
     with pytest.raises(Conflict, match="keys review"):
         copy.copy(str(full), between, settings)
@@ -298,7 +298,7 @@ def test_another_note_in_postgres_under_the_same_name_is_refused_too(full, postg
         copy.copy(str(full), postgres_url, settings)
     with Memory(config=settings.replace(store=postgres_url), project="demo", cwd=tmp_path) as memory:
         assert [note.key for note in memory.list()] == ["harbour"]
-    assert "password" not in str(copy.ends.without_password("postgresql://me:password@host/db"))
+    assert "password" not in str(copy.endpoints.without_password("postgresql://me:password@host/db"))
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_copied(full, tmp_path, settings):

@@ -321,9 +321,9 @@ def test_a_large_transcript_needs_little_memory(tmp_path, child, home, form):
     import resource
     from holdfast.verbs import history
     with Memory(args[0], project="demo") as memory:
-        history.log(memory._desk, [{"text": "warm"}], "w", "c", "project")
+        history.log(memory._context, [{"text": "warm"}], "w", "c", "project")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        logged = history.import_history(memory._desk, args[1], "chat", "project")
+        logged = history.import_history(memory._context, args[1], "chat", "project")
         answer = [logged[0].added, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]
     """
     added, grown = child(code, home, path, timeout=200)
@@ -436,7 +436,7 @@ with Memory(home, project="demo") as memory:
         ids = [f"{name}-{number}-{part}" for part in range(5)]
         given = [{"id": id, "role": "user", "text": id + "x" * 3000} for id in ids]
         given += [{"id": f"shared-{number}", "text": f"shared {number}"}]
-        history.log(memory._desk, given, "s", "c", "project")
+        history.log(memory._context, given, "s", "c", "project")
         print(number, flush=True)
 """
 

@@ -38,7 +38,7 @@ def test_a_session_that_moves_while_it_is_purged_is_purged(memory, open_memory, 
     if back:
         other.forget_session("s1", client="chat")
     move = other.restore_session if back else other.forget_session
-    once(monkeypatch, memory._context, "look", lambda: move("s1", client="chat"))
+    once(monkeypatch, memory._context, "refresh", lambda: move("s1", client="chat"))
     receipt = memory.purge(session="s1", client="chat")
     assert (receipt.state, receipt.turns, receipt.deleted) == ("done", 1, True)
     assert holding(home) == [] and say(other, TEXT).purged == 1
@@ -65,7 +65,7 @@ def test_a_turn_that_comes_while_its_session_is_purged_is_refused_like_the_other
 def test_a_note_of_a_project_that_is_new_meanwhile_goes_with_the_text(open_memory, monkeypatch, home):
     person, other = open_memory(origin="user"), open_memory(project="brandnew")
     person.store(f"a note: {TEXT}", key="known")
-    once(monkeypatch, person._context, "look", lambda: other.store(TEXT, key="late"))
+    once(monkeypatch, person._context, "refresh", lambda: other.store(TEXT, key="late"))
     receipt = person.purge(text=TEXT)
     assert receipt.state == "done" and sorted(receipt.removed)[0] == "projects/brandnew/notes/late.md"
     assert holding(home) == []

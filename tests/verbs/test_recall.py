@@ -339,7 +339,7 @@ def test_the_citation_of_an_older_version_names_its_lines_in_the_history(memory,
 
 def test_the_bytes_shown_are_the_bytes_on_the_shelf(memory, note_file, monkeypatch):
     memory.store("harbour text", key="k")
-    monkeypatch.setattr(type(memory._context), "look", lambda self, folders, archived=False: "")
+    monkeypatch.setattr(type(memory._context), "refresh", lambda self, folders, archived=False: "")
     note_file("k").write_text("harbour text, changed a moment ago\n")
     assert memory.recall("harbour")[0].text == "harbour text, changed a moment ago"
 

@@ -272,7 +272,7 @@ def test_a_count_that_fails_never_fails_a_read(archived, monkeypatch):
 
 @pytest.mark.promise("N11")
 def test_a_home_that_cannot_be_written_still_reads_archived_notes(archived, monkeypatch):
-    monkeypatch.setattr(archived._context.store, "unbin", lambda *_: (_ for _ in ()).throw(PermissionError(13, "no")))
+    monkeypatch.setattr(archived._context.store, "restore", lambda *_: (_ for _ in ()).throw(PermissionError(13, "no")))
     for _ in range(2):
         assert archived.get("port").archived
     assert archived.recall("harbour").hits[0].archived

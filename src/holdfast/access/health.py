@@ -4,6 +4,7 @@ the audit, and an audit that is not what was written."""
 from __future__ import annotations
 
 import os
+from shlex import quote
 
 from holdfast.access.gate import LOG, AccessGate
 from holdfast.access.role_file import SUFFIX
@@ -12,7 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.ledger import audit_mark
 from holdfast.ledger.audit_verify import glance, newest
 from holdfast.models import Problem
-from holdfast.verbs.doctor.fixes import Fix, quoted
+from holdfast.verbs.doctor.fixes import Fixes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def found(gate: AccessGate, whole: bool = True, may: Callable[[str], bool] = lam
 
 def _roles(gate: AccessGate) -> list[Problem]:
     """A file with a mistake is a person's to correct; what is no file of a role goes out of the way."""
-    mending = Fix(gate.config.home)
+    fixes = Fixes(gate.config.home)
     return [
         Problem(
             "role", f"{f'the role {fault.role} means' if fault.role else 'every role means'} nothing: {fault.message}",
-            (mending.edited if _is_ours(fault.path) else mending.out_of_the_way)(fault.path), fault.path,
+            (fixes.edit if _is_ours(fault.path) else fixes.move_away)(fault.path), fault.path,
         )
         for fault in gate.faults()
     ]  # fmt: skip
@@ -84,7 +85,7 @@ def _unrecorded(config: Config) -> list[Problem]:
     last, log = missed[-1], failure_log.path(config.home, LOG)
     count = "1 decision is" if len(missed) == 1 else f"{len(missed):,} decisions are"
     what = f"{count} not in the audit, last {last.time} ({last.client}, {last.event}): {last.message}"
-    return [Problem("audit", what, f"{last.fix}; afterwards rm -f {quoted(log)}", log)]
+    return [Problem("audit", what, f"{last.fix}; afterwards rm -f {quote(log)}", log)]
 
 
 def _chain(gate: AccessGate) -> list[Problem]:
@@ -101,5 +102,5 @@ def _chain(gate: AccessGate) -> list[Problem]:
 def _command(gate: AccessGate, words: str) -> str:
     """A command of ours, for the tenant that it is about."""
     config = gate.config
-    of = f"--tenant {quoted(config.tenant)} " if config.store and config.tenant != "default" else ""
-    return Fix(config.home).holdfast(of + words)
+    of = f"--tenant {quote(config.tenant)} " if config.store and config.tenant != "default" else ""
+    return Fixes(config.home).holdfast(of + words)

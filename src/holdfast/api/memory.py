@@ -15,7 +15,6 @@ from holdfast.models import (
     EVERY_PART,
     MODES,
     PARTS,
-    SCOPES,
     SEARCH_MODES,
     SORTS,
     TYPES,
@@ -214,15 +213,16 @@ class Memory(Provenance):
         from holdfast.verbs import purge
 
         self._context.require_enabled()
+        session, client = validate.session(session, client)
         return purge.purge(
-            self._context, key, scope, transcripts, *validate.session(session, client), text, files, self._told_of
+            self._context, key=key, scope=scope, transcripts=transcripts, session=session, client=client, text=text, files=files
         )
 
     def receipts(self, id: str | None = None) -> List[Receipt]:
         """What was purged, newest first: what went, how that was checked, and not a word of it."""
-        from holdfast.verbs import purge
+        from holdfast.verbs.purge import receipts
 
-        return purge.receipts(self._context, validate.string(id, "id of a receipt"))
+        return receipts.list_receipts(self._context, validate.string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
         """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
@@ -241,7 +241,7 @@ class Memory(Provenance):
         self._context.require_enabled()
         archived = retention.run(self._context, dry_run)
         if not dry_run:
-            purge.finish(self._context, self._told_of)
+            purge.finish(self._context)
         if archived and not dry_run:
             self._render_anew()
         return archived
@@ -386,8 +386,7 @@ class Memory(Provenance):
         from holdfast.verbs import render
 
         self._context.require_enabled()
-        text_of = (lambda _: "") if remove else self._told_of
-        return render.render(self.config, os.fspath(path), text_of, self.project)
+        return render.render(self._context, os.fspath(path), remove=remove)
 
     def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
         """What an agent that keeps continuity reads when it starts: heartbeat, messages, live state, open loops, identity,
@@ -479,9 +478,9 @@ class Memory(Provenance):
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
-        from holdfast.verbs import purge, render, status
+        from holdfast.verbs.doctor import checks
 
-        return [*status.check(self._context), *purge.problems(self._context, self._told_of), *render.problems(self.config.home)]
+        return checks.find_problems(self._context)
 
     def reindex(self) -> Reindexed:
         """Throw the catalogue away and build it from the shelf."""
@@ -543,15 +542,7 @@ class Memory(Provenance):
         """Files that show a briefing must not show what is gone."""
         from holdfast.verbs import render
 
-        return render.render_anew(self.config, self._told_of) if render.anywhere(self.config.home) else ([], [])
-
-    def _told_of(self, project: str) -> str:
-        """What a file that belongs to a project shows: nothing of one session's or one agent's."""
-        from holdfast.verbs.brief import select
-
-        others = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
-        with Memory(config=others, project=project, client=self.config.client) as memory:
-            return select.brief(memory._context, remember=False).text
+        return render.render_all(self._context)
 
     def _asked(
         self, query: object, scope: str | None, kind: str | None, type: str | None, tags: Tags, limit: object, as_of: When,

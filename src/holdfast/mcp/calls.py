@@ -24,7 +24,7 @@ from holdfast.mcp.memories import Memories
 from holdfast.mcp.project_resolution import Caller, Started
 from holdfast.mcp.tools import Tool
 from holdfast.models import Record
-from holdfast.verbs.brief import render
+from holdfast.safety.escape import safe
 
 PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used
 T = TypeVar("T")
@@ -195,5 +195,5 @@ def _failed(message: str, caller: Caller | None) -> dict[str, Any]:
     used = ""
     if caller is not None and not caller.is_lost:
         used = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
-    told = render.safe(sound(" ".join(f"{message.rstrip('.')}.{used}".split("\n"))))  # it may quote what somebody wrote
+    told = safe(sound(" ".join(f"{message.rstrip('.')}.{used}".split("\n"))))  # it may quote what somebody wrote
     return {"content": [{"type": "text", "text": told}], "isError": True}

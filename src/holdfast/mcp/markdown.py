@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from holdfast.mcp import handlers
-from holdfast.verbs.brief.render import flat, safe
+from holdfast.safety.escape import flat, safe
 
 Said = dict[str, Any]  # an answer of a verb, cleaned of secrets, hidden characters shown as marks
 

@@ -14,6 +14,7 @@ from holdfast.mcp.handlers import sound
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.models import KEY, SCOPES, Note
+from holdfast.safety.escape import safe
 from holdfast.safety.validate import cleaned
 from holdfast.verbs.brief import render
 
@@ -54,7 +55,7 @@ def prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str]) -> 
     if name == BOOT["name"]:
         text = _boot(memory, caller) or memory.brief(remember=False).text
         return _said(BOOT, text or "Memory is empty so far: nothing to start up from.")
-    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {render.safe(name[:80])}")
+    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {safe(name[:80])}")
 
 
 def _boot(memory: Memory, caller: Caller) -> str:
@@ -68,7 +69,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 def _shown(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = render.safe(sound(cleaned(note.text).split("\n", 1)[0]))
+        first = safe(sound(cleaned(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -97,4 +98,4 @@ def _said(prompt: dict[str, Any], text: str) -> dict[str, Any]:
 
 def _missing(uri: str, version: str, why: str = "") -> MCPError:
     code = _NOT_FOUND if version <= "2025-11-25" else INVALID_PARAMS
-    return MCPError(code=code, message=render.safe(why) or "No such resource", data={"uri": sound(uri[:500])})
+    return MCPError(code=code, message=safe(why) or "No such resource", data={"uri": sound(uri[:500])})

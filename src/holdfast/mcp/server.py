@@ -21,7 +21,7 @@ from holdfast.mcp.guidance import instructions
 from holdfast.mcp.handlers import sound
 from holdfast.mcp.project_resolution import Caller, Started
 from holdfast.mcp.tools import BY_NAME
-from holdfast.verbs.brief.render import safe
+from holdfast.safety.escape import safe
 
 T = TypeVar("T", bound=types.Result)
 _LISTS: dict[str, type[types.Result]] = {

@@ -98,6 +98,6 @@ def _plain(text: str) -> str:
     """Return a text as a briefing shows it; most texts need no change, and then nothing is imported."""
     if text.isascii() and text.replace("\n", "").isprintable() and not ("<" in text or "```" in text or "~~~" in text):
         return text
-    from holdfast.verbs.brief.render import safe
+    from holdfast.safety.escape import safe
 
     return safe(text).replace("\n", " ")

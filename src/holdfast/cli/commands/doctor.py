@@ -20,15 +20,14 @@ def status(call: Invocation) -> int:
 
 def doctor(call: Invocation) -> int:
     from holdfast.config import without_password
-    from holdfast.verbs import status as status_verb
-    from holdfast.verbs.doctor import secrets
+    from holdfast.verbs.doctor import checks, secrets
 
-    problems = status_verb.beside([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
+    problems = checks.merge_problems([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
     disabled = not call.memory.config.enabled
     held = _held(call)
     store = call.memory.config.store
     where = without_password(store) if store else call.memory.home
-    looked_at, total = secrets.looked_at(call.memory)
+    looked_at, total = (0, 0) if call.is_remote else secrets.count_transcript_bytes(call.memory._context)
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
         "transcripts": {"bytes": total, "looked_at": looked_at}, "archived": _archived(call),
@@ -127,9 +126,9 @@ def resident(call: Invocation) -> int:
 
 
 def _tell_status(screen: Output, status: Status) -> None:
-    hosted = "://" in status.store  # in a store
+    hosted = "://" in status.shelf  # in a store
     rows = [
-        ("home", status.home), *([("store", status.store)] if hosted else []),
+        ("home", status.home), *([("store", status.shelf)] if hosted else []),
         ("project", status.project or "not looked up while memory is disabled"),
         ("session", status.session or "none"), ("agent", status.agent or "none"),
         ("enabled", "yes" if status.enabled else "no: memory is disabled"),

@@ -11,6 +11,7 @@ from holdfast.base.lazy_re import pattern
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models import Record
 from holdfast.safety import validate
+from holdfast.safety.escape import safe
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render
 from holdfast.verbs.scaffold.inbox import unread
@@ -147,8 +148,8 @@ def _said(tree: Tree, place: Scope, name: str, path: str) -> _Said | None:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
-    told = render.safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
-    return _Said(name, render.safe(path), date, tuple(told), place.kind)
+    told = safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
+    return _Said(name, safe(path), date, tuple(told), place.kind)
 
 
 def _answers(tree: Tree) -> str:

@@ -1,0 +1,33 @@
+"""Escape stored text before a model reads it: no text can close our block, open a fence or a tag, or hide anything."""
+
+from __future__ import annotations
+
+from holdfast.base.lazy_re import pattern
+from holdfast.safety.hidden_chars import shown
+
+CUT_MARK = " […]"
+_SUSPECT = ("<", "\ufe64", "\uff1c", "```", "~~~")
+_FENCE = pattern(r"`{3,}|~{3,}")
+_RESERVED = (  # how names of tags begin that clients and models give a meaning to; others are placeholders such as <branch>
+    "antml|assistant|command-|developer|environment_|function|holdfast|hook[_-]|human|iframe|img|important|instruction|invoke|"
+    "local-command|object|parameter|script|style|svg|system|think|tool[_-]|untrusted|user[_-]"
+)
+_TAG = pattern(  # a closing tag, a comment, a tag with attributes, or one with a reserved name
+    rf"(?i)[<\ufe64\uff1c](?=\s*/[\s/]*[a-z]|[!?|]|[a-z][\w:.-]*(?:[^\w>:.-]|\Z)|(?:[\w.-]*:)?(?:{_RESERVED}))"
+)
+
+
+def safe(text: str) -> str:
+    """Return the text so that it cannot close the block, open a fence or a tag that means something, or hide anything."""
+    plain = shown(text).replace("\r", "").replace("\t", " ")
+    if not any(bad in plain for bad in _SUSPECT):
+        return plain  # most texts: a hook has no time to load regular expressions
+    plain = _FENCE.sub(lambda match: "'" * len(match.group()), plain)
+    return _TAG.sub("‹", plain)
+
+
+def flat(text: str, most: int) -> str:
+    """Return at most `most` characters of the text on one line, made safe, with a mark where text was cut."""
+    lines = [line.strip(" \t\r") for line in text.split("\n")]
+    joined = " / ".join([line for line in lines if line])
+    return safe(joined[:most]) + (CUT_MARK if len(joined) > most else "")
