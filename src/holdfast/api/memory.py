@@ -156,7 +156,7 @@ class Memory(Provenance):
         `speaker`, and if you like a `time` and an `id`; one that is kept already is not added again."""
         from holdfast.verbs import history
 
-        return history.log(self._context, turns, session, client, scope, redact)
+        return history.log(self._context, turns, session=session, client=client, scope=scope, redact=redact)
 
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
@@ -164,7 +164,7 @@ class Memory(Provenance):
         """Keep the turns of another program's transcript, or of all in a folder; what is kept already is not added again."""
         from holdfast.verbs import history
 
-        return history.import_history(self._context, path, client, scope, self._context.progress)
+        return history.import_history(self._context, path, client=client, scope=scope, progress=self._context.progress)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         """Put a note in the trash: gone from every answer at once, restorable for 30 days; only the version `expected`."""

@@ -62,7 +62,7 @@ class Status(Record):
 
 
 class Reindexed(Record):
-    """What a rebuild of the index found."""
+    """What a rebuild found."""
 
     notes: int
     files: int

@@ -227,7 +227,7 @@ def _composed(said: list[_Said], place: Scope, further: tuple[str, ...], chars: 
 def _sizes(said: list[_Said], room: int) -> dict[str, int]:
     """What each part may take, by its path: the short ones all they want, the long ones an equal share of the rest."""
     spare = max(room - sum([one.least for one in said]), 0)
-    extras = render.split([one.full - one.least for one in said], spare)
+    extras = render.share([one.full - one.least for one in said], spare)
     return {one.path: one.least + extra for one, extra in zip(said, extras, strict=True)}
 
 
@@ -242,7 +242,7 @@ class _Missing:
 
 
 def _block(rows: list[str], place: Scope, missing: _Missing) -> str:
-    return render.framed(
+    return render.frame(
         "each line shows its scope, file and day. Where two disagree, the live state is right.",
         rows,
         f"{missing.words}read a file with `holdfast read {place.folder}/files/PATH`.",
