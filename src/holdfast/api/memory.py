@@ -337,7 +337,7 @@ class Memory(Provenance):
         if source is not None:
             from holdfast.verbs import forget_source
 
-            paths = forget_source.paths(context, source, folders)
+            paths = forget_source.find_paths(context, source, folders)
             every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
             return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
         return [
@@ -464,7 +464,7 @@ class Memory(Provenance):
         from holdfast.verbs import scaffold
 
         self._context.require_enabled()
-        return scaffold.make(self._context, name, scaffold.place_of(self._context, scope))
+        return scaffold.create(self._context, name, scaffold.choose_scope(self._context, scope))
 
     # --- looking after it ----------------------------------------------------------------------------------------
 
