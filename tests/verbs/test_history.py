@@ -46,7 +46,7 @@ def bring(memory, path, client=None, scope="project", progress=None):
 
 
 def expand(memory, what, before=3, after=3, session=None):
-    return history.expand(memory._context, what, before, after, session)
+    return history.expand(memory._context, what, before=before, after=after, session=session)
 
 
 @pytest.fixture

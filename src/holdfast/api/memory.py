@@ -377,7 +377,9 @@ class Memory(Provenance):
         from holdfast.verbs.brief import select
 
         how = _one_of(mode, ("keyword", "hybrid"), "mode")
-        return select.brief(self._context, prompt, again, cap, explain, how, remember=remember)
+        return select.brief(
+            self._context, prompt, again=again, cap=cap, explain=explain, mode=how, remember=remember
+        )
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
         """Put the briefing into a file that a client reads: into a block of ours, the rest of the file untouched. With
@@ -399,7 +401,7 @@ class Memory(Provenance):
         """What was said around a turn, which is named by its citation or its id."""
         from holdfast.verbs import history
 
-        return history.expand(self._context, of, before, after, session)
+        return history.expand(self._context, of, before=before, after=after, session=session)
 
     def export(self, *, scope: str | None = None) -> Export:
         """Every note, with all its versions, as plain data; of secrets only the rules (`redacted`). At the end: `left_out`."""

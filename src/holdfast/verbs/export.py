@@ -76,7 +76,8 @@ def _export_notes(context: Context, kind: str | None, left_out: LeftOut) -> Rows
             contents = context.store.read_ahead([(scope.folder, "notes", name) for scope, name in batch])
             purged = context.any_purged()
             for scope, name in batch:
-                row = _export_note(context, scope, name, contents.get((scope.folder, "notes", name)), purged, left_out)
+                content = contents.get((scope.folder, "notes", name))
+                row = _export_note(context, scope, name, content=content, purged=purged, left_out=left_out)
                 context.progress.step()
                 if row is not None:
                     yield {**row, "key": keys[scope, name], "name": row["key"]} if (scope, name) in keys else row
@@ -118,7 +119,7 @@ def _is_key(name: str) -> bool:
 
 
 def _export_note(
-    context: Context, scope: Scope, name: str, content: FileContent | None, purged: bool, left_out: LeftOut
+    context: Context, scope: Scope, name: str, *, content: FileContent | None, purged: bool, left_out: LeftOut
 ) -> Row | None:
     """Return a note as plain data; None if it was deleted or purged meanwhile, or is left out."""
     try:

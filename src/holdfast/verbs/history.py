@@ -375,7 +375,7 @@ def _parse_header(transcript_file: TranscriptFile, line: bytes, session: str | N
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def expand(context: Context, what: str, before: int, after: int, session: str | None) -> list[Turn]:
+def expand(context: Context, what: str, *, before: int, after: int, session: str | None = None) -> list[Turn]:
     """Return the turn that a citation or an id names, with the turns around it, as `Memory.expand` promises."""
     for count in (before, after):
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:

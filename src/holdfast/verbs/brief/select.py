@@ -40,7 +40,7 @@ _MAX_FILE_FACTS, _MIN_FACT_SCORE = 3, 0.6  # facts of files that a prompt brings
 
 
 def brief(
-    context: Context, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
+    context: Context, prompt: str | None = None, *, again: bool = False, cap: int | None = None, explain: bool = False,
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
     anew: bool = True,
 ) -> Brief:  # fmt: skip
@@ -414,7 +414,7 @@ def _excerpt(context: Context, match: Match) -> NoteView | None:
     from holdfast.verbs.history import expand
 
     try:
-        turns = expand(context, match.citation, _TURNS_BEFORE, _TURNS_AFTER, None)
+        turns = expand(context, match.citation, before=_TURNS_BEFORE, after=_TURNS_AFTER)
     except HoldfastError:
         return None
     at = next((number for number, turn in enumerate(turns) if turn.citation == match.citation), None)
