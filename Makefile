@@ -39,7 +39,7 @@ docs: setup  ## write the computed pages of docs/ anew
 	@$(PY) -m holdfast.cli.docs_pages docs
 	@$(PY) tests/repository/test_promises.py --write
 	@$(PY) tests/repository/test_layers.py --write
-	@$(PY) scripts/draw-rooms
+	@$(PY) scripts/draw-architecture
 
 clean:  ## remove what setup and tests made
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build

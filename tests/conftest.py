@@ -251,7 +251,7 @@ def child(tmp_path):
             text=True,
             timeout=timeout,
             cwd=tmp_path,
-            env={**os.environ, **env},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent / "support"), **env},
             stdin=subprocess.DEVNULL,
         )
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -380,7 +380,7 @@ import ctypes, datetime, difflib, encodings.idna, importlib, pkgutil, shlex, tom
 import apsw, yaml
 import holdfast
 for room in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-    if not room.name.startswith(("holdfast.doors", "holdfast_bench", "holdfast.care")):
+    if not room.name.startswith(("holdfast.cli", "holdfast.mcp", "holdfast.server", "holdfast.hooks", "holdfast_bench")):
         importlib.import_module(room.name)
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

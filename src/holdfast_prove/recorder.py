@@ -1,6 +1,7 @@
 """Stands between a client and Holdfast during a proof: runs the command it is given, and keeps what goes in and comes out.
 
-Run by its path with a bare interpreter: `python -I tee.py FOLDER COMMAND...`. It keeps one file of JSON lines for each run.
+Run by its path with a bare interpreter: `python -I recorder.py FOLDER COMMAND...`. It keeps one file of JSON lines
+for each run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One run of a real client program in a private home: prepared, started, watched, stopped, and what was seen of it.
 
 Nothing of the user's is read or written but the program itself. The private home is set up by the same code that an install
-runs; between the client and Holdfast stands `tee.py`, and for a model it has ours.
+runs; between the client and Holdfast stands `recorder.py`, and for a model it has ours.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(client: Client, program: str, command: tuple[str, ...], environ: dict[st
     stage.build(briefed, buried)
     with Model(QUERY) as model:
         env = _environment(environ, stage, model.url)
-        tee = (sys.executable, "-I", os.path.join(os.path.dirname(__file__), "tee.py"), stage.calls, *command)
+        tee = (sys.executable, "-I", os.path.join(os.path.dirname(__file__), "recorder.py"), stage.calls, *command)
         place = Place(home=stage.home, environ=env, command=tee, memory=stage.memory, project=stage.project)
         session = client.session(place, model.url, PROMPT, program)
         if session is None:

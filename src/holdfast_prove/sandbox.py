@@ -111,7 +111,7 @@ def write(path: str, text: str) -> None:
 
 
 def _lines(path: str) -> list[dict[str, Any]]:
-    """What `tee.py` kept; the last line may be missing its end, if it was stopped."""
+    """What `recorder.py` kept; the last line may be missing its end, if it was stopped."""
     with open(path, encoding="utf-8") as file:
         return [line for line in map(_json, file) if isinstance(line, dict)]
 

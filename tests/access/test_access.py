@@ -178,7 +178,7 @@ def test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace(gate, clock):
         gate.identify(third)
 
 
-REVOKE = "from holdfast import config; from holdfast.access import Porter; Porter(config.load(args[0])).revoke(args[1])"
+REVOKE = "from holdfast import config; from holdfast.access import AccessGate; AccessGate(config.load(args[0])).revoke(args[1])"
 
 
 @pytest.mark.promise("A1")

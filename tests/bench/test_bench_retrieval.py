@@ -9,14 +9,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from peers import runner
+from peers import scale as peer_scale
 
 from holdfast import Answer, Hit, NotFound, Scope, UsageError
 from holdfast.cli import main
 from holdfast_bench import plot, retrieval
 from holdfast_bench.cases import Case, Doc, Query, half, read
 from holdfast_bench.ingest import moment
-from holdfast_bench.peers import runner
-from holdfast_bench.peers import scale as peer_scale
 
 SLICE = Path(__file__).parents[1] / "data" / "slice.jsonl"
 

@@ -1457,7 +1457,7 @@ def _interrupt(*_, **__):
 def test_a_purge_that_ctrl_c_ends_says_that_it_may_have_begun_and_what_ends_it(holdfast, monkeypatch, words):
     holdfast("store", "text", "--key", "k")
     with monkeypatch.context() as patched:
-        patched.setattr("holdfast.verbs.purge.job.Work.scrub", _interrupt)
+        patched.setattr("holdfast.verbs.purge.job.PurgeJob.scrub", _interrupt)
         said = holdfast("purge", "k", "--yes", *words)
     told = said.json if words else {"message": said.err, "fix": said.err}
     assert said.code == 130 and "interrupted; the purge may have begun" in told["message"]

@@ -95,16 +95,16 @@ def test_a_child_forked_while_a_model_is_loaded_loads_it_too(tmp_path, package):
 
 _FORKED_WHILE_ASKED = """
 memory.recall(QUESTION, mode="keyword")
-desk, asked = memory._desk, []
+context, asked = memory._context, []
 
 def question():
-    asked.append(desk.index.generation())
+    asked.append(context.index.generation())
     if len(asked) <= 5:
         forked(lambda: None)
-        desk.index.generation()  # by then it is open again
+        context.index.generation()  # by then it is open again
     return len(asked)
 
-print(desk.ask(question), len(set(asked)), bool(desk.index.in_memory))
+print(context.query(question), len(set(asked)), bool(context.index.in_memory))
 """
 
 
@@ -114,17 +114,17 @@ def test_a_catalogue_that_was_closed_for_forks_is_not_given_up(tmp_path):
 
 _SWAPPED_WHILE_ASKED = """
 memory.recall(QUESTION, mode="keyword")
-desk, asked = memory._desk, []
+context, asked = memory._context, []
 
 def question():
     asked.append(True)
     if len(asked) == 1:  # as another thread does that answers from memory and lets go of it again
-        desk.index.go_without_file()
-        desk.index.close()
+        context.index.go_without_file()
+        context.index.close()
         raise ValueError("vectors of two catalogues met")
     return len(asked)
 
-print(desk.ask(question), bool(desk.index.in_memory))
+print(context.query(question), bool(context.index.in_memory))
 """
 
 

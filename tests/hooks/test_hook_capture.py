@@ -94,7 +94,7 @@ def test_a_capture_that_takes_too_long_is_called_off(home, folder, tmp_path):
     """The transcript is a file that never ends."""
     configure(home, "[hooks]\ncapture = true\n")
     code = (
-        "import sys; from holdfast.verbs import history; from holdfast.doors import cli, hook; cli.alone = True;"
+        "import sys; from holdfast.verbs import history; from holdfast import cli, hooks as hook; cli.alone = True;"
         "hook._SECONDS['stop'] = 0.3; hook._stdin = lambda: sys.argv[1].encode();"
         "rows = iter(int, 1); history.import_history = lambda *_, **__: [None for _ in rows];"
         "sys.exit(hook.main(['gemini', 'AfterAgent']))"

@@ -95,7 +95,7 @@ def test_a_client_that_does_not_read_the_answer_is_no_trouble(home, folder, depl
 def test_a_client_that_never_finishes_telling_is_not_waited_for(home, folder, deploys):
     code = (
         "import sys; from holdfast import cli, hooks; cli.alone = True; hooks._LONGEST = 0.3;"
-        "sys.exit(hook.main(['gemini', 'SessionStart']))"
+        "sys.exit(hooks.main(['gemini', 'SessionStart']))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder,

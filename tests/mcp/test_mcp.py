@@ -368,7 +368,7 @@ def test_stdout_is_the_protocols_alone_and_a_failure_nobody_foresaw_is_one_line_
     (tmp_path / "sitecustomize.py").write_text("import holdfast.api.memory\n_recall = holdfast.api.memory.Memory.recall\n"
         "def recall(self, *args, **named):\n    print('stray'); import os; os.write(1, b'stray bytes\\n')\n"
         "    1 / (args[0] != 'boom')\n"
-        "    return _recall(self, *args, **named)\nholdfast.memory.Memory.recall = recall\n")  # fmt: skip
+        "    return _recall(self, *args, **named)\nholdfast.api.memory.Memory.recall = recall\n")  # fmt: skip
     server = start(PYTHONPATH=str(tmp_path))
     server.greet()
     assert server.call("memory_recall", query="x").keys == []

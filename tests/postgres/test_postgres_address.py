@@ -197,7 +197,7 @@ def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_tria
     read_url = server.url(name_of(open_trial().settings.url), "late")
     trial = open_trial(read_url=read_url)
     put(trial, 1)
-    pool = pool_of(trial.store, "read")
+    pool = pool_of(trial.settings, "read")
 
     def ask():
         pool._avoid_until = 0.0  # as when its time is over

@@ -20,8 +20,10 @@ from postgres_server import name_of, put
 from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
 from holdfast.postgres import Database, Lock, PostgresSettings, migrate, newest, statements
-from holdfast.postgres import migrate as migrate_module
 from holdfast.postgres.pool import hang_up
+
+migrate_module = sys.modules["holdfast.postgres.migrate"]  # the package has a function of the same name
+
 
 # --- migrations ---------------------------------------------------------------------------------------------------------
 
@@ -333,7 +335,8 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(work, range(40)))
     assert most == 1
-    code = "import os, sys; from holdfast.postgres import *; Lock(Store(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
+    code = "import os, sys; from holdfast.postgres import *; "
+    code += "Lock(PostgresSettings(url=sys.argv[1]), 'x', 1).acquire(1); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code, trial_url]).returncode == 9
     with Lock(store, "x", 10):
         pass

@@ -306,7 +306,7 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
     one.note(), one.note()
     index.put(one.puts, lambda _: True)
     (first, _), (last, _) = one.puts
-    everyone = PostgresIndex(index._catalogue.store, 5, HELD)
+    everyone = PostgresIndex(index._catalogue.settings, 5, HELD)
 
     def known():
         return [row[0] for row in everyone._all("every_word")]
@@ -429,7 +429,7 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
 @pytest.mark.promise("A7")
 def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
     everyone = both[1]
-    ada, eve = [PostgresIndex(everyone._catalogue.store.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
+    ada, eve = [PostgresIndex(everyone._catalogue.settings.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
     asked = SearchFilter(("agents/ada",))
     found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
     assert found[0] == found[1] != [] and found[2] == []

@@ -112,8 +112,7 @@ def test_nothing_is_granted_to_everybody(look):
 
 def sql_files():
     """Those that speak PostgreSQL."""
-    inside = [path for name in ("postgres*", "pg*", "carrying") for path in ROOMS.glob(f"*/{name}.sql")]
-    return sorted([*inside, ROOMS / "hosted.sql"])
+    return sorted(path for path in (ROOMS / "postgres").glob("*.sql") if path.name != "ground.sql")
 
 
 def spoken(path):

@@ -308,7 +308,7 @@ def test_a_tenant_sees_nothing_of_another_and_changes_nothing_there(open_ledger)
     assert "blue" not in json.dumps(everything(red, "red")) and "red" not in json.dumps(everything(blue, "blue"))
     assert blue.forget(["note-red"]) == 0 and red.usage(["note-red"]) == {"note-red": 1}
     assert [verify(one.audit).rows for one in (red, blue)] == [1, 1]
-    assert red.repeats.begin("a", "blue", "digest", NOW) is None  # the key is free here
+    assert red.idempotency_keys.begin("a", "blue", "digest", NOW) is None  # the key is free here
 
 
 @pytest.mark.promise("A7")
@@ -458,17 +458,17 @@ def test_of_many_who_claim_a_review_at_once_one_gets_it(open_ledger):
 
 def test_of_many_requests_with_one_key_at_once_one_goes_ahead(open_ledger):
     ledgers = [open_ledger() for _ in range(8)]
-    said = at_once(8, lambda number: ledgers[number].repeats.begin("a", "key", "digest", NOW))
+    said = at_once(8, lambda number: ledgers[number].idempotency_keys.begin("a", "key", "digest", NOW))
     assert sorted(said, key=str) == [Busy] * 7 + [None]
 
 
 def test_a_named_lock_is_one_processes_at_a_time_and_each_tenants_own(open_ledger):
-    with open_ledger().alone("review-ab", 5):
+    with open_ledger().named_lock("review-ab", 5):
         with pytest.raises(Busy):
-            open_ledger().alone("review-ab", 0.1).__enter__()
-        with open_ledger("red").alone("review-ab", 0.5), open_ledger().alone("review-cd", 0.5):
+            open_ledger().named_lock("review-ab", 0.1).__enter__()
+        with open_ledger("red").named_lock("review-ab", 0.5), open_ledger().named_lock("review-cd", 0.5):
             pass
-    with open_ledger().alone("review-ab", 0.5):
+    with open_ledger().named_lock("review-ab", 0.5):
         pass
 
 
@@ -530,8 +530,9 @@ def test_every_statement_is_used_and_those_of_sqlite_are_all_there():
 
     from holdfast.ledger import agents, audit, done, idempotency, sqlite
 
-    folder = Path(sqlite.__file__).parent
-    source = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
+    folders = (Path(sqlite.__file__).parent, Path(sqlite.__file__).parents[1] / "postgres")
+    paths = sorted(path for folder in folders for path in folder.glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in paths)
     assert [name for name in SQL if f'"{name.rpartition(".")[2]}"' not in source and f'"{name}"' not in source] == []
     files = {"schema", "move_to_main_file"}
     wanted = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - files

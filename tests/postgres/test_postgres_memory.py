@@ -135,7 +135,7 @@ def test_nothing_is_wrong_with_a_sound_store_and_it_says_where_it_is(open_hosted
     memory.files.create("plan.md", "# Plan\n\nSail.")
     assert memory.check() == []
     status = memory.status()
-    assert status.store.startswith("postgresql://") and status.store.endswith("(tenant default)")
+    assert status.shelf.startswith("postgresql://") and status.shelf.endswith("(tenant default)")
     assert {one.scope: (one.notes, one.files, one.sessions) for one in status.scopes} == {
         "projects/demo": (1, 1, 1), "agents/ada": (1, 0, 0),
     }  # fmt: skip
@@ -244,7 +244,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
     try:
         far = open_hosted(store=url, lock_seconds=0.5)
         far.store("Ships sail.", key="ships")
-        notes = far._context.sync.notes
+        notes = far._context.sync.index_notes
 
         def cut_off(scope, written):
             wire.cut = cut
@@ -253,7 +253,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
             finally:
                 wire.cut = ""
 
-        monkeypatch.setattr(far._context.sync, "notes", cut_off)
+        monkeypatch.setattr(far._context.sync, "index_notes", cut_off)
         assert far.store("The harbour is deep.", key="harbour").action == "created"
         assert said(far.recall("harbour", mode="keyword")) == ["The harbour is deep."]
         assert [version.text for version in far.history("harbour")] == ["The harbour is deep."] and far.check() == []
@@ -421,13 +421,13 @@ def test_a_purge_leaves_no_key_that_was_made_of_the_first_words(hosted, postgres
 @pytest.mark.promise("A7")
 def test_a_writer_between_its_two_steps_does_not_catalogue_what_was_purged_meanwhile(open_hosted, postgres_url, monkeypatch):
     slow, other = open_hosted(), open_hosted()
-    notes = slow._context.sync.notes
+    notes = slow._context.sync.index_notes
 
     def overtaken(scope, written):
         assert other.purge("vault").state == "done"
         notes(scope, written)
 
-    monkeypatch.setattr(slow._context.sync, "notes", overtaken)
+    monkeypatch.setattr(slow._context.sync, "index_notes", overtaken)
     slow.store(SECRET, key="vault")
     left = all_texts(postgres_url)
     assert [name for name, text in left.items() if "herring" in text or SECRET.encode().hex() in text] == []

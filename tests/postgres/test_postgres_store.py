@@ -201,10 +201,10 @@ def test_who_holds_a_scope_keeps_writers_out(open_shelf):
 
 @pytest.mark.promise("A7")
 def test_a_named_right_is_one_processes_at_a_time(open_shelf):
-    first, second = open_shelf().alone("purge"), open_shelf().alone("purge", 0)
+    first, second = open_shelf().named_lock("purge"), open_shelf().named_lock("purge", 0)
     with first:
         assert second.acquire(0) is False
-        with open_shelf(tenant="other").alone("purge", 0):
+        with open_shelf(tenant="other").named_lock("purge", 0):
             pass
     assert second.acquire(0) is True
     second.release()
@@ -553,7 +553,7 @@ def test_a_folders_number_is_always_that_of_what_stands_there(store, seed):
 @pytest.mark.parametrize(
     ("ours", "theirs", "shared"),
     [
-        (PostgresStore, files.FileStore, {"path", "read", "write", "replace", "archived", "binned", "carried", "close"}),
+        (PostgresStore, files.FileStore, {"path", "read", "write", "replace", "archived", "list_trash", "carried", "close"}),
         (Tree, tree.Tree, set()),
         (PostgresTranscripts, transcript_file.TranscriptFiles, set()),
         (PostgresTranscript, transcript_file.TranscriptFile, {"bin", "unbin"}),

@@ -464,6 +464,6 @@ def test_the_slow_tests_are_a_row_with_every_failure_and_a_note_of_what_was_skip
 def test_the_battery_works_on_a_real_disk_and_cleans_up():
     with Lab.make() as lab:
         root = lab.root
-        assert (lab.library / "holdfast" / "memory.py").is_file()
+        assert (lab.library / "holdfast" / "models.py").is_file()
     assert not root.exists()
     assert real_disk() and kind_of("/")

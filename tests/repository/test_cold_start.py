@@ -69,7 +69,7 @@ def test_help_imports_the_table_and_next_to_nothing_else(imported):
     loaded = imported("--help")
     ours = {name for name in loaded if name.startswith("holdfast")}
     assert {name.rpartition(".")[2] for name in ours} == {
-        "holdfast", "doors", "cli", "call", "screen", "words", "command", "table", "errors", "help"
+        "holdfast", "cli", "runner", "output", "parser", "command", "command_table", "errors", "commands", "help"
     }  # fmt: skip
     assert loaded - ours <= {"__future__"}
 
@@ -77,7 +77,7 @@ def test_help_imports_the_table_and_next_to_nothing_else(imported):
 def test_the_module_the_script_loads_first_loads_nothing_else(tmp_path):
     code = "import sys; before = set(sys.modules); import holdfast.cli; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.strip() == "['__future__', 'holdfast', 'holdfast.doors', 'holdfast.cli']"
+    assert done.stdout.strip() == "['__future__', 'holdfast', 'holdfast.cli']"
 
 
 def test_a_keyword_recall_loads_no_model_and_no_numpy(child, home):

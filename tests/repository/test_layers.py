@@ -19,10 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "holdfast"
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
-BEGIN = (
-    "<!-- floors: made by `python tests/repository/test_layers.py --write` from pyproject.toml and the rooms' own words -->\n"
-)
-END = "<!-- /floors -->\n"
+BEGIN = "<!-- layers: written by `make docs` from pyproject.toml and the docstrings -->\n"
+END = "<!-- /layers -->\n"
 
 TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
     "project/repository_id.py": "the id of a repository, in a file inside its git folder",
@@ -52,8 +50,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "mcp/token.py": "the token for HTTP, in the home's run folder",
     "project/git.py": "reads git's own files",
     "project/marker.py": "a project's marker, outside the home",
-    "verbs/purge/verify_files.py": "reads every byte of the home back after a purge",
-    "verbs/purge/git.py": "asks whether there is a git-filter-repo to name",
+    "verbs/purge/verify_files.py": "reads every byte of the home back after a purge, and looks for git-filter-repo",
     "ledger/purges.py": "the sign in the home that something was purged",
     "embedders/weights.py": "reads the weights of a model, to check their digest",
     "formats/importers/json_source.py": "reads the transcript a person names",
@@ -110,14 +107,16 @@ RUNS_MORE = {  # what cannot be a named statement with values
 SQL_IN_CODE = {"home.py": "asks a database that is not ours whether it holds anything"}
 
 
-def rooms():
-    """Every file of ours but the benchmarks, which measure the bare machine and stand on no call's way."""
-    return {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py")) if "bench" not in path.parts}
+def modules():
+    """Return every module of the package, and of `holdfast_prove`, by its path; benchmarks measure the bare machine."""
+    inside = {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py"))}
+    beside = {path.relative_to(SRC.parent).as_posix(): path for path in sorted((SRC.parent / "holdfast_prove").rglob("*.py"))}
+    return {**inside, **beside}
 
 
 @functools.cache
 def trees():
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in rooms().items()}
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules().items()}
 
 
 def calls(tree):
@@ -142,35 +141,33 @@ def is_of(node, module, names):
     return node.value.id == module and node.attr in names
 
 
-# --- floors -----------------------------------------------------------------------------------------------------------
+# --- layers -----------------------------------------------------------------------------------------------------------
 
 
 def contracts():
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
 
-def floors():
-    """The rooms of each floor, the highest first, as import-linter enforces them."""
-    layers = next(contract["layers"] for contract in contracts() if contract["type"] == "layers")
-    return [[room.strip("() ") for room in re.split(r"[|:]", layer)] for layer in layers]
+def layers():
+    """Return the packages of each layer, the highest first, as import-linter enforces them."""
+    found = next(contract["layers"] for contract in contracts() if contract["type"] == "layers")
+    return [[name.strip("() ") for name in re.split(r"[|:]", layer)] for layer in found if layer != "__main__"]
 
 
-def about(room):
-    """What a room says of itself: the first sentence of its docstring, or two where that is but a word."""
-    path = SRC / f"{room}.py" if (SRC / f"{room}.py").exists() else SRC / room / "__init__.py"
-    words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert words, f"{room} does not say what it is for"
-    first = words.split("\n\n")[0].replace("\n", " ")
-    one, *more = re.split(r"(?<=\.) (?=[A-Z])", first)
-    return (one if len(one) > 30 or not more else f"{one} {more[0]}").rstrip(".")
+def purpose(package):
+    """Return the first sentence of a package's docstring."""
+    path = SRC / f"{package}.py" if (SRC / f"{package}.py").exists() else SRC / package / "__init__.py"
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert text, f"{package} has no docstring"
+    first = text.split("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=\.) (?=[A-Z])", first)[0].rstrip(".").replace("|", "/")
 
 
 def table():
-    """The floors as docs/architecture.md shows them."""
-    lines = ["| Floor | Rooms |", "|---|---|"]
-    for number, floor in enumerate(reversed(floors())):
-        told = "<br>".join(f"**{room}**: {about(room).replace('|', '/')}" for room in floor)
-        lines.insert(2, f"| {number} | {told} |")
+    """Return the layers as docs/architecture.md shows them."""
+    lines = ["| layer | package | purpose |", "|---|---|---|"]
+    for number, packages in zip(range(len(layers()) - 1, -1, -1), layers(), strict=True):
+        lines += [f"| {number} | `{package}` | {purpose(package)} |" for package in packages]
     return "\n".join(lines) + "\n"
 
 
@@ -188,20 +185,20 @@ def test_imports_go_down_only():
     assert done.returncode == 0, done.stdout[done.stdout.find("Broken contracts") :] + done.stderr
 
 
-def test_the_floors_name_every_room():
-    named = {room for floor in floors() for room in floor}
+def test_the_layers_name_every_package():
+    named = {package for packages in layers() for package in packages}
     there = {path.stem for path in SRC.glob("*.py")} | {path.parent.name for path in SRC.glob("*/__init__.py")}
-    assert named == there - {"__init__"}
+    assert named == there - {"__init__", "__main__"}
 
 
-def test_the_architecture_page_shows_the_floors_that_are_enforced():
+def test_the_architecture_page_shows_the_layers_that_are_enforced():
     written = PAGE.read_text(encoding="utf-8")
-    assert written == page_with_table(written), "run: python tests/repository/test_layers.py --write"
+    assert written == page_with_table(written), "run: make docs"
 
 
-def test_the_picture_shows_every_room_and_no_other():
-    drawn = set(re.findall(r'class="room"[^>]*>([a-z_]+)<', PICTURE.read_text(encoding="utf-8")))
-    assert drawn == {room for floor in floors() for room in floor} - {"__main__"}
+def test_the_drawing_shows_every_package_and_no_other():
+    drawn = set(re.findall(r'class="package"[^>]*>([a-z_]+)<', PICTURE.read_text(encoding="utf-8")))
+    assert drawn == {package for packages in layers() for package in packages}
 
 
 # --- who may touch what -------------------------------------------------------------------------------------------------
@@ -238,9 +235,9 @@ def test_only_these_files_touch_files_and_each_has_a_reason():
     assert set(TOUCHES) - set(found) == set(), "no longer needed in the list"
 
 
-def test_only_the_shelf_renames_or_removes_what_is_in_it():
+def test_only_the_store_renames_or_removes_memory_files():
     changing = {"os.rename", "os.replace", "os.unlink", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
-    elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("shelf/")}
+    elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("store/")}
     assert elsewhere == {
         "home.py",  # databases
         "sqlite.py",  # a damaged or foreign database, set aside
@@ -265,7 +262,7 @@ def test_everything_may_be_caught_only_at_the_doors_and_what_is_caught_to_tidy_u
                 continue
             caught = {one.id for one in ast.walk(node.type) if isinstance(one, ast.Name)} if node.type else {"everything"}
             if caught & {"Exception", "everything"}:
-                assert name.startswith("doors/") or name in CATCHES_ALL, f"{name}:{node.lineno}"
+                assert name.startswith(("cli/", "mcp/", "server/", "hooks.py")) or name in CATCHES_ALL, f"{name}:{node.lineno}"
             if "BaseException" in caught:
                 assert isinstance(node.body[-1], ast.Raise), f"{name}:{node.lineno}"
 

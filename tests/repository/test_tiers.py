@@ -33,7 +33,8 @@ def run(tmp_path):
         settings = ("-c", HERE.parent / "pyproject.toml", "-p", "no:cacheprovider", "-p", "conftest")
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *settings, *words, test],
-            capture_output=True, text=True, timeout=120, cwd=tmp_path, env={"PYTHONPATH": f"{HERE}:{HERE / 'support'}", "HOME": str(tmp_path)},
+            capture_output=True, text=True, timeout=120, cwd=tmp_path,
+            env={"PYTHONPATH": f"{HERE}:{HERE / 'support'}", "HOME": str(tmp_path)},
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

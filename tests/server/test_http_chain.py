@@ -506,7 +506,7 @@ def test_what_nobody_foresaw_is_a_problem_too_and_says_nothing_of_what_was_asked
         said = gateway.operator.get("/gateway/memory")
         assert (said.status, said.code) == (500, "unforeseen") and said.json["detail"] == "ZeroDivisionError"
     line = json.loads(log.getvalue().splitlines()[-1])
-    assert line["trouble"][0] == "ZeroDivisionError" and any("pairs.py" in frame for frame in line["trouble"])
+    assert line["trouble"][0] == "ZeroDivisionError" and any("gateway_memory.py" in frame for frame in line["trouble"])
 
 
 def test_a_problem_does_not_say_where_the_home_is(gateway):

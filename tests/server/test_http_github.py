@@ -208,7 +208,8 @@ elif point == "post":
     JsonClient.request = lambda self, method, *rest: die() if method == "POST" else request(self, method, *rest)
 elif point == "record":
     Reviews.record = die
-github.review(settings, SqliteLedger(home), "reviewer", github.Wanted("acme", "shop", 7, "Looks good.", again=bool(again), key=key))
+wanted = github.Wanted("acme", "shop", 7, "Looks good.", again=bool(again), key=key)
+github.review(settings, SqliteLedger(home), "reviewer", wanted)
 die()
 """
 

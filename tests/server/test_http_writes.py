@@ -337,11 +337,11 @@ def test_a_write_that_was_done_is_answered_also_where_that_cannot_be_noted(gatew
         raise DiskTrouble("the disk is full", "Make room")
 
     agent = gateway.agent("a")
-    monkeypatch.setattr("holdfast.ledger.idempotency.Repeats.finish", full)
+    monkeypatch.setattr("holdfast.ledger.idempotency.IdempotencyKeys.finish", full)
     assert agent.post("/v1/notes", NOTE, Idempotency_Key="one").status == 201
     said = agent("POST", "/v1/import?scope=agent", raw=rows(1), Content_Type=LINES, Idempotency_Key="two")
     assert said.lines[-1]["done"]["created"] == 1
-    monkeypatch.setattr("holdfast.ledger.idempotency.Repeats.drop", full)
+    monkeypatch.setattr("holdfast.ledger.idempotency.IdempotencyKeys.drop", full)
     assert agent.post("/v1/notes", {**NOTE, "valid_to": "2001-01-01"}, Idempotency_Key="three").status == 422  # not 507
 
 

@@ -109,7 +109,7 @@ class Sync:
                     reason = self._refresh_folder(scope, part, known.get((scope, part))) or reason
             _, some = known.get((scope, "notes"), (0, 0))
             place = Scope.of_folder(scope)
-            if scope in self._changed or (some and scope not in self._without and not self._store.has_listing(place)):
+            if scope in self._changed or (some and scope not in self._without and not self._store.has_current_listing(place)):
                 self.listing(place)
         self._generation = generation  # not before: until then another thread would take half of it for all
         return reason

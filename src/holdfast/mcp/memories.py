@@ -51,7 +51,8 @@ class Memories:
 
     def _opened(self, settings: Config, caller: Caller) -> Memory:
         project = self._nobodys if caller.is_lost else caller.project
-        settings = settings.replace(allowed_scopes=caller.sees, tenant=caller.tenant or settings.tenant, read_only=caller.read_only)
+        tenant = caller.tenant or settings.tenant
+        settings = settings.replace(allowed_scopes=caller.sees, tenant=tenant, read_only=caller.read_only)
         if caller.folder:
             settings = settings.replace(project=None)  # whoever names a folder means that one
         if settings.url:  # a gateway's: there the token says which agent

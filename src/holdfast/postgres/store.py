@@ -312,6 +312,9 @@ class PostgresStore(files.FileStore):
     def strays(self) -> list[str]:
         return []
 
+    def has_current_listing(self, scope: Scope) -> bool:
+        return True
+
     def has_listing(self, scope: Scope) -> bool:
         return False
 

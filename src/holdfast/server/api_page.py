@@ -24,7 +24,7 @@ _TITLES = {
 def render() -> str:
     """docs/api.md: every route."""
     lines = [
-        "# The API", "", "<!-- Made by `python -m holdfast.cli.docs_pages docs` from doors/http/; change it there. -->", "",
+        "# The API", "", "<!-- Made by `python -m holdfast.cli.docs_pages docs` from server/routes/; change it there. -->", "",
         "What `holdfast serve` answers; [the gateway](gateway.md) says how to run it. The same as OpenAPI 3.1 stands at",
         "`/openapi.json`. Every route but the last four needs `Authorization: Bearer TOKEN` and a role that allows its action.",
         "`project` and `session` may also come as the headers `X-Holdfast-Project` and `X-Holdfast-Session`.",

@@ -11,6 +11,7 @@ from holdfast import models
 from holdfast.models import Record
 
 Schema = dict[str, Any]
+_PUBLIC_NAMES = {"TrashedNote": "Binned"}
 _KINDS: dict[str, Any] = {
     "string": (str,), "integer": (int,), "boolean": (bool,), "array": (list,), "object": (dict,), "number": (int, float),
 }  # fmt: skip
@@ -62,9 +63,14 @@ def page_of(items: Schema, what: str) -> Schema:
     return fields({what: rows(items), "next": following}, what, "next", closed=False)
 
 
+def name_of(kind: type[Record]) -> str:
+    """Return the name of a record in the document, which stays when the class is renamed."""
+    return _PUBLIC_NAMES.get(kind.__name__, kind.__name__)
+
+
 def ref(kind: type[Record]) -> Schema:
     """A record, by the name it goes by among the components."""
-    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return {"$ref": f"#/components/schemas/{name_of(kind)}"}
 
 
 def components(*kinds: type[Record]) -> dict[str, Schema]:
@@ -76,14 +82,14 @@ def components(*kinds: type[Record]) -> dict[str, Schema]:
 
 
 def _component(kind: type[Record], found: dict[str, Schema]) -> None:
-    if kind.__name__ in found:
+    if name_of(kind) in found:
         return
-    found[kind.__name__] = {}
+    found[name_of(kind)] = {}
     hints = typing.get_type_hints(kind, localns=_NAMES)
     properties = {name: _of(hints[name], found) for name in kind._fields}
     more = {name: _of(typing.get_type_hints(getattr(kind, name).fget)["return"], found) for name in kind._more}
     described = {"description": kind.__doc__.replace("\n   ", "")} if kind.__doc__ else {}
-    found[kind.__name__] = {"type": "object", **described, "properties": {**properties, **more}, "required": list(kind._fields)}
+    found[name_of(kind)] = {"type": "object", **described, "properties": {**properties, **more}, "required": list(kind._fields)}
 
 
 def _of(hint: Any, found: dict[str, Schema]) -> Schema:

@@ -453,6 +453,16 @@ class FileStore:
         """Whether this scope has an index.md, or something in its place; asked by every call that looks."""
         return os.path.lexists(os.path.join(self.home, "shelf", scope.folder, "index.md"))
 
+    def has_current_listing(self, scope: Scope) -> bool:
+        """Return whether this scope has an index.md that is not older than the last file that came, went or was replaced
+        among its notes: a process may have died before it wrote the file."""
+        folder = os.path.join(self.home, "shelf", scope.folder)
+        try:
+            listing, notes = os.lstat(os.path.join(folder, "index.md")), os.lstat(os.path.join(folder, "notes"))
+        except OSError:
+            return False
+        return notes.st_mtime_ns <= listing.st_ctime_ns  # the rename to index.md sets both at once
+
     def write_listing(self, scope: Scope, data: bytes) -> None:
         """Write index.md. It is derived from the notes, so it is replaced in one step but not flushed. Its temporary file is
         created among the notes, where readers sweep what a dead writer left."""

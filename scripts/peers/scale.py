@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.models import Record
 from holdfast_bench import floors, metrics
-from holdfast_bench.peers.roster import Failed, Peer, said
 from holdfast_bench.retrieval import USUAL
+from peers.roster import Failed, Peer, said
 
 PATIENCE = 600  # seconds of processor time a peer may take to be filled; then it is measured with what it has
 _SEED = 1

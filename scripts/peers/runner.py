@@ -14,9 +14,9 @@ from holdfast.models import Record
 from holdfast_bench import metrics
 from holdfast_bench.cases import Case, half, read
 from holdfast_bench.metrics import Mean
-from holdfast_bench.peers import scale
-from holdfast_bench.peers.roster import PEERS, Failed, Peer, Python, installed, said
 from holdfast_bench.retrieval import ALL, DEPTH, USUAL, by_kind, judge, tell
+from peers import scale
+from peers.roster import PEERS, Failed, Peer, Python, installed, said
 
 _TAKE_A_VALUE = ("--scale", "--only", "--rows", "--cache", "--half", "--limit-cases")
 _COLUMNS = ("any@5", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr")
