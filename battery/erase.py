@@ -16,7 +16,7 @@ from battery.lab import Lab
 from battery.report import Report, repeat
 from battery.verbs import caller, secret
 from holdfast import Memory, config
-from holdfast.index import purge_check, tokenizer
+from holdfast.index import tokenizer
 
 CANARIES, RACES = 200, 500
 KINDS = ("note", "version", "fact", "file", "turn", "rendered")
@@ -114,8 +114,8 @@ def _vectors(memory: Memory, count: int) -> dict[int, list[bytes]]:
     """The numbers of each canary's vectors; those that another text has too say nothing."""
     index, found = memory._context.index, {}
     for number in range(count):
-        some = purge_check.vectors_of(index, "projects/demo", "notes", [f"canary-{number}.md"])
-        some += purge_check.vectors_of(index, "projects/demo", "transcripts", [f"c/s{number}.jsonl"])
+        some = index.read_vectors("projects/demo", "notes", [f"canary-{number}.md"])
+        some += index.read_vectors("projects/demo", "transcripts", [f"c/s{number}.jsonl"])
         found[number] = some
     every = [vector for some in found.values() for vector in some]
     return {number: [one for one in some if every.count(one) == 1] for number, some in found.items()}

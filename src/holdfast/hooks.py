@@ -145,7 +145,7 @@ def _briefed(context: Context, client: Client, cap: int, first: bool = False, an
 def _begin(context: Context, client: Client, heard: Heard) -> str:
     from holdfast.verbs.brief import select
 
-    select.begin_anew(context, _is_first(heard))
+    select.reset_shown(context, _is_first(heard))
     return ""
 
 
@@ -154,7 +154,7 @@ def _prompt(context: Context, client: Client, heard: Heard) -> str:
     from holdfast.verbs.brief import select
 
     prompt = _plain(heard.prompt)
-    count = select.heard_prompt(context, prompt)
+    count = select.count_prompt(context, prompt)
     word = _reminder(context, count)
     cap = client.cap - len(word)
     brought = select.brief(context, prompt=prompt, cap=cap, matches=_of_resident(context, prompt)).text
@@ -165,9 +165,9 @@ def _prompt(context: Context, client: Client, heard: Heard) -> str:
 def _reminder(context: Context, count: int) -> str:
     if not context.config.reminder or not count or count % context.config.reminder:
         return ""
-    from holdfast.verbs.brief.render import reminder
+    from holdfast.verbs.brief.render import compose_reminder
 
-    return reminder()
+    return compose_reminder()
 
 
 def _capture(context: Context, client: Client, heard: Heard) -> str:
@@ -177,7 +177,9 @@ def _capture(context: Context, client: Client, heard: Heard) -> str:
         from holdfast.verbs.history import import_history
 
         try:
-            import_history(context, heard.transcript, client.name, "project", written=client.transcripts, kept="live")
+            import_history(
+                context, heard.transcript, client=client.name, scope="project", written=client.transcripts, kept="live"
+            )
         except (Refused, UsageError):  # whose words may quote what was said
             fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
             raise Trouble("the transcript that the client names cannot be read", fix) from None

@@ -30,8 +30,8 @@ psycopg = pytest.importorskip("psycopg")
 from tiers import tiered  # noqa: E402
 
 from holdfast.postgres import PostgresSettings  # noqa: E402
+from holdfast.postgres.connection import Connection  # noqa: E402
 from holdfast.postgres.index import SQL, PostgresIndex  # noqa: E402 (it needs the driver)
-from holdfast.postgres.pipeline import Connection  # noqa: E402
 from holdfast.postgres.pool import hang_up  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")

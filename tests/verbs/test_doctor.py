@@ -447,7 +447,7 @@ def test_a_fix_of_ours_names_the_home_unless_it_is_the_one_by_default(home, monk
 def test_status_says_where_memory_for_this_folder_lives_and_who_asks(open_memory, home):
     status = open_memory(session="s1", agent="a1").status()
     assert status.home == str(home)
-    assert status.store == str(home / "shelf")
+    assert status.shelf == str(home / "shelf")
     assert (status.project, status.session, status.agent, status.enabled) == ("demo", "s1", "a1", True)
     assert not home.exists()
 

@@ -252,10 +252,10 @@ def test_a_ledger_that_cannot_be_asked_archives_nothing(memory, clock, monkeypat
     memory.store("harbour words", key="k")
     clock.forward(days=91)
 
-    def busy(*_):
+    def busy(*_, **__):
         raise Busy("another process holds it", "Try again")
 
-    monkeypatch.setattr(memory._context.ledger, "_strict_rows", busy)
+    monkeypatch.setattr(memory._context.ledger.database, "read", busy)
     with pytest.raises(Busy):
         memory.retain()
     assert keys(memory.list()) == ["k"]
@@ -266,7 +266,7 @@ def test_a_count_that_fails_never_fails_a_read(archived, monkeypatch):
     def busy(*_):
         raise Busy("another process holds it", "Try again")
 
-    monkeypatch.setattr(archived._context.ledger, "count", busy)
+    monkeypatch.setattr(archived._context.ledger.usage, "count", busy)
     assert archived.get("port").text == archived.get("port").text == "The harbour port is 5433."
 
 

@@ -7,7 +7,7 @@ import os
 from holdfast import config as configuration
 from holdfast.api.provenance import Provenance
 from holdfast.context.caller import Context, typed_errors
-from holdfast.models import SCOPES, SEARCH_MODES, Cleared, Progress
+from holdfast.models import SEARCH_MODES, Cleared, Progress
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -152,7 +152,7 @@ class Memory(Provenance):
         `speaker`, and if you like a `time` and an `id`; one that is kept already is not added again."""
         from holdfast.verbs import history
 
-        return history.log(self._context, turns, session, client, scope, redact)
+        return history.log(self._context, turns, session=session, client=client, scope=scope, redact=redact)
 
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
@@ -160,7 +160,7 @@ class Memory(Provenance):
         """Keep the turns of another program's transcript, or of all in a folder; what is kept already is not added again."""
         from holdfast.verbs import history
 
-        return history.import_history(self._context, path, client, scope, self._context.progress)
+        return history.import_history(self._context, path, client=client, scope=scope, progress=self._context.progress)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         """Put a note in the trash: gone from every answer at once, restorable for 30 days; only the version `expected`."""
@@ -207,15 +207,16 @@ class Memory(Provenance):
         from holdfast.verbs import purge
 
         self._context.require_enabled()
+        session, client = validate.session(session, client)
         return purge.purge(
-            self._context, key, scope, transcripts, *validate.session(session, client), text, files, self._told_of
+            self._context, key=key, scope=scope, transcripts=transcripts, session=session, client=client, text=text, files=files
         )
 
     def receipts(self, id: str | None = None) -> List[Receipt]:
         """What was purged, newest first: what went, how that was checked, and not a word of it."""
-        from holdfast.verbs import purge
+        from holdfast.verbs.purge import receipts
 
-        return purge.receipts(self._context, validate.string(id, "id of a receipt"))
+        return receipts.list_receipts(self._context, validate.string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
         """Forget every note of a scope; how many there were. Its `beyond_reach` says which files may still show them."""
@@ -234,7 +235,7 @@ class Memory(Provenance):
         self._context.require_enabled()
         archived = retention.run(self._context, dry_run)
         if not dry_run:
-            purge.finish(self._context, self._told_of)
+            purge.finish(self._context)
         if archived and not dry_run:
             self._render_anew()
         return archived
@@ -319,7 +320,7 @@ class Memory(Provenance):
         from holdfast.verbs.brief import select
 
         how = validate.choice(mode, ("keyword", "hybrid"), "mode")
-        return select.brief(self._context, prompt, again, cap, explain, how, remember=remember)
+        return select.brief(self._context, prompt, again=again, cap=cap, explain=explain, mode=how, remember=remember)
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
         """Put the briefing into a file that a client reads: into a block of ours, the rest of the file untouched. With
@@ -328,8 +329,7 @@ class Memory(Provenance):
         from holdfast.verbs import render
 
         self._context.require_enabled()
-        text_of = (lambda _: "") if remove else self._told_of
-        return render.render(self.config, os.fspath(path), text_of, self.project)
+        return render.render(self._context, os.fspath(path), remove=remove)
 
     def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
         """What an agent that keeps continuity reads when it starts: heartbeat, messages, live state, open loops, identity,
@@ -342,7 +342,7 @@ class Memory(Provenance):
         """What was said around a turn, which is named by its citation or its id."""
         from holdfast.verbs import history
 
-        return history.expand(self._context, of, before, after, session)
+        return history.expand(self._context, of, before=before, after=after, session=session)
 
     def export(self, *, scope: str | None = None) -> Export:
         """Every note, with all its versions, as plain data; of secrets only the rules (`redacted`). At the end: `left_out`."""
@@ -398,7 +398,7 @@ class Memory(Provenance):
         from holdfast.verbs import scaffold
 
         self._context.require_enabled()
-        return scaffold.make(self._context, name, scaffold.place_of(self._context, scope))
+        return scaffold.create(self._context, name, scaffold.choose_scope(self._context, scope))
 
     # --- looking after it ----------------------------------------------------------------------------------------
 
@@ -412,9 +412,9 @@ class Memory(Provenance):
 
     def check(self) -> List[Problem]:
         """What is wrong with the home, and the command that mends each thing. Switched off, it opens no database."""
-        from holdfast.verbs import purge, render, status
+        from holdfast.verbs.doctor import checks
 
-        return [*status.check(self._context), *purge.problems(self._context, self._told_of), *render.problems(self.config.home)]
+        return checks.find_problems(self._context)
 
     def reindex(self) -> Reindexed:
         """Throw the catalogue away and build it from the shelf."""
@@ -478,12 +478,4 @@ class Memory(Provenance):
         """Files that show a briefing must not show what is gone."""
         from holdfast.verbs import render
 
-        return render.render_anew(self.config, self._told_of) if render.anywhere(self.config.home) else ([], [])
-
-    def _told_of(self, project: str) -> str:
-        """What a file that belongs to a project shows: nothing of one session's or one agent's."""
-        from holdfast.verbs.brief import select
-
-        others = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
-        with Memory(config=others, project=project, client=self.config.client) as memory:
-            return select.brief(memory._context, remember=False).text
+        return render.render_all(self._context)

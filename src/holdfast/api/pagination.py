@@ -128,14 +128,14 @@ def facts(
 
 def receipts(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:
     """As `Memory.receipts`, but only so many: a cursor is the id of the last one, and no receipt ever goes."""
-    from holdfast.verbs import purge
+    from holdfast.verbs.purge.receipts import list_receipts_after
 
     try:
         if cursor:
             memory.receipts(cursor)
     except NotFound:
         raise UsageError("no such cursor", _FIX) from None
-    return _some(purge.receipts_behind(memory._context, cursor or None, limit + 1), limit, lambda one: one.id)
+    return _some(list_receipts_after(memory._context, cursor or None, limit + 1), limit, lambda one: one.id)
 
 
 def _some(found: list[T], limit: int, name: Callable[[T], str]) -> tuple[list[T], str | None]:

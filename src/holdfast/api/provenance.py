@@ -55,7 +55,9 @@ class Provenance:
         from holdfast.verbs import forget_source
 
         self._context.require_enabled()
-        swept = forget_source.sweep(self._context, source, revert, dry_run, everywhere)
+        swept = forget_source.forget_by_source(
+            self._context, source, revert=revert, dry_run=dry_run, everywhere=everywhere
+        )
         return swept if dry_run else swept.replace(beyond_reach=tuple(self._render_anew()[1]))
 
     def review(self, *, scope: str | None = None, everywhere: bool = False) -> list[Note]:

@@ -177,7 +177,7 @@ class Resident:
             if "prompt" in request:
                 from holdfast.verbs.brief import relevance
 
-                found = relevance.matches(memory._context, request["prompt"], "hybrid") if memory.config.enabled else []
+                found = relevance.find_matches(memory._context, request["prompt"], "hybrid") if memory.config.enabled else []
                 return {"matches": [match.as_dict() for match in found]}
             return {"answer": memory.recall(query, **asked).as_dict()}
 

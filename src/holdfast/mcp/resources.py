@@ -83,8 +83,8 @@ def _shown(note: Note) -> dict[str, Any]:
 def _block(note: Note) -> str:
     """A note as a client puts it into a context: data between marks, like a briefing (B3). It is cleaned before its lines are
     moved in, which could keep a secret from being recognised."""
-    told = render.Told(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
-    return render.whole(told, ", in quarantine" if note.quarantined else "")
+    told = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
+    return render.compose_note(told, ", in quarantine" if note.quarantined else "")
 
 
 def _contents(uri: str, text: str, kind: str) -> dict[str, Any]:

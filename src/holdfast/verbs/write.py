@@ -270,7 +270,8 @@ def _store_files(
         name, note, replaced = files[0]
         file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check=check)]
     else:
-        file_ids = context.store.write_notes(scope, [(name, note.data, replaced) for name, note, replaced in files], check=check)
+        writes = [(name, note.data, replaced) for name, note, replaced in files]
+        file_ids = context.store.write_notes(scope, writes, check=check)
     return [(name, note, file_id, replaced) for (name, note, replaced), file_id in zip(files, file_ids, strict=True)]
 
 

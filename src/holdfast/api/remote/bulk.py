@@ -96,7 +96,7 @@ def logged(
     if named is None:
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     said, redacted = [], 0
-    for turn in history.gated(given, redact):
+    for turn in history.check_turns(given, redact):
         clean = validate.cleaned(turn.text) if redact else turn.text
         redacted += clean != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": clean}

@@ -29,7 +29,7 @@ class RemoteFiles(Files):
         return str(done.get("action", "created"))  # an older gateway does not say
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
-        self._do("str_replace", scope, {"path": path, "old_str": self._words(old), "new_str": self._fit(new, redact)})
+        self._do("str_replace", scope, {"path": path, "old_str": self._check_string(old), "new_str": self._fit(new, redact)})
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         self._do("insert", scope, {"path": path, "insert_line": line, "insert_text": self._fit(text, redact)})
@@ -50,7 +50,7 @@ class RemoteFiles(Files):
 
     def _fit(self, text: object, redact: bool) -> str:
         """Nothing that looks like a secret leaves this machine."""
-        words = self._words(text)
+        words = self._check_string(text)
         if redact:
             return validate.cleaned(words)
         validate.no_secret(words, "a file")

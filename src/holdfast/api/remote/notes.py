@@ -14,8 +14,8 @@ from holdfast.context.caller import typed_errors
 from holdfast.models import Cleared, Forgotten, Logged, Note, Problem
 from holdfast.safety import validate
 from holdfast.search.vectorize import WaitingCounts
-from holdfast.verbs.scaffold import Scaffolded, declared, place_of
-from holdfast.verbs.scaffold.boot import Boot, chars
+from holdfast.verbs.scaffold import Scaffolded, choose_scope, parse_names
+from holdfast.verbs.scaffold.boot import Boot, check_cap
 from holdfast.verbs.status import Reindexed
 
 _CAP = 9000  # the most characters that a start-up ever has
@@ -54,13 +54,13 @@ class Keeping(Memory):
 
     def scaffold(self, name: str, *, scope: str | None = None) -> Scaffolded:
         self._context.require_enabled()
-        body = {"name": name, "scope": place_of(self._context, scope).kind}
+        body = {"name": name, "scope": choose_scope(self._context, scope).kind}
         return made(Scaffolded, self._request("POST", "/v1/scaffold", body, keyed=True))
 
     def boot(
         self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None
     ) -> Boot:
-        most, wanted = chars(cap), declared(self.config.scaffolds, scaffolds)
+        most, wanted = check_cap(cap), parse_names(self.config.scaffolds, scaffolds)
         if not self.config.enabled:
             return Boot("", disabled=True)
         body = {"scope": self._named(scope), "cap": min(most, _CAP), "scaffolds": List(wanted) or None}

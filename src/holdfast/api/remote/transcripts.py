@@ -30,13 +30,13 @@ def imported(context: Context, path: str, client: str | None, kind: str, request
     """The turns of a file, or of every transcript in a folder."""
     if not os.path.isdir(path):
         return _imported(context, path, client, kind, request, True)
-    files = history.files_in(path, context.config.home)
+    files = history.list_transcripts(path, context.config.home)
     return [one for file in files for one in _imported(context, file, client, kind, request, False)]
 
 
 def _imported(context: Context, path: str, client: str | None, kind: str, request: Request, must: bool) -> list[Logged]:
     with Source(path) as source:
-        reader = history.reader_of(source, client, must)
+        reader = history.find_reader(source, client, must)
         if reader is None:
             return []
         sending = _Sending(request, client or reader.CLIENT, kind, _project(context, source, reader, kind))
@@ -56,7 +56,7 @@ def _imported(context: Context, path: str, client: str | None, kind: str, reques
 def _project(context: Context, source: Source, reader: Dialect, kind: str) -> str | None:
     """Whose sessions these are: of the folder that the transcript names, unless the caller named a project."""
     where = folder(source, reader) if kind == "project" else ""
-    return history.of_folder(context, where).project_ids()[0] if where else None
+    return history.context_of_folder(context, where).project_ids()[0] if where else None
 
 
 def _batches(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError]) -> Iterator[bytes]:
@@ -76,9 +76,9 @@ def _lines(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError
     """Lines as the plain chat has them, each turn with the id that it has here too, up to where the file `cut` short."""
     seen = Tally()
     try:
-        for session, said in history.said_in(source, reader, tools):
+        for session, said in history.read_turns(source, reader, tools):
             named = validate.withheld(session)[0]
-            yield _line(named, transcript.counted(history.without_secrets(said), named, seen))
+            yield _line(named, transcript.counted(history.redact_turn(said), named, seen))
     except HoldfastError as error:
         cut.append(error)
 

@@ -20,15 +20,14 @@ def status(call: Invocation) -> int:
 
 def doctor(call: Invocation) -> int:
     from holdfast.config import without_password
-    from holdfast.verbs import status as status_verb
-    from holdfast.verbs.doctor import secrets
+    from holdfast.verbs.doctor import checks, secrets
 
-    problems = status_verb.beside([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
+    problems = checks.merge_problems([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
     disabled = not call.memory.config.enabled
     held = _held(call)
     store = call.memory.config.store
     where = without_password(store) if store else call.memory.home
-    looked_at, total = secrets.looked_at(call.memory)
+    looked_at, total = (0, 0) if call.is_remote else secrets.count_transcript_bytes(call.memory._context)
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
         "transcripts": {"bytes": total, "looked_at": looked_at}, "archived": _archived(call),

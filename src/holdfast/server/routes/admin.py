@@ -10,8 +10,9 @@ from holdfast.models import Note
 from holdfast.server.idempotency import ALL, Replay
 from holdfast.server.route import NOWHERE, Asked, Route
 from holdfast.server.schema import answer, fields, flag, ref, rows, text
+from holdfast.verbs.doctor.checks import merge_problems
 from holdfast.verbs.doctor.fixes import with_fixes
-from holdfast.verbs.status import Reindexed, beside
+from holdfast.verbs.status import Reindexed
 
 _CARE = "home.care"
 _PROBLEM = answer(
@@ -29,7 +30,7 @@ def check(asked: Asked) -> dict[str, Any]:
     whole = settings == asked.gateway.config()
     role = asked.gate.role(asked.caller.role)
     gateway = health.find_gate_problems(asked.gate, whole, lambda action: not denial_reason(role, action, None))
-    found = [one.as_dict() for one in beside(asked.memory.check(), with_fixes(settings.home, gateway))]
+    found = [one.as_dict() for one in merge_problems(asked.memory.check(), with_fixes(settings.home, gateway))]
     return {"problems": [{name: said.replace(home, "HOME") for name, said in one.items()} for one in found]}
 
 

@@ -78,7 +78,9 @@ def _kept(asked: Asked, file: IO[bytes], digest: str) -> dict[str, Any]:
     asked.must_still_be_let_in()
     name = asked.given.get("name") or asked.whose.session or digest[:16]
     where, written = asked.given.get("scope", "project"), asked.given.get("written")
-    said = import_upload(asked.memory._context, os.dup(file.fileno()), name, asked.given.get("client"), where, written)
+    said = import_upload(
+        asked.memory._context, os.dup(file.fileno()), name, client=asked.given.get("client"), scope=where, written=written
+    )
     return {"sessions": [one.as_dict() for one in said]}
 
 
