@@ -288,8 +288,8 @@ def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
         for _ in range(times):
             change()
         hosted.recall("words", mode="keyword")
-        known = index.known(("projects/demo",))
-        assert {part: mix for (_, part), (_, mix) in known.items()} == {
+        known = index.known_folders(("projects/demo",))
+        assert {part: folder.fingerprint for (_, part), folder in known.items()} == {
             part: store.fingerprint("projects/demo", part) for part in PARTS if store.has_folder("projects/demo", part)
         }
     assert hosted.check() == []
