@@ -167,7 +167,7 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
 def _begin(context: Context, client: Client, heard: Heard) -> str:
     from holdfast.verbs.brief import select
 
-    select.begin_anew(context, _is_first(heard))
+    select.reset_shown(context, _is_first(heard))
     return ""
 
 
@@ -189,9 +189,9 @@ def _prompt(context: Context, client: Client, heard: Heard) -> str:
 def _reminder(context: Context, count: int) -> str:
     if not context.config.reminder or not count or count % context.config.reminder:
         return ""
-    from holdfast.verbs.brief.render import reminder
+    from holdfast.verbs.brief.render import compose_reminder
 
-    return reminder()
+    return compose_reminder()
 
 
 def _capture(context: Context, client: Client, heard: Heard) -> str:

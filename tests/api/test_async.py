@@ -197,8 +197,13 @@ def test_an_export_works_in_another_thread(home, monkeypatch):
     from holdfast.verbs import export
 
     threads = []
-    row = export._row
-    monkeypatch.setattr(export, "_row", lambda *given: threads.append(threading.current_thread()) or row(*given))
+    real = export._export_note
+
+    def export_note(*given, **named):
+        threads.append(threading.current_thread())
+        return real(*given, **named)
+
+    monkeypatch.setattr(export, "_export_note", export_note)
 
     async def life(memory):
         await memory.store("note", key="k")

@@ -34,8 +34,8 @@ said_turns = st.builds(
 
 
 def brief(text="Deploys are on Tuesdays.", count=1):
-    notes = tuple([render.Told("project", f"k{number}", "2026-05-01", "agent", text) for number in range(count)])
-    return render.at_start([render.Part("project", notes, count)], render.Facts(), render.Budget()).brief.text
+    notes = tuple([render.NoteView("project", f"k{number}", "2026-05-01", "agent", text) for number in range(count)])
+    return render.compose_start([render.ScopeView("project", notes, count)], render.FactView(), render.Budget()).brief.text
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------

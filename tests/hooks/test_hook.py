@@ -258,9 +258,9 @@ def test_all_that_is_said_with_a_prompt_is_within_the_clients_cap(note, home, fo
 
 def test_the_reminder_is_taken_out_of_what_is_kept():
     from holdfast.formats.transcript import stripped
-    from holdfast.verbs.brief.render import reminder
+    from holdfast.verbs.brief.render import compose_reminder
 
-    assert stripped(f"before\n{reminder()}after") == "before\nafter"
+    assert stripped(f"before\n{compose_reminder()}after") == "before\nafter"
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

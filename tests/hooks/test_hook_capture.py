@@ -12,7 +12,7 @@ from test_importers import claude_lines
 
 from holdfast import Memory
 from holdfast.base import failure_log
-from holdfast.verbs.brief.render import Budget, Facts, Part, Told, at_start
+from holdfast.verbs.brief.render import Budget, FactView, NoteView, ScopeView, compose_start
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_a_stop_that_a_hook_caused_is_not_captured_again(hook, home, folder, tra
 @pytest.mark.promise("H3")
 def test_what_we_told_is_not_kept(hook, home, folder, tmp_path):
     configure(home, "[hooks]\ncapture = true\n")
-    told = Told("project", "k", "2026-05-01", "user", "the harbour note")
-    brief = at_start([Part("project", (told,), 1)], Facts(), Budget()).brief
+    told = NoteView("project", "k", "2026-05-01", "user", "the harbour note")
+    brief = compose_start([ScopeView("project", (told,), 1)], FactView(), Budget()).brief
     rows = [
         {"type": "user", "sessionId": "s1", "uuid": "u1", "timestamp": "2026-05-01T10:00:00Z",
          "message": {"role": "user", "content": f"{brief.text}\nWhere is the boat?"}},
@@ -116,7 +116,7 @@ def test_a_client_that_writes_like_another_is_read_in_that_dialect_and_kept_unde
     path = tmp_path / "t.jsonl"
     noise = [{"role": "user", "content": "not this"}] * 60  # the dialect cannot be told from the first lines
     path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in [*noise, *claude_lines()]))
-    import_history(memory._context, str(path), "another", "project", written="claude")
+    import_history(memory._context, str(path), client="another", scope="project", written="claude")
     texts = [hit.text for hit in memory.recall(mode="recent", kind="turn", limit=100)]
     assert "Thanks" in texts and "not this" not in texts
     assert [path.parent.name for path in (home / "shelf").rglob("transcripts/*/*.jsonl")] == ["another"]

@@ -38,7 +38,7 @@ def judged(memory, mode):
     """Precision and recall over the prompts of tests/data/prompts.toml."""
     hits = wrong = missed = 0
     for case in CASES["prompts"]:
-        matches = relevance.matches(memory._context, case["text"], mode)
+        matches = relevance.find_matches(memory._context, case["text"], mode)
         found = {match.name.removesuffix(".md") for match in matches if match.kind == "note"}
         wanted = set(case["keys"])
         hits += len(found & wanted)
@@ -448,7 +448,7 @@ def test_a_prompt_of_another_time_was_not_of_this_start(open_memory, clock, seco
 
     memory = open_memory(session="s")
     memory.store("We deploy on Tuesdays.", key="deploys")
-    select.heard_prompt(memory._context, "when do we deploy?")
+    select.count_prompt(memory._context, "when do we deploy?")
     assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
     clock.forward(seconds)
     assert "Tuesdays" in select.brief(memory._context, first=True).text
@@ -463,7 +463,7 @@ def test_a_late_start_counts_what_it_leaves_out(open_memory):
     memory.store("We deploy on Tuesdays, never on Fridays. " * 4, key="deploys")
     whole = select.brief(memory._context, remember=False)
     assert "Tuesdays" in whole.text and whole.left_out > 0
-    select.heard_prompt(memory._context, "when do we deploy?")
+    select.count_prompt(memory._context, "when do we deploy?")
     assert "Tuesdays" in memory.brief(prompt="when do we deploy?").text
     late = select.brief(memory._context, first=True)
     shown = {f"Topic {number:02} is" for number in range(60) if f"project/n{number}" in late.shown}

@@ -638,10 +638,10 @@ def test_what_goes_wrong_while_an_export_is_read_is_typed(memory, monkeypatch):
 
     memory.store("one", key="a")
 
-    def broken(*_):
+    def broken(*_, **__):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(export, "_row", broken)
+    monkeypatch.setattr(export, "_export_note", broken)
     with pytest.raises(HoldfastError):
         list(memory.export())
 

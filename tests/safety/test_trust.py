@@ -269,7 +269,7 @@ def origins_of_doors(home, tmp_path):
         transcript = tmp_path / "chat.jsonl"
         rows = [{"role": one["type"], "content": one["message"]["content"]} for one in turns]
         transcript.write_text("\n".join(json.dumps(row) for row in [*rows, {"role": "tool", "content": "lighthouse tool"}]))
-        history.import_history(memory._context, str(transcript), "hooked", "project", kept="live")
+        history.import_history(memory._context, str(transcript), client="hooked", scope="project", kept="live")
         hits = {hit.speaker: hit.source.origin for hit in memory.recall("lighthouse", kind="turn", mode="keyword")}
         yield "captured by a hook: the user", hits["user"]
         yield "captured by a hook: the assistant", hits["assistant"]

@@ -15,7 +15,7 @@ from holdfast.cli import main
 from holdfast.errors import no_space
 from holdfast.models import Problem
 from holdfast.sqlite import translate_error
-from holdfast.verbs import status
+from holdfast.verbs.doctor import checks
 from holdfast.verbs.purge.job import PurgeJob
 
 ADVICE = "Free some space on the disk of {home}, then run"
@@ -95,10 +95,10 @@ def test_the_gateways_part_of_doctor_does_not_tell_of_a_full_disk_again(disk):
     with disk.open() as memory:
         found = memory.check()
     again = Problem("gateway", "ledger.db: disk I/O error", "Run it again", "ledger.db")
-    assert "disk" in {problem.code for problem in found} and status.beside(found, [again]) == found
+    assert "disk" in {problem.code for problem in found} and checks.merge_problems(found, [again]) == found
     disk.free()
     elsewhere = Problem("gateway", "a token", "Another", "tokens")
-    assert status.beside([], [again, elsewhere]) == [again, elsewhere]
+    assert checks.merge_problems([], [again, elsewhere]) == [again, elsewhere]
 
 
 @pytest.mark.parametrize("left", tiered([0, 64 * 1024, 700 * 1024], fast=[0]))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from holdfast.models import ORIGINS, SCOPES
 from holdfast.safety import escape
 from holdfast.verbs.brief import render
-from holdfast.verbs.brief.render import Brief, Budget, Facts, Part, Told
+from holdfast.verbs.brief.render import Brief, Budget, FactView, NoteView, ScopeView
 
 
-def compose(parts, budget=Budget(), facts=Facts()):
-    return render.at_start(parts, facts, budget).brief
+def compose(parts, budget=Budget(), facts=FactView()):
+    return render.compose_start(parts, facts, budget).brief
 
 
 ENTRY = re.compile(r"- (.*) \((\d{4}-\d\d-\d\d)(?:, (\w+))?\): ?(.*)")
@@ -30,14 +30,14 @@ keys = st.text("abcdefgh0123-", min_size=1, max_size=60) | some.raw_texts
 @st.composite
 def parts(draw, scope, most=7):
     notes = tuple(
-        Told(
+        NoteView(
             scope, draw(keys), draw(some.days), draw(st.sampled_from(ORIGINS)), draw(texts)[: render.MOST_CHARS],
             standing=draw(st.booleans()),
         )
         for _ in range(draw(st.integers(0, most)))
     )  # fmt: skip
     page = draw(st.sampled_from(["", "", " \n\t\n"]) | some.raw_texts | st.integers(1, 300).map(lambda size: "a line\n" * size))
-    return Part(scope, notes, len(notes) + draw(st.integers(0, 5) if notes else st.just(0)), (("files/MEMORY.md", page),))
+    return ScopeView(scope, notes, len(notes) + draw(st.integers(0, 5) if notes else st.just(0)), (("files/MEMORY.md", page),))
 
 
 all_parts = (
@@ -47,12 +47,12 @@ budgets = st.builds(Budget, st.integers(0, 20), st.integers(0, 9000), st.integer
 
 
 def told(key="k", text="some text", scope="project", date="2026-05-01", origin="agent", standing=False):
-    return Told(scope, key, date, origin, text, standing=standing)
+    return NoteView(scope, key, date, origin, text, standing=standing)
 
 
 def part(*notes, scope="project", total=None, overview=""):
     pages = (("files/MEMORY.md", overview),) if overview else ()
-    return Part(scope, notes, len(notes) if total is None else total, pages)
+    return ScopeView(scope, notes, len(notes) if total is None else total, pages)
 
 
 def body(brief: Brief) -> list[str]:
@@ -89,7 +89,7 @@ def test_a_briefing_keeps_its_budget_and_counts_every_note(given_, budget):
 @pytest.mark.promise("B1")
 @given(all_parts, budgets)
 def test_a_note_is_whole_or_a_title_and_never_a_stub(given_, budget):
-    composed = render.at_start(given_, Facts(), budget)
+    composed = render.compose_start(given_, FactView(), budget)
     shown = " ".join(composed.brief.text.split())
     for note in composed.whole:
         assert " ".join(escape.safe(note.text).split()) in shown
@@ -99,20 +99,20 @@ def test_a_note_is_whole_or_a_title_and_never_a_stub(given_, budget):
 @pytest.mark.promise("B1")
 @given(all_parts, budgets, st.randoms())
 def test_scopes_come_in_their_order_in_whatever_order_they_are_given(given_, budget, random):
-    composed = render.at_start(given_, Facts(), budget)
+    composed = render.compose_start(given_, FactView(), budget)
     for standing in (True, False):
         scopes = [note.scope for note in composed.whole if note.standing == standing]
         assert scopes == sorted(scopes, key=SCOPES.index)
     shuffled = list(given_)
     random.shuffle(shuffled)
-    assert render.at_start(shuffled, Facts(), budget) == composed
+    assert render.compose_start(shuffled, FactView(), budget) == composed
 
 
 @pytest.mark.promise("B1")
 def test_standing_notes_come_first_and_whole_then_facts_then_the_others_then_titles():
     rules = [told(f"rule-{n}", f"Rule {n}. " + "Always. " * 20, "global", standing=True) for n in range(6)]
     notes = [told(f"note-{n}", f"Note number {n} says: " + "something " * 20) for n in range(60)]
-    facts = Facts(("Canary, share of traffic: 10 % (since 2026-09-01)",), 1)
+    facts = FactView(("Canary, share of traffic: 10 % (since 2026-09-01)",), 1)
     brief = compose([part(*notes), part(*rules, scope="global")], facts=facts)
     assert brief.shown[:6] == tuple(f"global/rule-{n}" for n in range(6))
     assert 5500 < len(brief.text) <= 6300
@@ -130,7 +130,7 @@ def test_standing_notes_come_first_and_whole_then_facts_then_the_others_then_tit
 @pytest.mark.promise("B1")
 def test_at_least_85_percent_of_a_full_briefing_is_memory():
     notes = [told(f"note-{n:02}", "A decision of some two hundred characters: " + "we agreed on it " * 10) for n in range(80)]
-    composed = render.at_start([part(*notes)], Facts(), Budget())
+    composed = render.compose_start([part(*notes)], FactView(), Budget())
     whole = sum(len(note.key) + len(note.text.strip()) for note in composed.whole)
     titles = sum(len(line) - 2 for line in body(composed.brief) if re.match(r"- note-\d+: ", line))
     assert whole + titles >= 0.85 * len(composed.brief.text)
@@ -157,7 +157,7 @@ def test_there_is_always_a_line_that_says_what_was_left_out_and_how_to_reach_it(
 
 @pytest.mark.promise("B1")
 def test_facts_that_find_no_room_and_overviews_that_are_cut_are_said_to_be():
-    facts = Facts(tuple(f"Subject {n}, label: value (since 2026-01-01)" for n in range(100)), 250)
+    facts = FactView(tuple(f"Subject {n}, label: value (since 2026-01-01)" for n in range(100)), 250)
     brief = compose([part(told("k", "words " * 100), overview="a line of the overview\n" * 190)], Budget(0, 0, 3000), facts)
     shown = len([line for line in body(brief) if line.startswith("- Subject")])
     assert 0 < shown < 100
@@ -185,7 +185,7 @@ def test_a_small_budget_still_lists_something(total):
 @pytest.mark.promise("B1", "B2")
 def test_with_a_prompt_notes_are_whole_and_the_rest_is_counted():
     notes = [told(f"k{n}", f"Note {n}. " + "words " * 60) for n in range(6)]
-    composed = render.with_prompt(notes, 2, 1350)
+    composed = render.compose_for_prompt(notes, 2, 1350)
     assert len(composed.brief.text) <= 1350
     assert 0 < len(composed.whole) < 6 and not composed.titles
     left = 6 - len(composed.whole) + 2
@@ -194,14 +194,14 @@ def test_with_a_prompt_notes_are_whole_and_the_rest_is_counted():
 
 @pytest.mark.promise("B1", "B2")
 def test_a_note_that_no_prompt_could_bring_whole_is_named_by_its_title():
-    composed = render.with_prompt([told("long", "First words. " + "x " * 900), told("short", "tiny")], 0, 1350)
+    composed = render.compose_for_prompt([told("long", "First words. " + "x " * 900), told("short", "tiny")], 0, 1350)
     assert composed.brief.shown == ("project/short",) and composed.brief.listed == ("project/long",)
     assert "- long: First words." in composed.brief.text
 
 
 def test_nothing_that_fits_is_an_empty_text():
-    assert render.with_prompt([], 0, 1350).brief == Brief("")
-    assert render.with_prompt([told()], 0, 100).brief.text == ""
+    assert render.compose_for_prompt([], 0, 1350).brief == Brief("")
+    assert render.compose_for_prompt([told()], 0, 100).brief.text == ""
 
 
 # --- data, not instructions (B3) --------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ def test_honest_text_stays_as_it_is(text):
 @pytest.mark.promise("B4")
 @given(all_parts, budgets)
 def test_the_same_notes_give_the_same_bytes(given_, budget):
-    again = [Part(**{name: getattr(one, name) for name in Part._fields}) for one in given_]
+    again = [ScopeView(**{name: getattr(one, name) for name in ScopeView._fields}) for one in given_]
     assert compose(given_, budget).text.encode() == compose(again, budget).text.encode()
 
 

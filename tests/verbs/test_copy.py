@@ -22,7 +22,6 @@ from holdfast.models import Progress
 from holdfast.postgres.pool import hang_up
 from holdfast.store import atomic
 from holdfast.verbs import copy
-from holdfast.verbs.copy.endpoints import opened
 
 WORDS = "zanzibarqvx7 is the word that must be gone for good"
 MIRROR = "the safe is behind the mirror in the hall"
@@ -149,7 +148,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
 
     copy.copy(str(full), between, settings)
     copy.copy(between, str(tmp_path / "back"), settings)
-    with opened(between, settings) as end:
+    with copy.endpoints.open_endpoint(between, settings) as end:
         told = masked(end.ledger)
     assert told == masked(SqliteLedger(str(full))) == masked(SqliteLedger(str(tmp_path / "back"))) and told[0]
     assert (tmp_path / "back" / "review.key").stat().st_mode & 0o777 == 0o600
@@ -158,7 +157,7 @@ def test_what_is_known_by_a_secret_is_known_wherever_it_was_copied(full, between
 def test_another_secret_in_the_target_is_refused(full, between, settings):
     if "://" not in between:
         os.mkdir(between, 0o700)
-    with opened(between, settings) as end:
+    with copy.endpoints.open_endpoint(between, settings) as end:
         end.ledger.reviews.secret()
     with pytest.raises(Conflict, match="keys review"):
         copy.copy(str(full), between, settings)

@@ -39,15 +39,15 @@ HELLO = [{"role": "user", "text": "Where is the harbour?"}, {"role": "assistant"
 
 
 def log(memory, given, session="s", client="c", scope="project"):
-    return history.log(memory._context, given, session, client, scope)
+    return history.log(memory._context, given, session=session, client=client, scope=scope)
 
 
 def bring(memory, path, client=None, scope="project", progress=None):
-    return history.import_history(memory._context, path, client, scope, progress)
+    return history.import_history(memory._context, path, client=client, scope=scope, progress=progress)
 
 
 def expand(memory, what, before=3, after=3, session=None):
-    return history.expand(memory._context, what, before, after, session)
+    return history.expand(memory._context, what, before=before, after=after, session=session)
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ def test_no_session_id_becomes_a_path(memory, home, session):
 
 @pytest.mark.promise("H3")
 def test_what_holdfast_said_itself_is_not_kept(memory, kept):
-    told = render.Told("project", "k", "2026-05-01", "agent", "the secret harbour")
-    block = render.at_start([render.Part("project", (told,), 1)], render.Facts(), render.Budget()).brief.text
+    told = render.NoteView("project", "k", "2026-05-01", "agent", "the secret harbour")
+    block = render.compose_start([render.ScopeView("project", (told,), 1)], render.FactView(), render.Budget()).brief.text
     logged = log(memory, [{"role": "user", "text": f"{block}What now?"}, {"role": "system", "text": block}])
     assert logged.added == 1 and texts(kept()) == ["What now?"]
     assert b"harbour" not in kept.file().read_bytes()
@@ -266,7 +266,7 @@ def test_a_folder_is_brought_in_with_all_its_transcripts(memory, tmp_path):
 
 
 def test_a_file_with_many_sessions_gives_each_its_own(memory, tmp_path, monkeypatch):
-    monkeypatch.setattr(history, "_OPEN", 3)
+    monkeypatch.setattr(history, "_MAX_OPEN_SESSIONS", 3)
     rows = [{"role": "user", "text": "yes", "session": f"n{number % 10}"} for number in range(100)]
     (tmp_path / "t.jsonl").write_bytes(lines_of(rows))
     logged = bring(memory, tmp_path / "t.jsonl", client="my-app")
@@ -322,9 +322,9 @@ def test_a_large_transcript_needs_little_memory(tmp_path, child, home, form):
     import resource
     from holdfast.verbs import history
     with Memory(args[0], project="demo") as memory:
-        history.log(memory._context, [{"text": "warm"}], "w", "c", "project")
+        history.log(memory._context, [{"text": "warm"}], session="w", client="c", scope="project")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        logged = history.import_history(memory._context, args[1], "chat", "project")
+        logged = history.import_history(memory._context, args[1], client="chat", scope="project")
         answer = [logged[0].added, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]
     """
     added, grown = child(code, home, path, timeout=200)
@@ -437,7 +437,7 @@ with Memory(home, project="demo") as memory:
         ids = [f"{name}-{number}-{part}" for part in range(5)]
         given = [{"id": id, "role": "user", "text": id + "x" * 3000} for id in ids]
         given += [{"id": f"shared-{number}", "text": f"shared {number}"}]
-        history.log(memory._context, given, "s", "c", "project")
+        history.log(memory._context, given, session="s", client="c", scope="project")
         print(number, flush=True)
 """
 

@@ -23,8 +23,7 @@ from battery.lab import Lab
 from holdfast import Conflict, NotFound, Purged, Refused, UsageError
 from holdfast.home import Lock
 from holdfast.verbs import quarantine
-from holdfast.verbs.purge.patterns import Traces
-from holdfast.verbs.purge.patterns import spellings as traces_of
+from holdfast.verbs.purge.patterns import Patterns, encode_all_ways
 
 WORD = "zanzibarqvx7"
 LINE = f"the harbour code of {WORD} is forty-two and a half"  # long enough to be known again by itself
@@ -519,23 +518,23 @@ def test_the_search_for_canaries_sees_every_spelling(tmp_path):
 @pytest.mark.parametrize("shift", range(9))
 def test_every_spelling_of_a_line_is_found_wherever_it_starts(many, shift):
     others = [f"line number {number} of a long text that goes on" for number in range(100 if many else 0)]
-    traces = Traces([LINE, *others])
-    for needle in traces_of(traces.pieces[0]):
-        assert traces.within(b"x" * shift + needle + b"y" * 20) == {0}, needle
-    assert traces.within(b"nothing of it " * 100) == set()
+    patterns = Patterns([LINE, *others])
+    for needle in encode_all_ways(patterns.pieces[0]):
+        assert patterns.find_in(b"x" * shift + needle + b"y" * 20) == {0}, needle
+    assert patterns.find_in(b"nothing of it " * 100) == set()
 
 
 def test_base64_is_found_in_the_midst_of_other_bytes():
-    traces = Traces([LINE])
+    patterns = Patterns([LINE])
     for before in range(7):
         data = base64.b64encode(b"a" * before + LINE.encode() + b"bcd")
-        assert traces.within(data) == set(range(len(traces.pieces)))
+        assert patterns.find_in(data) == set(range(len(patterns.pieces)))
 
 
 def test_every_line_of_every_version_is_looked_for_in_pieces_and_short_ones_are_told(memory):
     text = "\n".join([f"{number} is the number of this line" for number in range(50)])
-    assert len(Traces([text]).pieces) == 51  # the end of each line is the same
-    assert Traces(["short", "also short\nyes"]).pieces == []
+    assert len(Patterns([text]).pieces) == 51  # the end of each line is the same
+    assert Patterns(["short", "also short\nyes"]).pieces == []
     memory.store("tiny", key="k")
     memory.store(text, key="k")
     receipt = memory.purge("k")
@@ -585,6 +584,23 @@ def test_a_session_that_is_named_after_what_was_purged_is_not_named_by_the_recei
     (kept,) = memory.receipts(receipt.id)
     assert kept.told == ("told 2 times, to the sessions 7f3a, (not kept)",)
     assert "herring" not in json.dumps(kept.as_dict())
+
+
+def test_a_short_key_is_masked_in_a_kept_receipt_only_where_it_is_a_word_of_its_own(memory):
+    memory.store("the lock of the harbour gate sticks in the rain", key="lock")
+    receipt = memory.purge("lock")
+    (kept,) = memory.receipts()
+    assert kept.key.startswith("(") and kept.what == f"the note {kept.key} in {kept.scope}"
+    assert [path.rpartition("/")[2] for path in kept.removed] == [f"{kept.key}.md"]
+    assert "blocks a disk has not yet overwritten" in kept.beyond_reach
+    assert kept.beyond_reach == receipt.beyond_reach and "lock" not in " ".join([kept.what, *kept.removed]).split()
+
+
+def test_our_own_sentences_are_not_masked_though_a_key_stands_in_them(memory):
+    memory.store("the disk of the harbour clock is full again", key="disk")
+    receipt = memory.purge("disk")
+    (kept,) = memory.receipts()
+    assert kept.beyond_reach == receipt.beyond_reach and kept.key.startswith("(")
 
 
 # --- what a review found ------------------------------------------------------------------------------------------------------

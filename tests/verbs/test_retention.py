@@ -252,10 +252,10 @@ def test_a_ledger_that_cannot_be_asked_archives_nothing(memory, clock, monkeypat
     memory.store("harbour words", key="k")
     clock.forward(days=91)
 
-    def busy(*_):
+    def busy(*_, **__):
         raise Busy("another process holds it", "Try again")
 
-    monkeypatch.setattr(memory._context.ledger.usage, "last_used", busy)
+    monkeypatch.setattr(memory._context.ledger.database, "read", busy)
     with pytest.raises(Busy):
         memory.retain()
     assert keys(memory.list()) == ["k"]

@@ -56,7 +56,7 @@ def test_a_scaffold_is_exactly_these_files_and_folders_as_shipped(memory, tree, 
 
 
 def test_the_scaffolds_are_the_folders_that_are_shipped():
-    assert scaffold.names() == sorted(TREES)
+    assert scaffold.list_scaffolds() == sorted(TREES)
 
 
 @pytest.mark.promise("F6")

@@ -163,14 +163,14 @@ class Memory(MemoryInterface):
     ) -> Logged:  # fmt: skip
         from holdfast.verbs import history
 
-        return history.log(self._context, turns, session, client, scope, redact)
+        return history.log(self._context, turns, session=session, client=client, scope=scope, redact=redact)
 
     def import_history(
         self, path: str | os.PathLike[str], *, client: str | None = None, scope: str = "project"
     ) -> List[Logged]:
         from holdfast.verbs import history
 
-        return history.import_history(self._context, path, client, scope, self._context.progress)
+        return history.import_history(self._context, path, client=client, scope=scope, progress=self._context.progress)
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         from holdfast.verbs import forget
@@ -215,7 +215,7 @@ class Memory(MemoryInterface):
     def receipts(self, id: str | None = None) -> List[Receipt]:
         from holdfast.verbs import purge
 
-        return purge.receipts(self._context, validate.string(id, "id of a receipt"))
+        return receipts.list_receipts(self._context, validate.string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
         from holdfast.verbs import forget
@@ -347,7 +347,7 @@ class Memory(MemoryInterface):
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
         from holdfast.verbs import history
 
-        return history.expand(self._context, of, before, after, session)
+        return history.expand(self._context, of, before=before, after=after, session=session)
 
     def export(self, *, scope: str | None = None) -> Export:
         from holdfast.verbs import export
@@ -385,7 +385,7 @@ class Memory(MemoryInterface):
         from holdfast.verbs import scaffold
 
         self._context.require_enabled()
-        return scaffold.make(self._context, name, scaffold.place_of(self._context, scope))
+        return scaffold.create(self._context, name, scaffold.choose_scope(self._context, scope))
 
     # --- maintenance ---------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""Export: every note a caller may see, one record a note with all its versions, and no secret in it (S2). What an import could
-not take is left out, and it is said which notes those are."""
+"""Export every note that a caller may see: one record per note with all its versions, secrets masked (S2). Notes that an
+import would reject are left out and reported."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
     Rows = Generator[Row, None, None]
-    Name = tuple[Scope, str]  # of a file: where it stands, and what it is called there
+    NoteFileName = tuple[Scope, str]  # the scope, and the name of the file in its notes/
 
-_BATCH = 100  # notes that are read together where that is cheaper
-_NAMED = 50  # notes that are left out and named one by one
+_BATCH = 100  # notes read together
+_MAX_NAMED = 50  # notes left out that are named one by one
 
 
 class LeftOut:
-    """The notes that an export has not: how many, and of the first of them where, by which name and why."""
+    """The notes that an export leaves out: how many, and scope, name and reason of the first ones."""
 
     def __init__(self) -> None:
         self.count = 0
         self.notes: list[dict[str, str]] = []
 
-    def add(self, place: Scope, name: str, why: str) -> None:
+    def add(self, scope: Scope, name: str, why: str) -> None:
         self.count += 1
-        if len(self.notes) < _NAMED:
-            self.notes.append({"scope": str(place), "name": validate.cleaned(name), "why": validate.cleaned(why)})
+        if len(self.notes) < _MAX_NAMED:
+            self.notes.append({"scope": str(scope), "name": validate.cleaned(name), "why": validate.cleaned(why)})
 
     def as_dict(self) -> Row:
         return {"count": self.count, "notes": self.notes}
 
 
 class Export(Generator["Row", None, None]):
-    """The records, one by one; at their end `left_out` tells of the notes that are not among them."""
+    """An iterator over the records; when it is exhausted, `left_out` says which notes are missing."""
 
     def __init__(self, rows: Callable[[LeftOut], Rows]) -> None:
         self.left_out = LeftOut()
@@ -61,55 +61,56 @@ class Export(Generator["Row", None, None]):
 
 
 def export(context: Context, scope: str | None) -> Export:
-    """The steps of `Memory.export`. `holdfast import` reads such records back."""
-    return Export(lambda left_out: _rows(context, scope, left_out))
+    """Return what `Memory.export` promises; `holdfast import` reads such records back."""
+    return Export(lambda left_out: _export_notes(context, scope, left_out))
 
 
-def _rows(context: Context, scope: str | None, left_out: LeftOut) -> Rows:
-    places = context.visible_scopes(scope) if context.config.enabled else []
-    names = [(place, name) for place in places for name in _names(context, place, left_out)]
+def _export_notes(context: Context, kind: str | None, left_out: LeftOut) -> Rows:
+    scopes = context.visible_scopes(kind) if context.config.enabled else []
+    names = [(scope, name) for scope in scopes for name in _list_names(context, scope, left_out)]
     keys = _new_keys(names)
     context.progress.start("exporting", len(names))
     try:
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
-            contents = context.store.read_batch([(place.folder, "notes", name) for place, name in batch])
+            contents = context.store.read_batch([(scope.folder, "notes", name) for scope, name in batch])
             purged = context.purge_filter.any_purged()
-            for place, name in batch:
-                row = _row(context, place, name, contents.get((place.folder, "notes", name)), purged, left_out)
+            for scope, name in batch:
+                content = contents.get((scope.folder, "notes", name))
+                row = _export_note(context, scope, name, content=content, purged=purged, left_out=left_out)
                 context.progress.step()
                 if row is not None:
-                    yield {**row, "key": keys[place, name], "name": row["key"]} if (place, name) in keys else row
-    except OSError as error:  # whoever iterates is outside the verb
+                    yield {**row, "key": keys[scope, name], "name": row["key"]} if (scope, name) in keys else row
+    except OSError as error:  # the caller iterates outside the verb, which would convert it
         raise from_os(error) from error
     finally:
         context.progress.end()
 
 
-def _names(context: Context, place: Scope, left_out: LeftOut) -> list[str]:
-    """The files that are notes; what stands among them and is never read is left out."""
-    entries = list(context.store.entries(place.folder, "notes"))
-    for one in [one for one in entries if not one.regular]:
-        left_out.add(place, one.name, "a link or special file; never followed")
-    for path in context.store.list_misnamed(place.folder):
+def _list_names(context: Context, scope: Scope, left_out: LeftOut) -> list[str]:
+    """Return the names of the note files of a scope; report other files among them as left out."""
+    entries = list(context.store.entries(scope.folder, "notes"))
+    for entry in [entry for entry in entries if not entry.regular]:
+        left_out.add(scope, entry.name, "a link or special file; never followed")
+    for path in context.store.list_misnamed(scope.folder):
         where, _, name = path.rpartition("/")
-        if where.endswith(f"/shelf/{place.folder}/notes"):
-            left_out.add(place, ascii(name)[1:-1], "its name is not UTF-8")
-    return sorted([one.name for one in entries if one.regular and one.name.endswith(".md")])
+        if where.endswith(f"/shelf/{scope.folder}/notes"):
+            left_out.add(scope, ascii(name)[1:-1], "its name is not UTF-8")
+    return sorted([entry.name for entry in entries if entry.regular and entry.name.endswith(".md")])
 
 
-def _new_keys(names: list[Name]) -> dict[Name, str]:
-    """A key for each file whose name is none, or holds a secret: as `doctor` would rename it, and never one that another note
-    has in that kind of scope, since an import puts all of a kind in one place."""
-    odd = [(place, name) for place, name in names if not _is_key(name[:-3])]
-    taken = {(place.kind, name[:-3]) for place, name in names} if odd else set()
-    keys: dict[Name, str] = {}
-    for place, name in odd:
-        said = validate.cleaned(name[:-3])
-        while (place.kind, key := key_of(said)) in taken:
-            said += " ."  # more than small words: it gets a hash
-        taken.add((place.kind, key))
-        keys[place, name] = key
+def _new_keys(names: list[NoteFileName]) -> dict[NoteFileName, str]:
+    """Return a key for each file whose name is not a valid key or contains a secret, as `doctor` would rename it. It is unique
+    within the kind of scope, since an import puts all notes of a kind into one scope."""
+    invalid = [(scope, name) for scope, name in names if not _is_key(name[:-3])]
+    taken = {(scope.kind, name[:-3]) for scope, name in names} if invalid else set()
+    keys: dict[NoteFileName, str] = {}
+    for scope, name in invalid:
+        title = validate.cleaned(name[:-3])
+        while (scope.kind, key := key_of(title)) in taken:
+            title += " ."  # key_of adds a hash to such a title
+        taken.add((scope.kind, key))
+        keys[scope, name] = key
     return keys
 
 
@@ -117,64 +118,66 @@ def _is_key(name: str) -> bool:
     return bool(KEY.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
 
 
-def _row(context: Context, place: Scope, name: str, content: FileContent | None, purged: bool, left_out: LeftOut) -> Row | None:
-    """A note as plain data; None where it is gone by now or was purged, and where it is left out."""
+def _export_note(
+    context: Context, scope: Scope, name: str, *, content: FileContent | None, purged: bool, left_out: LeftOut
+) -> Row | None:
+    """Return a note as plain data; None if it was deleted or purged meanwhile, or is left out."""
     try:
-        content = content or context.store.read_name(place.folder, "notes", name)
+        content = content or context.store.read_name(scope.folder, "notes", name)
         if content is None:
             return None
-        there = versions.parse_note(content.data, content.modified)
-        row = _said(context, place, name, there)
-        _must_pass(row, context.config.note_bytes)
+        parsed = versions.parse_note(content.data, content.modified)
+        row = _record(context, scope, name, parsed)
+        _check_importable(row, context.config.note_bytes)
     except (Contended, Unreached):
-        raise  # of which the note knows nothing
+        raise  # not a problem of this note
     except HoldfastError as error:
-        left_out.add(place, name, error.message)
+        left_out.add(scope, name, error.message)
         return None
     if purged and context.purge_filter.find_receipt(
-        f"{place.folder}/notes/{name[:-3]}", [one.text for one in versions.versions_of(there)]
+        f"{scope.folder}/notes/{name[:-3]}", [version.text for version in versions.versions_of(parsed)]
     ):
         return None
     return row
 
 
-def _said(context: Context, place: Scope, name: str, there: versions.ParsedNote) -> Row:
-    note = versions.note_of(place, name[:-3], there, context.config.quarantine)
+def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNote) -> Row:
+    note = versions.note_of(scope, name[:-3], parsed, context.config.quarantine)
     rules: dict[str, None] = {}
     row = {
-        "key": _cleaned(note.key, rules), "text": _cleaned(note.text, rules), "type": note.type,
-        "tags": [_cleaned(tag, rules) for tag in note.tags], "valid_from": note.valid_from, "valid_to": note.valid_to,
-        "pinned": note.pinned, "scope": str(place), "id": note.id, "created": note.created, "updated": note.updated,
-        "source": _source(note.source, rules), "quarantined": note.quarantined,
-        "versions": [_version(one, rules) for one in versions.versions_of(there)],
+        "key": _mask_secrets(note.key, rules), "text": _mask_secrets(note.text, rules), "type": note.type,
+        "tags": [_mask_secrets(tag, rules) for tag in note.tags], "valid_from": note.valid_from, "valid_to": note.valid_to,
+        "pinned": note.pinned, "scope": str(scope), "id": note.id, "created": note.created, "updated": note.updated,
+        "source": _source_record(note.source, rules), "quarantined": note.quarantined,
+        "versions": [_version_record(version, rules) for version in versions.versions_of(parsed)],
     }  # fmt: skip
     return {**row, "redacted": list(rules)}
 
 
-def _must_pass(row: Row, most_bytes: int) -> None:
-    """Raise what the gate of an import would say of a file that somebody made by hand: one such line, and it takes none."""
-    validate.text(row["text"], most_bytes, allowed=True)  # secrets are out of it
+def _check_importable(row: Row, max_bytes: int) -> None:
+    """Raise the error that an import would raise for this record, which would reject the whole export."""
+    validate.text(row["text"], max_bytes, allowed=True)  # its secrets are masked
     validate.tags(tuple(row["tags"]))
     if row["valid_to"] and row["valid_to"] <= row["valid_from"]:
         what = Template(field("valid_to"), f" {row['valid_to']} is not after ", field("valid_from"), f" {row['valid_from']}")
         raise UsageError(what, Template("A text is true from one day to a later one: say ", field("valid_from"), " too"))
 
 
-def _version(version: Version, rules: dict[str, None]) -> Row:
-    tags = [_cleaned(tag, rules) for tag in version.tags]
-    said = {**version.as_dict(), "text": _cleaned(version.text, rules), "tags": tags}
-    said["source"] = _source(version.source, rules)
-    return {name: value for name, value in said.items() if name != "hidden"}
+def _version_record(version: Version, rules: dict[str, None]) -> Row:
+    tags = [_mask_secrets(tag, rules) for tag in version.tags]
+    row = {**version.as_dict(), "text": _mask_secrets(version.text, rules), "tags": tags}
+    row["source"] = _source_record(version.source, rules)
+    return {name: value for name, value in row.items() if name != "hidden"}
 
 
-def _source(source: Source, rules: dict[str, None]) -> Row:
-    """Who said it and from what: names and addresses, which may hold a secret as well."""
-    said = {name: value for name, value in source.as_dict().items() if value}
-    made = [_cleaned(one, rules) for one in said.pop("made_from", ())]
-    return {name: _cleaned(one, rules) for name, one in said.items()} | ({"made_from": made} if made else {})
+def _source_record(source: Source, rules: dict[str, None]) -> Row:
+    """Return the origin and sources of a version; names and addresses may contain a secret too."""
+    row = {name: value for name, value in source.as_dict().items() if value}
+    made = [_mask_secrets(one, rules) for one in row.pop("made_from", ())]
+    return {name: _mask_secrets(one, rules) for name, one in row.items()} | ({"made_from": made} if made else {})
 
 
-def _cleaned(text: str, rules: dict[str, None]) -> str:
+def _mask_secrets(text: str, rules: dict[str, None]) -> str:
     clean, found = validate.withheld(text)
     rules.update(dict.fromkeys(found))
     return clean

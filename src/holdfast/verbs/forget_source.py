@@ -1,12 +1,14 @@
-"""Everything that a poisoned source touched: found through what was made from what, and forgotten or taken back at once."""
+"""Forget everything that came from a source, also by way of other notes: find it, then forget or revert it at once."""
 
 from __future__ import annotations
 
 import os
+from functools import partial
+from typing import NamedTuple
 
 from holdfast.base import dates
 from holdfast.errors import NotFound, Refused, Template, command
-from holdfast.formats import versions
+from holdfast.formats import transcript, versions
 from holdfast.models import Record, Scope
 from holdfast.safety import trust, validate
 from holdfast.verbs import archive, quarantine, review, trace, write
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from holdfast.formats.versions import ParsedNote
     from holdfast.models import Version
 
-    Place = tuple[str, str, str]  # scope, part and name
-    Known = dict[Place, "_Found"]
+    Suspects = dict["_File", "_Suspect"]
 
 
 class Touched(Record):
@@ -48,230 +49,282 @@ class Swept(Record):
     refused: str = ""  # of a dry run: why this caller may do nothing of it
 
 
-class _Found:
-    """One note under suspicion: its versions, newest first, and which of them came from the source."""
+class _File(NamedTuple):
+    folder: str  # of the scope
+    part: str  # notes, trash, archive
+    name: str
 
-    def __init__(self, place: Place, there: ParsedNote) -> None:
-        self.place, self.parsed = place, there
-        self.versions = versions.versions_of(there)
-        self.bad: dict[int, str] = {}  # which, and by what
 
-    def mark(self, came: Callable[[Version], str]) -> bool:
-        """Note the versions that came from it; whether any is new."""
-        fresh = {place: via for place, one in enumerate(self.versions) if place not in self.bad and (via := came(one))}
-        self.bad |= fresh
-        return bool(fresh)
+class _Affected(NamedTuple):
+    current: list[_Suspect]  # notes whose current text came from the source
+    older: list[_Suspect]  # notes of which only an older text did
+    trashed: list[_Suspect]  # in the trash or the archive
 
-    def poisoned_at(self, moment: str) -> bool:
-        """Whether what the note said then came from the source."""
-        for place in self.bad:
-            end = self.versions[place - 1].recorded if place else None
-            if self.versions[place].recorded <= moment and (end is None or moment <= end):
+
+class _Suspect:
+    """A note that may come from the source: its versions, newest first, and which of them did."""
+
+    def __init__(self, file: _File, parsed: ParsedNote) -> None:
+        self.file, self.parsed = file, parsed
+        self.versions = versions.versions_of(parsed)
+        self.tainted: dict[int, str] = {}  # number of the version, and by what it came from the source
+
+    def taint(self, find_reason: Callable[[Version], str]) -> bool:
+        """Mark the versions for which there is a reason; return whether any is new."""
+        new = {
+            number: reason
+            for number, version in enumerate(self.versions)
+            if number not in self.tainted and (reason := find_reason(version))
+        }
+        self.tainted |= new
+        return bool(new)
+
+    def was_tainted_at(self, time: str) -> bool:
+        """Return whether the text that was current at that time came from the source."""
+        for number in self.tainted:
+            end = self.versions[number - 1].recorded if number else None
+            if self.versions[number].recorded <= time and (end is None or time <= end):
                 return True
         return False
 
     @property
-    def clean(self) -> Version | None:
-        """The last version that did not come from it."""
-        return next((one for place, one in enumerate(self.versions) if place not in self.bad), None)
+    def is_current(self) -> bool:
+        return 0 in self.tainted
+
+    @property
+    def last_clean(self) -> Version | None:
+        """Return the last version that did not come from the source."""
+        return next((version for number, version in enumerate(self.versions) if number not in self.tainted), None)
 
     @property
     def touched(self) -> Touched:
-        folder, part, name = self.place
-        via = self.bad[min(self.bad)]
-        clean = self.clean.recorded if self.clean else None
-        return Touched(Scope.of_folder(folder), self.key, f"{folder}/{part}/{name}", via, clean)
+        """Return the record of this note for the answer."""
+        folder, part, name = self.file
+        via = self.tainted[min(self.tainted)]
+        clean = self.last_clean.recorded if self.last_clean else None
+        return Touched(scope=self.scope, key=self.key, path=f"{folder}/{part}/{name}", via=via, clean=clean)
+
+    @property
+    def scope(self) -> Scope:
+        return Scope.of_folder(self.file.folder)
 
     @property
     def key(self) -> str:
-        """The key; in the trash and the archive a time stands behind it."""
-        _, part, name = self.place
-        return name.removesuffix(".md") if part == "notes" else name.rpartition("--")[0]
+        """Return the key; in the trash and the archive a time follows it."""
+        name = self.file.name
+        return name.removesuffix(".md") if self.is_note else name.rpartition("--")[0]
 
     @property
-    def stands(self) -> bool:
-        return self.place[1] == "notes"
+    def is_note(self) -> bool:
+        return self.file.part == "notes"
 
 
-def touched(context: Context, source: str, folders: tuple[str, ...]) -> tuple[list[_Found], list[_Found], list[_Found]]:
-    """The notes whose current text came from a source, those of which only an older one did, and what lies in the trash or the
-    archive and did."""
-    kind, name = trust.asked(source)
-    context.refresh(folders)
-    known = _binned(context, folders)
-    fresh = _direct(context, folders, kind, name, source, known)
-    while fresh:
-        fresh = [one for found in fresh for one in _derived(context, folders, found, known)]
-    found = [one for one in known.values() if one.bad and one.stands]
-    gone = [one for one in known.values() if one.bad and not one.stands]
-    return [one for one in found if 0 in one.bad], [one for one in found if 0 not in one.bad], gone
-
-
-def _binned(context: Context, folders: tuple[str, ...]) -> Known:
-    """What lies in trash and archive: it can come back, and notes that stand may have been made from it."""
-    every = [(folder, one.part, one.name) for folder in folders for one in context.store.list_trash(Scope.of_folder(folder))]
-    return {place: _Found(place, there) for place in every if (there := _read(context, place))}
-
-
-def paths(context: Context, source: str, folders: tuple[str, ...]) -> set[str]:
-    """The paths of the notes whose current text came from a source."""
-    return {one.touched.path for one in touched(context, source, folders)[0]}
-
-
-def sweep(context: Context, source: str, revert: bool, dry_run: bool, everywhere: bool) -> Swept:
-    """The steps of `Memory.forget_source`."""
+def forget_by_source(context: Context, source: str, *, revert: bool, dry_run: bool, everywhere: bool) -> Swept:
+    """Do what `Memory.forget_source` promises; raise Refused before anything is done if this caller may not."""
     folders = review.all_folders(context) if everywhere else context.visible_folders(None)
-    current, older, binned = touched(context, source, folders)
-    back = [one for one in current if revert and one.clean]
-    gone = [one for one in current if one not in back]
-    refused = _refused(context, current)
+    affected = _find_affected(context, source, folders)
+    to_revert = [suspect for suspect in affected.current if revert and suspect.last_clean]
+    to_forget = [suspect for suspect in affected.current if suspect not in to_revert]
+    refused = _find_refusal(context, affected.current)
     if not dry_run:
         if refused:
             raise refused
-        _take_back(context, back, source)
-        _forget(context, gone, source)
-        _keep_away(context, [one for one in binned if 0 in one.bad], source)
-        _discard(context, [one for one in binned if 0 in one.bad])
-    until = dates.timestamp(dates.clock() + context.config.trash_days * 86400) if gone and not dry_run else None
-    forgotten, reverted, only_older, away = [tuple([one.touched for one in some]) for some in (gone, back, older, binned)]
-    said, why = _transcripts(context, folders, source), str(refused or "")
-    return Swept(source, forgotten, reverted, only_older, away, said, dry_run, until, refused=why)
+        tainted_trash = [suspect for suspect in affected.trashed if suspect.is_current]
+        _revert(context, to_revert, source)
+        _forget(context, to_forget, source)
+        _distrust(context, tainted_trash, source)
+        _trash_archived(context, tainted_trash)
+    is_restorable = to_forget and not dry_run
+    return Swept(
+        source=source,
+        forgotten=_touched(to_forget),
+        reverted=_touched(to_revert),
+        older=_touched(affected.older),
+        binned=_touched(affected.trashed),
+        transcripts=_list_transcripts(context, folders, source),
+        dry_run=dry_run,
+        restorable_until=dates.timestamp(dates.clock() + context.config.trash_days * 86400) if is_restorable else None,
+        refused=str(refused or ""),
+    )
 
 
-def _refused(context: Context, current: list[_Found]) -> Refused | None:
-    """Why this caller may take nothing of it away, if so; asked before anything is done."""
+def find_paths(context: Context, source: str, folders: tuple[str, ...]) -> set[str]:
+    """Return the paths of the notes whose current text came from a source."""
+    return {suspect.touched.path for suspect in _find_affected(context, source, folders).current}
+
+
+def _touched(suspects: list[_Suspect]) -> tuple[Touched, ...]:
+    return tuple([suspect.touched for suspect in suspects])
+
+
+def _find_refusal(context: Context, suspects: list[_Suspect]) -> Refused | None:
+    """Return why this caller may not forget these notes; None if it may."""
     try:
-        for one in current:
-            quarantine.refuse_forget(context, Scope.of_folder(one.place[0]), [one.key])
+        for suspect in suspects:
+            quarantine.refuse_forget(context, suspect.scope, [suspect.key])
     except Refused as error:
         return error
     return None
 
 
-def _direct(context: Context, folders: tuple[str, ...], kind: str, name: str, source: str, known: Known) -> list[_Found]:
-    """The notes that name the source themselves."""
+# --- finding ----------------------------------------------------------------------------------------------------------
+
+
+def _find_affected(context: Context, source: str, folders: tuple[str, ...]) -> _Affected:
+    """Find the notes that name the source, then those made from them, until there are no more."""
+    kind, name = trust.asked(source)
+    context.refresh(folders)
+    suspects = _read_trash(context, folders)
+    found = _find_direct(context, folders, kind=kind, name=name, source=source, suspects=suspects)
+    while found:
+        found = [derived for suspect in found for derived in _find_derived(context, folders, suspect, suspects)]
+    tainted = [suspect for suspect in suspects.values() if suspect.tainted]
+    return _Affected(
+        current=[suspect for suspect in tainted if suspect.is_note and suspect.is_current],
+        older=[suspect for suspect in tainted if suspect.is_note and not suspect.is_current],
+        trashed=[suspect for suspect in tainted if not suspect.is_note],
+    )
+
+
+def _read_trash(context: Context, folders: tuple[str, ...]) -> Suspects:
+    """Read the notes in trash and archive: they can be restored, and other notes may have been made from them."""
+    files = [
+        _File(folder, trashed.part, trashed.name)
+        for folder in folders
+        for trashed in context.store.list_trash(Scope.of_folder(folder))
+    ]
+    return {file: _Suspect(file, parsed) for file in files if (parsed := _read(context, file))}
+
+
+def _find_direct(
+    context: Context, folders: tuple[str, ...], *, kind: str, name: str, source: str, suspects: Suspects
+) -> list[_Suspect]:
+    """Return the notes that name the source themselves."""
     if kind == "note":
-        return _note(context, folders, name, known)
+        return _find_note(context, folders, name, suspects)
     names = (name, os.path.abspath(name)) if kind == "made" and "/" in name and "://" not in name else (name,)
     if kind == "made":
-        places = context.query(lambda: context.index.find_notes_made_from_any(folders, lambda what: _is_meant(what, names)))
+        notes = context.query(
+            lambda: context.index.find_notes_made_from_any(
+                folders, lambda what: any(trust.is_below(what, name) for name in names)
+            )
+        )
     else:
-        places = context.query(lambda: context.index.find_notes_by_source(folders, name))
-    found = [*_gone(known), *[_of(context, place, known) for place in dict.fromkeys(places)]]
+        notes = context.query(lambda: context.index.find_notes_by_source(folders, name))
+    found = [*_trashed(suspects), *[_suspect(context, *note, suspects) for note in dict.fromkeys(notes)]]
 
-    def came(version: Version) -> str:
+    def find_reason(version: Version) -> str:
         return source if trust.matches(version.source, kind, names) else ""
 
-    return [one for one in found if one and one.mark(came)]
+    return [suspect for suspect in found if suspect and suspect.taint(find_reason)]
 
 
-def _is_meant(what: str, names: tuple[str, ...]) -> bool:
-    return any(trust.is_below(what, name) for name in names)
-
-
-def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -> list[_Found]:
-    """A note that is itself the source: all it ever said."""
+def _find_note(context: Context, folders: tuple[str, ...], name: str, suspects: Suspects) -> list[_Suspect]:
+    """Return a note that is itself the source, all versions tainted; raise NotFound if there is none."""
     by_id = context.query(lambda: context.index.find_note_by_id(folders, name))
     if by_id:
-        places = [(by_id.scope, by_id.name)]
+        notes = [(by_id.scope, by_id.name)]
     else:
-        places = [(one, f"{name}.md") for one in folders if context.store.file_id(one, "notes", f"{name}.md")]
-    gone = [one for one in _gone(known) if name in (one.key, one.parsed.head.id)]
-    found = [*gone, *[_of(context, place, known) for place in places]]
-    marked = [one for one in found if one and one.mark(lambda _: f"note:{name}")]
-    if not marked:
+        notes = [(folder, f"{name}.md") for folder in folders if context.store.file_id(folder, "notes", f"{name}.md")]
+    trashed = [suspect for suspect in _trashed(suspects) if name in (suspect.key, suspect.parsed.head.id)]
+    found = [*trashed, *[_suspect(context, *note, suspects) for note in notes]]
+    tainted = [suspect for suspect in found if suspect and suspect.taint(lambda _: f"note:{name}")]
+    if not tainted:
         raise NotFound(f"no note {validate.cleaned(name)[:80]!r}", Template(command("list"), " shows what there is"))
-    return marked
+    return tainted
 
 
-def _derived(context: Context, folders: tuple[str, ...], found: _Found, known: Known) -> list[_Found]:
-    """The notes that were made from one while it said what came from the source."""
-    folder, id, key = found.place[0], found.parsed.head.id, found.key
-    every = [*_gone(known), *[_of(context, place, known) for place in trace.made_of(context, folders, id, key)]]
-    others = [one for one in every if one is not found]
-
-    def came_to(other: _Found) -> Callable[[Version], str]:
-        near = folder in ("global", other.place[0])
-
-        def came(version: Version) -> str:
-            made = trace.refers(version.source, id, key, near) and found.poisoned_at(version.recorded)
-            return f"note:{key}" if made else ""
-
-        return came
-
-    return [other for other in others if other and other.mark(came_to(other))]
+def _find_derived(context: Context, folders: tuple[str, ...], origin: _Suspect, suspects: Suspects) -> list[_Suspect]:
+    """Return the notes that were made from a note while its text came from the source."""
+    notes = trace.list_derived(context, folders, origin.parsed.head.id, origin.key)
+    found = [*_trashed(suspects), *[_suspect(context, *note, suspects) for note in notes]]
+    return [
+        suspect
+        for suspect in found
+        if suspect and suspect is not origin and suspect.taint(partial(_derivation, origin, suspect.file.folder))
+    ]
 
 
-def _of(context: Context, note: tuple[str, str], known: Known) -> _Found | None:
-    """A note that stands, by its scope and name."""
-    place = note[0], "notes", note[1]
-    if place not in known and (there := _read(context, place)):
-        known[place] = _Found(place, there)
-    return known.get(place)
+def _derivation(origin: _Suspect, folder: str, version: Version) -> str:
+    """Return `note:KEY` if a version of a note in this folder was made from a tainted text of `origin`; else ""."""
+    nearby = origin.file.folder in ("global", folder)
+    is_derived = trace.is_made_from(version.source, origin.parsed.head.id, origin.key, nearby)
+    return f"note:{origin.key}" if is_derived and origin.was_tainted_at(version.recorded) else ""
 
 
-def _gone(known: Known) -> list[_Found]:
-    return [one for one in known.values() if not one.stands]
+def _suspect(context: Context, folder: str, name: str, suspects: Suspects) -> _Suspect | None:
+    """Return a note that is not in the trash as a suspect, read once."""
+    file = _File(folder, "notes", name)
+    if file not in suspects and (parsed := _read(context, file)):
+        suspects[file] = _Suspect(file, parsed)
+    return suspects.get(file)
 
 
-def _read(context: Context, place: Place) -> ParsedNote | None:
-    content = context.store.read_name(*place)
+def _trashed(suspects: Suspects) -> list[_Suspect]:
+    return [suspect for suspect in suspects.values() if not suspect.is_note]
+
+
+def _read(context: Context, file: _File) -> ParsedNote | None:
+    content = context.store.read_name(file.folder, file.part, file.name)
     return versions.parse_note(content.data, content.modified) if content else None
 
 
-def _forget(context: Context, gone: list[_Found], source: str) -> None:
-    _keep_away(context, gone, source)
-    for folder in dict.fromkeys([one.place[0] for one in gone]):
-        keys = [one.key for one in gone if one.place[0] == folder]
-        archive.move_notes(context, Scope.of_folder(folder), keys, "trash")
-
-
-def _discard(context: Context, gone: list[_Found]) -> None:
-    """Archived notes go to the trash like the others: recall would find them."""
-    for place, key in dict.fromkeys([(one.place[0], one.key) for one in gone if one.place[1] == "archive"]):
-        archive.trash_archived(context, Scope.of_folder(place), key)
-
-
-def _keep_away(context: Context, gone: list[_Found], source: str) -> None:
-    """What a person takes away with its source is in quarantine if it is ever brought back."""
-    _decided(context, "forgotten-by-source", gone, source)
-    for folder, part, name in [one.place for one in gone] if context.origin == "user" else ():
-        review.mark_untrusted(context, Scope.of_folder(folder), part, name)
-
-
-def _take_back(context: Context, back: list[_Found], source: str) -> None:
-    """Store the last clean text of each again, as whoever wrote it."""
-    _decided(context, "reverted-by-source", back, source)
-    for one in back:
-        clean, where = one.clean, one.touched
-        assert clean is not None  # or it would not be here
-        draft = versions.Draft(
-            where.key, clean.text, clean.source, clean.type, clean.tags, valid_to=clean.valid_to, amends=False,
-            expected=one.parsed.digest,
-        )  # fmt: skip
-        write.write_note(context, where.scope, where.key, draft)
-
-
-def _decided(context: Context, action: str, found: list[_Found], source: str) -> None:
-    """A person's decision is kept, before it is done, and what came from the source is known again; an agent's tidying is
-    none."""
-    if context.origin == "user":
-        for one in found:
-            scope = Scope.of_folder(one.place[0])
-            shown = validate.cleaned(source)
-            subject = review.record_decision(context, action, scope, one.key, one.parsed.head.id, source=shown)
-            context.ledger.purges.reject(scope.folder, [one.versions[place].text for place in one.bad], subject)
-
-
-def _transcripts(context: Context, folders: tuple[str, ...], source: str) -> tuple[str, ...]:
-    """The transcripts of a session that is the source."""
-    from holdfast.formats import transcript
-
-    kind, name = trust.asked(source)
+def _list_transcripts(context: Context, folders: tuple[str, ...], source: str) -> tuple[str, ...]:
+    """Return the paths of the transcripts of a session that is the source."""
+    kind, session = trust.asked(source)
     if kind != "session":
         return ()
-    wanted = f"/{transcript.file_name(name)}.jsonl"
-    transcript_files = [
-        (folder, entry.name) for folder in folders for entry in context.store.transcript_files(folder, 0).census()
-    ]
-    return tuple([f"{folder}/transcripts/{name}" for folder, name in transcript_files if f"/{name}".endswith(wanted)])
+    wanted = f"/{transcript.file_name(session)}.jsonl"
+    return tuple(
+        [
+            f"{folder}/transcripts/{entry.name}"
+            for folder in folders
+            for entry in context.store.transcript_files(folder, 0).census()
+            if f"/{entry.name}".endswith(wanted)
+        ]
+    )
+
+
+# --- forgetting -------------------------------------------------------------------------------------------------------
+
+
+def _forget(context: Context, suspects: list[_Suspect], source: str) -> None:
+    _distrust(context, suspects, source)
+    for scope in dict.fromkeys([suspect.scope for suspect in suspects]):
+        archive.move_notes(context, scope, [suspect.key for suspect in suspects if suspect.scope == scope], "trash")
+
+
+def _trash_archived(context: Context, suspects: list[_Suspect]) -> None:
+    """Move archived notes to the trash, since recall finds those in the archive."""
+    for scope, key in dict.fromkeys([(one.scope, one.key) for one in suspects if one.file.part == "archive"]):
+        archive.trash_archived(context, scope, key)
+
+
+def _distrust(context: Context, suspects: list[_Suspect], source: str) -> None:
+    """Put notes that a person forgets with their source into quarantine, should they ever be restored."""
+    _record_decision(context, "forgotten-by-source", suspects, source)
+    for suspect in suspects if context.origin == "user" else ():
+        review.mark_untrusted(context, suspect.scope, suspect.file.part, suspect.file.name)
+
+
+def _revert(context: Context, suspects: list[_Suspect], source: str) -> None:
+    """Store the last clean text of each note again, with the source it had."""
+    _record_decision(context, "reverted-by-source", suspects, source)
+    for suspect in suspects:
+        clean = suspect.last_clean
+        assert clean is not None  # only such notes are reverted
+        draft = versions.Draft(
+            suspect.key, clean.text, clean.source, clean.type, clean.tags, valid_to=clean.valid_to, amends=False,
+            expected=suspect.parsed.digest,
+        )  # fmt: skip
+        write.write_note(context, suspect.scope, suspect.key, draft)
+
+
+def _record_decision(context: Context, action: str, suspects: list[_Suspect], source: str) -> None:
+    """Record a person's decision before it is carried out, and reject the tainted texts; an agent's is not recorded."""
+    for suspect in suspects if context.origin == "user" else ():
+        subject = review.record_decision(
+            context, action, suspect.scope, suspect.key, suspect.parsed.head.id, source=validate.cleaned(source)
+        )
+        texts = [suspect.versions[number].text for number in suspect.tainted]
+        context.ledger.purges.reject(suspect.scope.folder, texts, subject)

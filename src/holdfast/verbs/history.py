@@ -1,7 +1,7 @@
-"""Sessions word for word: turns are kept, transcripts of other programs brought in, and what stands around a turn read (H1-H3).
+"""Transcripts of sessions: log turns, import transcripts of other programs, and read the turns around one (H1-H3).
 
-A turn is kept once, whoever brings it and however often. Turns come as a stream and go to disk in batches, so memory
-stays small; each batch is on disk before the next is read.
+A turn is stored once, however often it arrives. Turns are read as a stream and written in batches, so that memory use stays
+small; each batch is on disk before the next is read.
 """
 
 from __future__ import annotations
@@ -30,154 +30,140 @@ if TYPE_CHECKING:
 
     from holdfast.context.caller import Context
     from holdfast.formats.importers.detect import Dialect
-    from holdfast.models import Scope
     from holdfast.store.interface import Line, Transcripts
 
 MOST_AROUND = 1000  # turns before and after
 _REDACTED = "[REDACTED:"
-_UNKNOWN = "unknown"  # the client of a caller that names none
-_BATCH = 4 * 1024 * 1024  # characters that wait to be written
+_UNKNOWN_CLIENT = "unknown"
+_BATCH_CHARS = 4 * 1024 * 1024  # of turns that wait to be written
 _BATCH_TURNS = 5000
-_OPEN = 64  # sessions of one import that are held open
-_SAME = 4  # how often the same words at the same time are looked for
+_MAX_OPEN_SESSIONS = 64  # of one import
+_MAX_SAME = 4  # how often the same words at the same time are looked for
 _CITATION = pattern(r"(?P<scope>.+?)/transcripts/(?P<name>[^/]+/[^/]+\.jsonl):(?P<first>\d{1,12})(?:-(?P<last>\d{1,12}))?\Z")
 
 
-# --- keeping ----------------------------------------------------------------------------------------------------------
+# --- logging and importing --------------------------------------------------------------------------------------------
 
 
 def log(
-    context: Context,
-    given: Iterable[Mapping[str, Any]],
-    session: str | None,
-    client: str | None,
-    scope: str,
+    context: Context, turns: Iterable[Mapping[str, Any]], *, session: str | None, client: str | None, scope: str,
     redact: bool = False,
-) -> Logged:
-    """The steps of `Memory.log`."""
+) -> Logged:  # fmt: skip
+    """Do what `Memory.log` promises: check the turns and append them to the session's transcript."""
     context.require_enabled()
     if session is None and context.session is None:
         ways = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
         fix = Template(phrase("session of turns", ways))
         raise NoScope("no session is known whose turns these are", fix)
-    name = _name(session if session is not None else context.session, "session id")
-    keeper = _Keeper(context, scope, _name(client or context.client or _UNKNOWN, "client's name"), kept=transcript.LIVE)
-    for said in gated(given, redact):
-        keeper.add(name, said)
-    return keeper.done(name)
+    name = _check_name(session if session is not None else context.session, "session id")
+    checked_client = _check_name(client or context.client or _UNKNOWN_CLIENT, "client's name")
+    writer = _Writer(context, scope=scope, client=checked_client, kept=transcript.LIVE)
+    for turn in check_turns(turns, redact):
+        writer.add(name, turn)
+    return writer.finish_session(name)
 
 
-def gated(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[TranscriptLine]:
-    """The turns of some mappings, one after the other through the gate."""
+def check_turns(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[TranscriptLine]:
+    """Yield the turns of these mappings; raise a typed error, which names the turn's number, for one that may not be stored."""
     tools = Tools()
-    for number, one in enumerate(given, 1):
-        yield from _gated(one, number, tools, redact)
+    for number, mapping in enumerate(given, 1):
+        yield from _check_mapping(mapping, number, tools, redact)
 
 
 def import_history(
-    context: Context, path: str | os.PathLike[str], client: str | None, scope: str, progress: Progress | None = None,
+    context: Context, path: str | os.PathLike[str], *, client: str | None, scope: str, progress: Progress | None = None,
     written: str | None = None, kept: str = "",
 ) -> list[Logged]:  # fmt: skip
-    """The steps of `Memory.import_history`: a file, or every transcript in a folder. They are kept as the client's; the
-    dialect they are `written` in is the client's own, if it is not named; `kept` says whether a hook brings them."""
+    """Do what `Memory.import_history` promises: import a transcript, or every transcript in a folder.
+
+    `written` names the dialect of the file, by default the client's own; `kept` says whether a hook imports it live.
+    """
     context.require_enabled()
-    who = _name(client, "client's name") if client is not None else None
-    place = os.fspath(path)
-    if not os.path.isdir(place):
-        return _imported(context, place, who, written or who, scope, progress or Progress(), True, kept)
-    return [
-        one
-        for file in files_in(place, context.config.home)
-        for one in _imported(context, file, who, written or who, scope, progress or Progress(), False, kept)
-    ]
+    checked_client = _check_name(client, "client's name") if client is not None else None
+    progress, location = progress or Progress(), os.fspath(path)
+    is_folder = os.path.isdir(location)
+    found: list[Logged] = []
+    for file in list_transcripts(location, context.config.home) if is_folder else [location]:
+        with Source(file) as source:
+            found += _import_source(
+                context, source, client=checked_client, written=written or checked_client, scope=scope, progress=progress,
+                required=not is_folder, kept=kept,
+            )  # fmt: skip
+    return found
 
 
 def import_upload(
-    context: Context, fd: int, name: str, client: str | None, scope: str, written: str | None = None
+    context: Context, fd: int, name: str, *, client: str | None, scope: str, written: str | None = None
 ) -> list[Logged]:
-    """The same for a transcript that was sent: a file that is open and has no name but the one it was given."""
+    """Import a transcript that was uploaded: an open file, and the name that the sender gave it."""
     context.require_enabled()
-    who = _name(client, "client's name") if client is not None else None
+    checked_client = _check_name(client, "client's name") if client is not None else None
     with Source(name, fd) as source:
-        return _read(context, source, who, written or who, scope, Progress(), True, "")
+        return _import_source(
+            context, source, client=checked_client, written=written or checked_client, scope=scope, progress=Progress(),
+            required=True, kept="",
+        )  # fmt: skip
 
 
-def files_in(folder: str, home: str) -> Iterator[str]:
-    """What may be a transcript; what this home keeps itself is none."""
+def list_transcripts(folder: str, home: str) -> Iterator[str]:
+    """Yield the files below a folder that may be transcripts, except those of this home."""
     for where, folders, names in os.walk(folder):
         folders[:] = sorted([one for one in folders if os.path.realpath(os.path.join(where, one)) != os.path.realpath(home)])
         yield from [os.path.join(where, name) for name in sorted(names) if name.endswith((".jsonl", ".json"))]
 
 
-def _imported(
-    context: Context, path: str, client: str | None, written: str | None, scope: str, progress: Progress, must: bool, kept: str
-) -> list[Logged]:
-    with Source(path) as source:
-        return _read(context, source, client, written, scope, progress, must, kept)
-
-
-def _read(
-    context: Context,
-    source: Source,
-    client: str | None,
-    written: str | None,
-    scope: str,
-    progress: Progress,
-    must: bool,
-    kept: str,
-) -> list[Logged]:
-    """The turns of one transcript. One that `must` be read and cannot is an error; of others, what could be."""
-    reader = reader_of(source, written, must)
+def _import_source(
+    context: Context, source: Source, *, client: str | None, written: str | None, scope: str, progress: Progress,
+    required: bool, kept: str,
+) -> list[Logged]:  # fmt: skip
+    """Import the turns of one transcript; raise if it is `required` and cannot be read, else import what can be read."""
+    reader = find_reader(source, written, required)
     if reader is None:
         return []
-    keeper = _Keeper(context, scope, client or reader.CLIENT, folder(source, reader), kept)
+    writer = _Writer(context, scope=scope, client=client or reader.CLIENT, folder=folder(source, reader), kept=kept)
     source.progress = progress
     progress.start(f"reading {source.name}", source.size)
     try:
-        for session, said in said_in(source, reader, context.config.tool_turns):
-            keeper.add(session, said)
+        for session, turn in read_turns(source, reader, context.config.tool_turns):
+            writer.add(session, turn)
     except HoldfastError:
-        keeper.flush()
-        if must:
+        writer.flush()
+        if required:
             raise
-        return keeper.all(source.stem, source.broken + 1)  # the others of its folder are read all the same
+        return writer.finish_all(source.stem, source.broken + 1)  # the other files of the folder are imported all the same
     finally:
         progress.end()
-    return keeper.all(source.stem, source.broken)
+    return writer.finish_all(source.stem, source.broken)
 
 
-def reader_of(source: Source, written: str | None, must: bool) -> Dialect | None:
-    """Who can read it; None where nobody can and it need not be."""
+def find_reader(source: Source, written: str | None, required: bool) -> Dialect | None:
+    """Return the reader of a transcript; None if there is none and it is not `required`."""
     try:
         reader = dialect(source, written)
     except HoldfastError:
-        if must:
+        if required:
             raise
         return None
-    if reader is None and must:
+    if reader is None and required:
         raise unknown(source)
     return reader
 
 
-def said_in(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str, TranscriptLine]]:
-    """Every turn with its session, without what no one said: blocks of Holdfast or of the client, and what `tools` were
-    given and gave back, unless that is asked for. A turn that says nothing else is left out."""
-    for said in reader.turns(source.rows(), source.stem):
-        if said.role == "tool" and not tools:
+def read_turns(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str, TranscriptLine]]:
+    """Yield every turn with its session, without blocks that Holdfast or the client inserted and, unless `tools`, without
+    calls and results of tools. A turn that says nothing else is left out."""
+    for turn in reader.turns(source.rows(), source.stem):
+        if turn.role == "tool" and not tools:
             continue
-        text = transcript.stripped(said.text)
-        bare = noise.without(said.replace(text=text) if text != said.text else said)
+        text = transcript.stripped(turn.text)
+        bare = noise.without(turn.replace(text=text) if text != turn.text else turn)
         if bare.text.strip():
-            yield said.session or source.stem, bare
+            yield turn.session or source.stem, bare
 
 
-def _places(context: Context, scope: str) -> list[Scope]:
-    return [context.scope(scope), *context.visible_scopes(scope)[1:]]
-
-
-def of_folder(context: Context, folder: str) -> Context:
-    """Who works in the folder that a transcript names: its sessions are that project's, wherever we stand. A project that
-    the caller names itself comes first."""
+def context_of_folder(context: Context, folder: str) -> Context:
+    """Return the context of the folder that a transcript names: its sessions belong to that project, wherever the caller is.
+    A project that the caller names itself takes precedence."""
     if context.project_override:
         return context
     from holdfast.context.caller import Context
@@ -186,27 +172,27 @@ def of_folder(context: Context, folder: str) -> Context:
         context.config, project=None, session=context.session, agent=context.agent, client=context.client,
         origin=context.origin, cwd=folder, progress=context.progress,
     )  # fmt: skip
-    other.ledger = context.ledger  # the only room of it that is used, and open already
+    other.ledger = context.ledger  # open already, and the only part of it that is used
     return other
 
 
-def _gated(given: object, number: int, tools: Tools, redact: bool) -> Iterator[TranscriptLine]:
-    """The turns of one mapping, if they may be kept; nothing where it says nothing."""
+def _check_mapping(given: object, number: int, tools: Tools, redact: bool) -> Iterator[TranscriptLine]:
+    """Yield the turns of one mapping; none if it says nothing."""
     try:
         if not isinstance(given, Mapping):
             raise UsageError(f"a turn is a mapping, not {type(given).__name__}", 'Such as {"role": "user", "text": "..."}')
-        said = _gate(given, redact)
+        turn = _check_turn(given, redact)
     except HoldfastError as error:
         kept = "turns before it may be kept, and none is ever added twice"
         error.hint = Template(error.hint, "; ", kept) if error.hint else kept
         error.about("turn", number)
         raise
-    if said is not None:
-        yield said
+    if turn is not None:
+        yield turn
     yield from chat.calls(dict(given), None, tools)
 
 
-def _gate(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
+def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
     speaker = given.get("speaker") or given.get("name") or None
     if speaker is not None:
         speaker = validate.one_line(speaker, "speaker", 200)
@@ -223,14 +209,14 @@ def _gate(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
         return None
     if isinstance(text, str):
         text = transcript.cut(text, transcript.TOOL_BYTES) if role == "tool" else text
-    text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the keeper redacts it
+    text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
     id = given.get("id")
     return TranscriptLine(
         role, text, str(id) if id is not None and id != "" else None, transcript.time_of(given.get("time")), speaker
     )
 
 
-def _name(value: object, what: str) -> str:
+def _check_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
         raise InvalidKey(
             f"not a valid {what}: {ascii(validate.cleaned(str(value)))[:80]}", "Use up to 500 characters on one line"
@@ -239,138 +225,147 @@ def _name(value: object, what: str) -> str:
     return value
 
 
-def without_secrets(said: TranscriptLine) -> TranscriptLine:
-    """A turn as it may be kept; one with too many places to look at is a mark, and those after it are kept all the same."""
-    text, rules = validate.withheld(said.text)
-    speaker = validate.withheld(said.speaker)[0] if said.speaker else said.speaker
-    id = validate.withheld(said.id)[0] if said.id else said.id
-    if not rules and (speaker, id) == (said.speaker, said.id):
-        return said
-    return said.replace(text=text, speaker=speaker, id=id)
+def redact_turn(turn: TranscriptLine) -> TranscriptLine:
+    """Return a turn with its secrets masked; one that is too long to be searched becomes a mark."""
+    text, rules = validate.withheld(turn.text)
+    speaker = validate.withheld(turn.speaker)[0] if turn.speaker else turn.speaker
+    id = validate.withheld(turn.id)[0] if turn.id else turn.id
+    if not rules and (speaker, id) == (turn.speaker, turn.id):
+        return turn
+    return turn.replace(text=text, speaker=speaker, id=id)
 
 
-class _Keeper:
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class _Counts:
+    """What became of the turns of one session."""
+
+    def __init__(self) -> None:
+        self.added = self.known = self.purged = self.redacted = 0
+
+
+class _Writer:
     """Sorts turns by session, and writes them in batches."""
 
-    def __init__(self, context: Context, scope: str, client: str, where: str = "", kept: str = "") -> None:
-        self._context, self._kept = context, kept
-        self._whose = of_folder(context, where) if where and scope == "project" else context
-        self._places = _places(self._whose, scope)
-        self._client = client
-        self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
+    def __init__(self, context: Context, *, scope: str, client: str, folder: str = "", kept: str = "") -> None:
+        self._context, self._client, self._kept = context, client, kept
+        self._owner = context_of_folder(context, folder) if folder and scope == "project" else context
+        self._scopes = [self._owner.scope(scope), *self._owner.visible_scopes(scope)[1:]]
+        self._counts: dict[str, _Counts] = {}  # by session
         self._paths: dict[str, str] = {}
-        self._open: dict[str, _Session] = {}
+        self._open: dict[str, _SessionWriter] = {}  # the last used is the last
         self._seen = Tally()
-        self._waiting = self._chars = 0
+        self._waiting_turns = self._waiting_chars = 0
 
-    def add(self, session: str, said: TranscriptLine) -> None:
-        if not said.text.strip():
+    def add(self, session: str, turn: TranscriptLine) -> None:
+        if not turn.text.strip():
             return
-        session, said = validate.withheld(session)[0], without_secrets(said)
-        one = self._session(session)
-        one.pending.append(transcript.counted(said, session, self._seen))
-        self._waiting += 1
-        self._chars += len(said.text)
-        if self._waiting >= _BATCH_TURNS or self._chars >= _BATCH:
+        session, turn = validate.withheld(session)[0], redact_turn(turn)
+        self._session_writer(session).pending.append(transcript.counted(turn, session, self._seen))
+        self._waiting_turns += 1
+        self._waiting_chars += len(turn.text)
+        if self._waiting_turns >= _BATCH_TURNS or self._waiting_chars >= _BATCH_CHARS:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
-        self._waiting = self._chars = 0
-        for one in self._open.values():
-            one.flush()
-        self._whose.record_project()
+        """Write the waiting turns."""
+        self._waiting_turns = self._waiting_chars = 0
+        for session_writer in self._open.values():
+            session_writer.flush()
+        self._owner.record_project()
 
-    def done(self, session: str, broken: int = 0) -> Logged:
-        """What happened to one session."""
+    def finish_session(self, session: str, broken: int = 0) -> Logged:
+        """Flush, and return what became of one session; `broken` lines could not be read."""
         self.flush()
-        added, known, purged, redacted = self._counts.get(session, (0, 0, 0, 0))
-        path = self._paths.get(session) or self._roll(session).path
-        return Logged(session, self._client, added, known, path, broken, purged, redacted)
+        counts = self._counts.get(session) or _Counts()
+        return Logged(
+            session=session, client=self._client, added=counts.added, known=counts.known,
+            path=self._paths.get(session) or self._transcript_file(session).path, broken=broken,
+            purged=counts.purged, redacted=counts.redacted,
+        )  # fmt: skip
 
-    def all(self, otherwise: str, broken: int) -> list[Logged]:
-        """What happened to each; what could not be read is counted with the first."""
+    def finish_all(self, default_session: str, broken: int) -> list[Logged]:
+        """Flush, and return what became of each session; broken lines are counted with the first."""
         self.flush()
-        sessions = list(self._counts) or ([otherwise] if broken else [])
-        return [self.done(session, 0 if number else broken) for number, session in enumerate(sessions)]
+        sessions = list(self._counts) or ([default_session] if broken else [])
+        return [self.finish_session(session, 0 if number else broken) for number, session in enumerate(sessions)]
 
-    def _session(self, name: str) -> _Session:
-        one = self._open.pop(name, None)
-        if one is None:
-            if len(self._open) >= _OPEN:
+    def _session_writer(self, session: str) -> _SessionWriter:
+        session_writer = self._open.pop(session, None)
+        if session_writer is None:
+            if len(self._open) >= _MAX_OPEN_SESSIONS:
                 self._open.pop(next(iter(self._open))).flush()
-            transcript_file = self._roll(name)
-            self._paths[name] = transcript_file.path
-            counts = self._counts.setdefault(name, [0, 0, 0, 0])
-            one = _Session(transcript_file, name, self._client, counts, self._context, self._kept)
-        self._open[name] = one  # the last used is the last
-        return one
+            transcript_file = self._transcript_file(session)
+            self._paths[session] = transcript_file.path
+            counts = self._counts.setdefault(session, _Counts())
+            session_writer = _SessionWriter(
+                self._context, transcript_file, session=session, client=self._client, counts=counts, kept=self._kept
+            )
+        self._open[session] = session_writer
+        return session_writer
 
-    def _roll(self, session: str) -> Transcript:
-        """The session's file: where it is already, be it under an older id of the project, else in the caller's scope."""
+    def _transcript_file(self, session: str) -> Transcript:
+        """Return the session's file: where it is already, also under an older id of the project, else in the caller's scope."""
         name = f"{transcript.file_name(self._client)}/{transcript.file_name(session)}.jsonl"
-        transcript_files = [_rolls(self._context, place.folder).transcript_file(name) for place in self._places]
-        return next(
-            (
-                transcript_file
-                for transcript_file in transcript_files[1:]
-                if transcript_file.file_id() and not transcript_files[0].file_id()
-            ),
-            transcript_files[0],
-        )
+        files = [self._context.store.transcript_files(scope.folder).transcript_file(name) for scope in self._scopes]
+        if not files[0].file_id():
+            return next((older for older in files[1:] if older.file_id()), files[0])
+        return files[0]
 
 
-class _Session:
-    """One session that is being written."""
+class _SessionWriter:
+    """Appends the turns of one session to its file."""
 
     def __init__(
-        self, transcript_file: Transcript, name: str, client: str, counts: list[int], context: Context, kept: str = ""
+        self, context: Context, transcript_file: Transcript, *, session: str, client: str, counts: _Counts, kept: str
     ) -> None:
         self.pending: list[TranscriptLine] = []
-        self._roll = transcript_file
-        self._kept = kept
-        self._name, self._client = name, client
+        self._context, self._transcript_file = context, transcript_file
+        self._session, self._client, self._kept = session, client, kept
         self._counts = counts
-        self._context = context
         self._known = Known()
-        self._place = Position()
+        self._position = Position()  # up to which the file was read
 
     def flush(self) -> None:
-        """Write those that are new, after what others wrote meanwhile."""
+        """Append the pending turns that are new, after those that other processes appended."""
         if self.pending:
-            self._place = self._roll.append(self._compose, self._place)
+            self._position = self._transcript_file.append(self._compose, self._position)
 
     def _compose(self, others: Iterator[Line], empty: bool) -> list[bytes]:
+        """Return the lines to append, given the lines that others appended; called under the file's lock."""
         for line in others:
             if line.number == 1:
-                _header(self._roll, line.data, self._name)
-            elif said := transcript.parse(line.data):
-                self._know(said)
-        said_now, self.pending = self.pending, []
-        new = [one for said in said_now if (one := self._known.admit(said))]
-        self._counts[1] += len(said_now) - len(new)
-        turns = [(self._name, said.id or "", said.text) for said in new]
+                _parse_header(self._transcript_file, line.data, self._session)
+            elif turn := transcript.parse(line.data):
+                self._add_known(turn)
+        pending, self.pending = self.pending, []
+        new = [admitted for turn in pending if (admitted := self._known.admit(turn))]
+        self._counts.known += len(pending) - len(new)
+        turns = [(self._session, turn.id or "", turn.text) for turn in new]
         purged = self._context.purge_filter.find_purged_turns(turns, standing=False)
-        new = [said for place, said in enumerate(new) if place not in purged]
-        self._counts[0] += len(new)
-        self._counts[2] += len(purged)
-        self._counts[3] += sum([_REDACTED in f"{said.speaker} {said.text}" for said in new])
-        lines = [transcript.render(one) for one in new]
+        new = [turn for number, turn in enumerate(new) if number not in purged]
+        self._counts.added += len(new)
+        self._counts.purged += len(purged)
+        self._counts.redacted += sum([_REDACTED in f"{turn.speaker} {turn.text}" for turn in new])
+        lines = [transcript.render(turn) for turn in new]
         if empty and new:
-            lines.insert(0, transcript.render_header(Header(self._name, self._client, new[0].time or dates.now(), self._kept)))
+            header = Header(self._session, self._client, new[0].time or dates.now(), self._kept)
+            lines.insert(0, transcript.render_header(header))
         return lines
 
-    def _know(self, said: TranscriptLine) -> None:
-        """Count a turn as known. One that was kept with noise in it is known by what is left, so that it is not added again."""
-        bare = noise.without(said)
+    def _add_known(self, turn: TranscriptLine) -> None:
+        """Count a stored turn as known. One that was stored with noise in it is known by what is left, so that it is not
+        added again."""
+        bare = noise.without(turn)
         self._known.add(bare)
-        if bare is not said and bare.text and any(said.id == transcript.made_id(said, number) for number in range(_SAME)):
-            for role in (said.role, "user"):
-                one = bare.replace(role=role)
-                self._known.add(one.replace(id=transcript.made_id(one, 0)))
+        if bare is not turn and bare.text and any(turn.id == transcript.made_id(turn, number) for number in range(_MAX_SAME)):
+            for role in (turn.role, "user"):
+                same = bare.replace(role=role)
+                self._known.add(same.replace(id=transcript.made_id(same, 0)))
 
 
-def _header(transcript_file: Transcript, line: bytes, session: str | None = None) -> Header:
+def _parse_header(transcript_file: Transcript, line: bytes, session: str | None = None) -> Header:
     header = transcript.parse_header(line)
     if header is None:
         raise Damaged(f"{transcript_file.path} does not start as a transcript does", "Move it out of the transcripts folder")
@@ -382,8 +377,8 @@ def _header(transcript_file: Transcript, line: bytes, session: str | None = None
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def expand(context: Context, what: str, before: int, after: int, session: str | None) -> list[Turn]:
-    """The steps of `Memory.expand`: the turn that a citation or an id names, with those around it."""
+def expand(context: Context, what: str, *, before: int, after: int, session: str | None = None) -> list[Turn]:
+    """Return the turn that a citation or an id names, with the turns around it, as `Memory.expand` promises."""
     for count in (before, after):
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
             raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", "Ask for fewer turns")
@@ -391,42 +386,44 @@ def expand(context: Context, what: str, before: int, after: int, session: str | 
         raise UsageError("nothing to look around", "Give a turn's id or the citation of a hit")
     if not context.config.enabled:
         return []
-    transcript_file, first, last = _cited(context, what) or _found(context, what, session)
-    around = _around(context, transcript_file, first, last, before, after)
-    if not around:
-        raise _missing(what)
-    return around
+    transcript_file, first, last = _find_by_citation(context, what) or _find_by_id(context, what, session)
+    turns = _read_around(context, transcript_file, first=first, last=last, before=before, after=after)
+    if not turns:
+        raise _not_found(what)
+    return turns
 
 
 def turns_of(transcript_file: Transcript, place: Position = Position(), header: Header | None = None) -> Iterator[Turn]:
-    """Every turn of a session's file from a place on; from the start the header is read, later it must be given."""
+    """Yield every turn of a session's file from a position on; from the start the header is read, later it must be given."""
     for line in transcript_file.read_lines(place):
         if header is None:
-            header = _header(transcript_file, line.data)
-        elif said := transcript.parse(line.data):
-            yield transcript.turn_of(said, header, line.number, transcript_file.path)
+            header = _parse_header(transcript_file, line.data)
+        elif turn := transcript.parse(line.data):
+            yield transcript.turn_of(turn, header, line.number, transcript_file.path)
 
 
-def _cited(context: Context, what: str) -> tuple[Transcript, int, int] | None:
+def _find_by_citation(context: Context, what: str) -> tuple[Transcript, int, int] | None:
+    """Return the file and the first and last line that a citation names; None if it is not a citation."""
     match = _CITATION.match(what)
     if match is None:
         return None
     if match["scope"] not in context.visible_folders(None):
-        raise _missing(what)
+        raise _not_found(what)
     first = int(match["first"])
-    return _rolls(context, match["scope"]).transcript_file(match["name"]), first, int(match["last"] or first)
+    transcript_file = context.store.transcript_files(match["scope"]).transcript_file(match["name"])
+    return transcript_file, first, int(match["last"] or first)
 
 
-def _found(context: Context, id: str, session: str | None) -> tuple[Transcript, int, int]:
-    """The one turn of that id that this caller may see."""
+def _find_by_id(context: Context, id: str, session: str | None) -> tuple[Transcript, int, int]:
+    """Return the file and line of the one turn with that id that this caller may see."""
     found = [
         (transcript_file, number)
         for folder in context.visible_folders(None)
-        for transcript_file in _of_session(_rolls(context, folder), session)
-        if (number := _line_of(transcript_file, id))
+        for transcript_file in _files_of_session(context.store.transcript_files(folder), session)
+        if (number := _find_line(transcript_file, id))
     ]
     if not found:
-        raise _missing(id)
+        raise _not_found(id)
     if len(found) > 1:
         names = ", ".join(transcript_file.path for transcript_file, _ in found[:3])
         raise UsageError(f"several sessions have a turn {id!r}: {names}", "Say which session, or give a hit's citation")
@@ -434,46 +431,45 @@ def _found(context: Context, id: str, session: str | None) -> tuple[Transcript, 
     return transcript_file, number, number
 
 
-def _of_session(transcript_files: Transcripts, session: str | None) -> Iterator[Transcript]:
+def _files_of_session(transcript_files: Transcripts, session: str | None) -> Iterator[Transcript]:
+    """Yield the files of a session, or all files of a scope."""
     wanted = f"/{transcript.file_name(session)}.jsonl" if session is not None else ".jsonl"
     for entry in transcript_files.census():
         if entry.regular and entry.name.endswith(wanted):
             yield transcript_files.transcript_file(entry.name)
 
 
-def _line_of(transcript_file: Transcript, id: str) -> int | None:
+def _find_line(transcript_file: Transcript, id: str) -> int | None:
     needle = transcript.spelled(id)
     for line in transcript_file.read_lines():
-        if needle in line.data and (said := transcript.parse(line.data)) and said.id == id:
+        if needle in line.data and (turn := transcript.parse(line.data)) and turn.id == id:
             return line.number
     return None
 
 
-def _around(context: Context, transcript_file: Transcript, first: int, last: int, before: int, after: int) -> list[Turn]:
-    """The turns on those lines and around them; none if those lines hold none."""
-    ahead: deque[Turn] = deque(maxlen=before)
-    there: list[Turn] = []
-    follow: list[Turn] = []
+def _read_around(
+    context: Context, transcript_file: Transcript, *, first: int, last: int, before: int, after: int
+) -> list[Turn]:
+    """Return the turns on those lines and around them; none if those lines contain none."""
+    earlier: deque[Turn] = deque(maxlen=before)
+    wanted: list[Turn] = []
+    later: list[Turn] = []
     for turn in turns_of(transcript_file):
         line = turn.number + 2
         if line < first:
-            ahead.append(turn)
+            earlier.append(turn)
         elif line <= last:
-            there.append(turn)
-        elif not there or len(follow) == after:
+            wanted.append(turn)
+        elif not wanted or len(later) == after:
             break
         else:
-            follow.append(turn)
-    around = [*ahead, *there, *follow]
-    gone = context.purge_filter.find_purged_turns([(one.session, one.id or "", one.text) for one in around])
-    left = [one for place, one in enumerate(around) if place not in gone]  # what was purged and came back is not told
-    return left if any(one in left for one in there) else []
+            later.append(turn)
+    turns = [*earlier, *wanted, *later]
+    purged = context.purge_filter.find_purged_turns([(turn.session, turn.id or "", turn.text) for turn in turns])
+    left = [turn for number, turn in enumerate(turns) if number not in purged]  # a purged turn that came back is not shown
+    return left if any(turn in left for turn in wanted) else []
 
 
-def _missing(what: str) -> NotFound:
+def _not_found(what: str) -> NotFound:
     fix = Template("Give a turn's id, or a citation as ", command("recall"), " shows it")
     return NotFound(f"no turn {what[:200]!r}", fix)
-
-
-def _rolls(context: Context, folder: str) -> Transcripts:
-    return context.store.transcript_files(folder)

@@ -272,7 +272,7 @@ def list_notes(
     if source is not None:
         from holdfast.verbs import forget_source
 
-        paths = forget_source.paths(context, source, folders)
+        paths = forget_source.find_paths(context, source, folders)
         every = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags)))
         return [note for note in every if note.path in paths][: limit or len(every)]
     return context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most, archived=archived))

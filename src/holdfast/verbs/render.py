@@ -1,6 +1,6 @@
-"""The briefing in a file that a client reads (B5): a block of ours in somebody's text, and which files hold one.
+"""Render a project's briefing into a file that a client reads (B5): a marked block of ours, the rest of the file untouched.
 
-Which they are is kept in the home, so that a note that is forgotten is gone from them at once.
+The home keeps a registry of the files that hold a block, so that a forgotten note disappears from them at once.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import os
 from holdfast.errors import Conflict, Damaged, HoldfastError, Refused
 from holdfast.file_edit import file, markdown_block
 from holdfast.home import Lock
-from holdfast.models import Problem, Record
+from holdfast.models import SCOPES, Problem, Progress, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.config import Config
+    from holdfast.context.caller import Context
+
+    Registered = dict[str, object]  # what the registry says of one file: its project, and what we created for it
 
 _REGISTRY = "rendered.json"
-_TRIES = 5
+_ATTEMPTS = 5
 
 
 class Rendered(Record):
-    """What became of a file: written, unchanged, or the block removed."""
+    """The result for one file: written, unchanged, or removed (the block was taken out)."""
 
     path: str
     action: str
@@ -31,127 +32,152 @@ class Rendered(Record):
     chars: int = 0
 
 
-def render(config: Config, path: str, text_of: Callable[[str], str], project: str) -> Rendered:
-    """Put the text of a project into the file's block, the rest untouched; an empty one takes the block out. It is asked for
-    while nobody else renders: what is purged meanwhile cannot come back with a text that was made before."""
-    path = os.path.abspath(path)
+def render(context: Context, path: str, *, remove: bool = False) -> Rendered:
+    """Write the briefing of the caller's project into the file's block; take the block out if it is empty or to `remove`."""
+    return _render(context, os.path.abspath(path), context.project_ids()[0], remove=remove)
+
+
+def _render(context: Context, path: str, project: str, *, remove: bool) -> Rendered:
+    """Compose the text under the lock: a note purged in the meantime cannot come back with a text composed before."""
+    config = context.config
     with Lock(config.home, file.LOCK, config.lock_seconds):
-        known, text = _load(config.home), text_of(project)
-        made, action = _write(path, text, known.get(path, {}))
-        known.pop(path, None)
+        registry = _load_registry(config.home)
+        text = "" if remove else _briefing_of_project(context, project)
+        entry, action = _write_block(path, text, registry.get(path, {}))
+        registry.pop(path, None)
         if text:
-            known[path] = {**made, "project": project}
-        _save(config.home, known)
+            registry[path] = {**entry, "project": project}
+        _save_registry(config.home, registry)
     return Rendered(path, action, project, len(text))
 
 
-def anywhere(home: str) -> bool:
-    """Whether any file holds a block; asked after every forgetting, so it costs next to nothing."""
+def _briefing_of_project(context: Context, project: str) -> str:
+    """Return the briefing that everybody in a project may read: nothing of one session or one agent."""
+    from holdfast.context.caller import Context
+    from holdfast.verbs.brief import select
+
+    config = context.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
+    reader = Context(
+        config, project=project, session=None, agent=None, client=config.client, origin="agent", cwd=None, progress=Progress()
+    )
+    try:
+        return select.brief(reader, remember=False).text
+    finally:
+        reader.close()
+
+
+def has_rendered_files(home: str) -> bool:
+    """Return whether any file holds a block; called after every forget, so it only looks for the registry."""
     return os.path.exists(os.path.join(home, _REGISTRY))
 
 
-def paths(home: str) -> list[str]:
-    """The files that hold a block."""
+def list_rendered_files(home: str) -> list[str]:
+    """Return the paths of the files that hold a block; none if the registry cannot be read."""
     try:
-        return list(_load(home)) if anywhere(home) else []
+        return list(_load_registry(home)) if has_rendered_files(home) else []
     except HoldfastError:
         return []
 
 
-def render_anew(config: Config, text_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Every block as it should be now: the files that were written, and where what is gone may still stand, each with why."""
+def render_all(context: Context) -> tuple[list[str], list[str]]:
+    """Render every registered file again: the paths that changed, and where forgotten text may still stand, each with why."""
+    config = context.config
+    if not has_rendered_files(config.home):
+        return [], []
     written, failed = [], []
     try:
-        known = _load(config.home)
+        registry = _load_registry(config.home)
     except HoldfastError as error:
         return [], [f"files that show a briefing: {error.message}"]
-    for path, kept in known.items():
-        project = str(kept.get("project", ""))
+    for path, entry in registry.items():
+        project = str(entry.get("project", ""))
         try:
-            there = os.path.exists(path)
-            if not there:
+            exists = os.path.exists(path)
+            if not exists:
                 failed.append(f"{path}, which is no longer there: where it was moved or copied to, the block stays as it was")
-            rendered = render(config, path, text_of if there else lambda _: "", project)
+            rendered = _render(context, path, project, remove=not exists)
             if rendered.action != "unchanged":
                 written.append(path)
-            if not rendered.chars and there and os.path.exists(path):
-                _keep(config, path, kept)  # empty for now: what is stored later may be shown there again
+            if not rendered.chars and exists and os.path.exists(path):
+                _register(config, path, entry)  # empty for now: a note stored later may be shown there again
         except HoldfastError:
             failed.append(f"{path}, which cannot be written")
     return written, failed
 
 
 def problems(home: str) -> list[Problem]:
-    """What keeps a file from losing what is forgotten (N10), with what to do."""
-    if not anywhere(home):
+    """Return the rendered files that could keep a forgotten note (N10), each with what to do."""
+    if not has_rendered_files(home):
         return []
     try:
-        known = _load(home)
+        registry = _load_registry(home)
     except HoldfastError as error:
         return [Problem("rendered", error.message, error.fix, os.path.join(home, _REGISTRY))]
     found = []
-    for path in known:
+    for path in registry:
         try:
-            there = file.read(path)
-            if there.bytes is not None:
-                file.check(there)
+            content = file.read(path)
+            if content.bytes is not None:
+                file.check(content)
         except HoldfastError as error:
             found.append(Problem("rendered", f"what is forgotten may still stand in {path}: {error.message}", error.fix, path))
     return found
 
 
-def _keep(config: Config, path: str, kept: dict[str, object]) -> None:
-    with Lock(config.home, file.LOCK, config.lock_seconds):
-        _save(config.home, {**_load(config.home), path: kept})
-
-
-def _write(path: str, text: str, kept: dict[str, object]) -> tuple[dict[str, object], str]:
-    """Again, if somebody else wrote to the file between reading and writing."""
-    for _ in range(_TRIES):
+def _write_block(path: str, text: str, entry: Registered) -> tuple[Registered, str]:
+    """Write the block, retrying when another program changed the file in between; the registry entry and the action."""
+    for _ in range(_ATTEMPTS):
         found = file.read(path)
-        old = _decoded(found)
-        new: str | None = markdown_block.put(old, text)
-        if not text and not new and (kept.get("made") or found.bytes is None):
-            new = None  # there was no file before ours
+        new: str | None = markdown_block.put(_decode(found), text)
+        if not text and not new and (entry.get("made") or found.bytes is None):
+            new = None  # the file was empty before our block: delete it
         content = None if new is None else new.encode()
         if content == found.bytes:
-            return kept, "unchanged"
+            return entry, "unchanged"
         file.check(found)
         try:
             folders = file.replace(found, content)
         except Conflict:
             continue
         if content is None:
-            named = kept.get("folders")
-            file.remove_folders([str(one) for one in named] if isinstance(named, list) else [])
-        made: dict[str, object] = {"made": True, "folders": folders} if found.bytes is None else kept
-        return made, "written" if text else "removed"
+            created = entry.get("folders")
+            file.remove_folders([str(folder) for folder in created] if isinstance(created, list) else [])
+        kept: Registered = {"made": True, "folders": folders} if found.bytes is None else entry
+        return kept, "written" if text else "removed"
     raise Conflict(f"{path} keeps being changed by somebody else", "Try again when it is quiet")
 
 
-def _decoded(found: file.Found) -> str:
+def _decode(found: file.Found) -> str:
     try:
         return (found.bytes or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refused(f"{found.path} is not UTF-8 (byte {error.start})", "Name another file") from None
 
 
-def _load(home: str) -> dict[str, dict[str, object]]:
+# --- the registry of rendered files -----------------------------------------------------------------------------------
+
+
+def _register(config: Config, path: str, entry: Registered) -> None:
+    with Lock(config.home, file.LOCK, config.lock_seconds):
+        _save_registry(config.home, {**_load_registry(config.home), path: entry})
+
+
+def _load_registry(home: str) -> dict[str, Registered]:
     import json
 
     found = file.read(os.path.join(home, _REGISTRY))
     try:
-        known = json.loads(found.bytes) if found.bytes else {}
+        registry = json.loads(found.bytes) if found.bytes else {}
     except ValueError:
-        known = None
-    if not isinstance(known, dict) or not all(isinstance(kept, dict) for kept in known.values()):
+        registry = None
+    if not isinstance(registry, dict) or not all(isinstance(entry, dict) for entry in registry.values()):
         fix = f"mv {found.path} {found.path}.damaged, then `holdfast render` each of them again"
         raise Damaged(f"{found.path}, which says what files show a briefing, cannot be read", fix)
-    return known
+    return registry
 
 
-def _save(home: str, known: dict[str, dict[str, object]]) -> None:
+def _save_registry(home: str, registry: dict[str, Registered]) -> None:
     import json
 
     found = file.read(os.path.join(home, _REGISTRY))
-    file.replace(found, json.dumps(known, indent=1).encode() if known else None, private=True)
+    file.replace(found, json.dumps(registry, indent=1).encode() if registry else None, private=True)

@@ -1,10 +1,10 @@
-"""Where a note came from, where it was told, what was made from it, and what people decided about it (N13)."""
+"""Trace a note: what it was made from, to whom it was shown, what was made from it, and what people decided (N13)."""
 
 from __future__ import annotations
 
 from holdfast.context.usage import path_usage_id
 from holdfast.formats import versions as note_versions
-from holdfast.models import Note, Record, Source, timestamp
+from holdfast.models import KEY, Note, Record, Scope, Source, timestamp
 from holdfast.verbs.quarantine import TAKEN_AWAY
 from holdfast.verbs.read import find_note
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from holdfast.formats.versions import ParsedNote
     from holdfast.index.results import NoteLocation
     from holdfast.ledger.usage import PersonDecision
-    from holdfast.models import Scope, Version
+    from holdfast.models import Version
 
-_DEEPEST = 20  # steps up or down
+_MAX_DEPTH = 20  # steps up or down
 
 
 class Step(Record):
@@ -74,114 +74,132 @@ class Trace(Record):
 
 
 def trace(context: Context, key: str, kind: str | None) -> Trace:
-    """The steps of `Memory.trace`."""
+    """Return what `Memory.trace` promises."""
     found = find_note(context, key, kind)
-    place, there = found.scope, found.parsed
+    scope, parsed = found.scope, found.parsed
     folders = context.visible_folders(None)
     context.refresh(folders)
     name = f"{key}.md"
-    id = there.head.id or path_usage_id(place.folder, "notes", name)
-    versions = note_versions.versions_of(there)
-    trusts = [there.trust, *[version.source.trusted for version in versions[1:]]]
+    id = parsed.head.id or path_usage_id(scope.folder, "notes", name)
+    versions = note_versions.versions_of(parsed)
+    trusts = [parsed.trust, *[version.source.trusted for version in versions[1:]]]
     seen: set[tuple[str, str]] = set()
     sayings = [
-        Saying(version.recorded, version.source, trust, _up(context, folders, version, seen))
+        Saying(version.recorded, version.source, trust, _trace_sources(context, folders, version, seen))
         for version, trust in zip(versions, trusts, strict=True)
     ]
+    shown = [Told(one.version, one.session, one.client, timestamp(one.time)) for one in context.ledger.sessions.history(id)]
+    decisions = [Decision(one.action, timestamp(one.time), one.detail) for one in _list_decisions(context, id, parsed)]
     return Trace(
-        note_versions.note_of(place, key, there, context.config.quarantine), tuple(sayings),
-        tuple(
-            [Told(one.version, one.session, one.client, timestamp(one.time)) for one in context.ledger.sessions.history(id)]
-        ),
-        _down(context, folders, place, key, there.head.id, {(place.folder, name)}),
-        tuple([Decision(one.action, timestamp(one.time), one.detail) for one in _decisions(context, id, there)]),
-    )  # fmt: skip
+        note=note_versions.note_of(scope, key, parsed, context.config.quarantine),
+        versions=tuple(sayings),
+        briefed=tuple(shown),
+        led_to=_trace_derived(context, folders, scope=scope, key=key, id=parsed.head.id, seen={(scope.folder, name)}),
+        decisions=tuple(decisions),
+    )
 
 
-def _decisions(context: Context, id: str, there: ParsedNote) -> list[PersonDecision]:
-    """Those about the note; then how a person took away what it was made from, whose words it may say again. What was decided
-    in a scope that is not this caller's is not told."""
-    above = [what[5:] for what in there.head.source.made_from if what.startswith("note:")]
-    away = [one for other in above for one in context.ledger.decisions.list(other) if one.action in TAKEN_AWAY]
-    seen = {str(place) for place in context.visible_scopes(None)}
-    return [one for one in (*context.ledger.decisions.list(id), *away) if one.detail.get("scope") in seen]
+def _list_decisions(context: Context, id: str, parsed: ParsedNote) -> list[PersonDecision]:
+    """Return the decisions about a note, then those that took away a note it was made from, whose words it may repeat.
+    Decisions in scopes that the caller may not see are left out."""
+    sources = [what.removeprefix("note:") for what in parsed.head.source.made_from if what.startswith("note:")]
+    of_sources = [decision for source in sources for decision in context.ledger.decisions.list(source)]
+    taken_away = [decision for decision in of_sources if decision.action in TAKEN_AWAY]
+    visible = {str(scope) for scope in context.visible_scopes(None)}
+    decisions = [*context.ledger.decisions.list(id), *taken_away]
+    return [decision for decision in decisions if decision.detail.get("scope") in visible]
 
 
-def read(context: Context, folder: str, name: str) -> ParsedNote | None:
-    """A note's file, by what the catalogue calls it."""
+def read_note(context: Context, folder: str, name: str) -> ParsedNote | None:
+    """Return the note in a file of a scope; None if there is none."""
     content = context.store.read_name(folder, "notes", name)
     return note_versions.parse_note(content.data, content.modified) if content else None
 
 
-def refers(source: Source, id: str, key: str, near: bool) -> bool:
-    """Whether a version was made from the note of that id; a person may have written a key, which means one nearby."""
-    return (bool(id) and f"note:{id}" in source.made_from) or (near and f"note:{key}" in source.made_from)
+def is_made_from(source: Source, id: str, key: str, nearby: bool) -> bool:
+    """Return whether a version was made from the note of that id; a key, which a person may have written, means a note
+    that is `nearby`."""
+    return (bool(id) and f"note:{id}" in source.made_from) or (nearby and f"note:{key}" in source.made_from)
 
 
-def _up(
+# --- what it was made from --------------------------------------------------------------------------------------------
+
+
+def _trace_sources(
     context: Context, folders: tuple[str, ...], version: Version, seen: set[tuple[str, str]], depth: int = 0
 ) -> tuple[Step, ...]:
-    return tuple([_step(context, folders, what, version.recorded, seen, depth) for what in version.source.made_from])
+    return tuple(
+        [
+            _trace_source(context, folders, what, recorded=version.recorded, seen=seen, depth=depth)
+            for what in version.source.made_from
+        ]
+    )
 
 
-def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen: set[tuple[str, str]], depth: int) -> Step:
-    """One step up. What a version was made from is told once in a whole trace: many ways may lead to it."""
-    if not what.startswith("note:") or depth == _DEEPEST:
+def _trace_source(
+    context: Context, folders: tuple[str, ...], what: str, *, recorded: str, seen: set[tuple[str, str]], depth: int
+) -> Step:
+    """Return one source of a version and the sources of that source. Each is expanded once in a whole trace."""
+    if not what.startswith("note:") or depth == _MAX_DEPTH:
         return Step(what)
-    found = context.query(lambda: context.index.find_note_by_id(folders, what[5:])) or _by_key(context, what[5:])
-    there = read(context, found.scope, found.name) if found else None
-    if found is None or there is None:
+    id = what.removeprefix("note:")
+    found = context.query(lambda: context.index.find_note_by_id(folders, id)) or _find_by_key(context, id)
+    parsed = read_note(context, found.scope, found.name) if found else None
+    if found is None or parsed is None:
         return Step(what)
-    versions = note_versions.versions_of(there)
-    then = next((version for version in versions if version.recorded <= when), versions[-1])  # what it said at that time
-    trust = there.trust if then is versions[0] else then.source.trusted
+    folder, name = found.scope, found.name
+    versions = note_versions.versions_of(parsed)
+    then = next((version for version in versions if version.recorded <= recorded), versions[-1])  # what it said at that time
+    trust = parsed.trust if then is versions[0] else then.source.trusted
     if (what, then.recorded) in seen:
-        return Step(what, _shown(found.scope, found.name), trust)
+        return Step(what, _shown_name(folder, name), trust)
     seen.add((what, then.recorded))
-    return Step(what, _shown(found.scope, found.name), trust, _up(context, folders, then, seen, depth + 1))
+    return Step(what, _shown_name(folder, name), trust, _trace_sources(context, folders, then, seen, depth + 1))
 
 
-def _by_key(context: Context, key: str) -> NoteLocation | None:
+def _find_by_key(context: Context, key: str) -> NoteLocation | None:
+    """Return where the nearest note with this key is, without its id."""
     from holdfast.index.results import NoteLocation
-    from holdfast.models import KEY
 
-    for place in context.visible_scopes(None) if KEY.match(key) else ():
-        if context.store.file_id(place.folder, "notes", f"{key}.md"):
-            return NoteLocation(place.folder, f"{key}.md", "")
+    for scope in context.visible_scopes(None) if KEY.match(key) else ():
+        if context.store.file_id(scope.folder, "notes", f"{key}.md"):
+            return NoteLocation(scope.folder, f"{key}.md", "")
     return None
 
 
-def _down(
-    context: Context, folders: tuple[str, ...], place: Scope, key: str, id: str, seen: set[tuple[str, str]], depth: int = 0
+# --- what was made from it --------------------------------------------------------------------------------------------
+
+
+def _trace_derived(
+    context: Context, folders: tuple[str, ...], *, scope: Scope, key: str, id: str, seen: set[tuple[str, str]], depth: int = 0
 ) -> tuple[Made, ...]:
-    """What was made from a note. What was made from that in turn is told once in a whole trace."""
+    """Return the notes made from a note, each with those made from it. Each is expanded once in a whole trace."""
     made = []
-    for folder, name in made_of(context, folders, id, key):
-        there = read(context, folder, name)
-        near = folder == place.folder or place.kind == "global"
-        says = [refers(version.source, id, key, near) for version in note_versions.versions_of(there)] if there else []
-        if there is None or not any(says):
+    for folder, name in list_derived(context, folders, id, key):
+        parsed = read_note(context, folder, name)
+        if parsed is None:
             continue
-        below: tuple[Made, ...] = ()
-        if (folder, name) not in seen and depth < _DEEPEST:
+        nearby = folder == scope.folder or scope.kind == "global"
+        made_from = [is_made_from(version.source, id, key, nearby) for version in note_versions.versions_of(parsed)]
+        if not any(made_from):
+            continue
+        derived: tuple[Made, ...] = ()
+        if (folder, name) not in seen and depth < _MAX_DEPTH:
             seen.add((folder, name))
-            below = _down(context, folders, _scope(folder), name.removesuffix(".md"), there.head.id, seen, depth + 1)
-        made.append(Made(_shown(folder, name), f"{folder}/notes/{name}", says[0], below))
+            derived = _trace_derived(
+                context, folders, scope=Scope.of_folder(folder), key=name.removesuffix(".md"), id=parsed.head.id, seen=seen,
+                depth=depth + 1,
+            )  # fmt: skip
+        made.append(Made(_shown_name(folder, name), f"{folder}/notes/{name}", made_from[0], derived))
     return tuple(made)
 
 
-def made_of(context: Context, folders: tuple[str, ...], id: str, key: str) -> list[tuple[str, str]]:
-    """The notes that may have been made from one: scope and name."""
-    names = [f"note:{one}" for one in (id, key) if one]
+def list_derived(context: Context, folders: tuple[str, ...], id: str, key: str) -> list[tuple[str, str]]:
+    """Return folder and name of the notes that may have been made from a note."""
+    names = [f"note:{name}" for name in (id, key) if name]
     found = [context.query(lambda name=name: context.index.find_notes_made_from(folders, name)) for name in names]  # type: ignore[misc]
-    return list(dict.fromkeys([one for some in found for one in some]))
+    return list(dict.fromkeys([note for notes in found for note in notes]))
 
 
-def _scope(folder: str) -> Scope:
-    from holdfast.models import Scope
-
-    return Scope.of_folder(folder)
-
-
-def _shown(folder: str, name: str) -> str:
-    return f"{_scope(folder).kind}/{name.removesuffix('.md')}"
+def _shown_name(folder: str, name: str) -> str:
+    return f"{Scope.of_folder(folder).kind}/{name.removesuffix('.md')}"

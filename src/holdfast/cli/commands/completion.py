@@ -147,9 +147,9 @@ def _paths(words: ParsedArguments) -> list[tuple[str, str]]:
 
 
 def _scaffolds(_: ParsedArguments) -> list[tuple[str, str]]:
-    from holdfast.verbs.scaffold import names
+    from holdfast.verbs.scaffold import list_scaffolds
 
-    return [(name, "template files") for name in names()]
+    return [(name, "template files") for name in list_scaffolds()]
 
 
 def _projects(words: ParsedArguments) -> list[tuple[str, str]]:

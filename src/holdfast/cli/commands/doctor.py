@@ -21,10 +21,9 @@ def status(call: Invocation) -> int:
 def doctor(call: Invocation) -> int:
     from holdfast.api.memory import context_of
     from holdfast.config import without_password
-    from holdfast.verbs import status as status_verb
-    from holdfast.verbs.doctor import secrets
+    from holdfast.verbs.doctor import checks, secrets
 
-    problems = status_verb.beside([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
+    problems = checks.merge_problems([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
     disabled = not call.memory.config.enabled
     held = _held(call)
     store = call.memory.config.store

@@ -14,7 +14,7 @@ from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import RequestModel, ResponseModel
 from holdfast.server.route import JSON, AuthorizedRequest, Route
 from holdfast.verbs.doctor.fixes import with_fixes
-from holdfast.verbs.status import Reindexed, beside
+from holdfast.verbs.status import Reindexed
 
 _CARE = "home.care"
 

@@ -1,4 +1,4 @@
-"""Which notes and turns bear on a prompt, by words or by meaning. docs/adr/0016-what-a-prompt-brings.md has the figures."""
+"""Find the notes and turns relevant to a prompt, by words or by meaning. docs/adr/0016-what-a-prompt-brings.md has figures."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from holdfast.index.results import FoundPassage
     from holdfast.models import Note
 
-NOTES = 7  # notes that one prompt brings at most; those it does not may come with a later one
+NOTES = 7  # notes that one prompt brings at most; others may come with a later one
 _NOTES_OF_GENERAL = 2  # the same for a prompt that looks like a general request
 _GENERAL = 0.3  # threshold from which a prompt looks like one
 PROMPT_CHARS = 8000
-_CANDIDATES = 60  # passages that a keyword search looks at
-_SOUGHT = 40  # passages that a hybrid search looks at
+_KEYWORD_CANDIDATES = 60  # passages that a keyword search looks at
+_HYBRID_CANDIDATES = 40  # passages that a hybrid search looks at
 _SHARE = 0.35  # of the best note's score that a further note must reach,
 _SURE, _RISE = 0.3, 0.5  # and how that share rises where the best note scores more than this
 _SHARE_BY_WORDS = 0.45  # the same without a model
 _TURN_MARGIN = 0.15  # a turn may score this much less than the best note and still be shown
-_SMALL_TALK = 3  # words: a turn of so few answers nothing
-_TURNS, _APART = 2, 4  # turns that one prompt brings, and how many lines lie between them at least
+_SMALL_TALK = 3  # words: a turn of so few answers no question
+_MAX_TURNS, _MIN_LINES_APART = 2, 4  # turns that one prompt brings, and how far apart in their transcript
 
 
 class Match(Record):
-    """A note or a turn that bears on a prompt: where it stands, and how well it answers compared with the others."""
+    """A note or a turn that is relevant to a prompt: where it stands, and its score compared with the others."""
 
     kind: str  # note, turn
     scope: str  # the folder
@@ -45,29 +45,30 @@ class Match(Record):
         return f"{self.scope}/transcripts/{self.name}:{self.line}-{self.line}"
 
 
-def matches(context: Context, prompt: str, mode: str) -> list[Match]:
+def find_matches(context: Context, prompt: str, mode: str) -> list[Match]:
     """Return the notes that bear on a prompt and that this caller may see, best first, and the turns of past sessions that
     answer it about as well. Return nothing for a prompt that is not about stored work."""
     folders = context.visible_folders(None)
     context.refresh(folders)
     text = prompt[:PROMPT_CHARS]
-    return context.query(lambda: (_by_meaning if mode == "hybrid" else _by_words)(context, text, folders, dates.now()))
+    return context.query(
+        lambda: (_match_by_meaning if mode == "hybrid" else _match_by_words)(context, text, folders, dates.now())
+    )
 
 
-def note_at(context: Context, match: Match) -> Note | None:
+def read_note(context: Context, match: Match) -> Note | None:
     """Return the note of a match; None if it is gone, over, or in quarantine."""
     note = context.query(lambda: context.index.find_note(match.scope, match.name))
     return note if note and not note.quarantined and not (note.valid_to and note.valid_to <= dates.now()) else None
 
 
-def _by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
+def _match_by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
     asked = SearchFilter(folders, "notes transcripts", now=now)
     held = context.index.count_notes(folders, now, 1)  # notes in quarantine must not crowd out the others
-    result = recall.search(
-        context, prompt, asked, limit=min(_SOUGHT + held, 100), now=None, mode="hybrid", explain=False
-    )
+    limit = min(_HYBRID_CANDIDATES + held, 100)
+    result = recall.search(context, prompt, asked, limit=limit, now=None, mode="hybrid", explain=False)
     if result.mode != "hybrid" or result.threshold is None:
-        return _by_words(context, prompt, folders, now)
+        return _match_by_words(context, prompt, folders, now)
     usable = [one for one in result.found if one.part == "notes" and not one.quarantined]
     notes = [Match("note", one.scope, one.name, one.score) for one in usable]
     if notes and notes[0].score < result.threshold:
@@ -75,58 +76,58 @@ def _by_meaning(context: Context, prompt: str, folders: tuple[str, ...], now: st
     turns = [one for one in result.found if one.part == "transcripts" and one.score >= result.threshold]
     notes = notes[:_NOTES_OF_GENERAL] if result.threshold >= _GENERAL else notes
     if not notes:
-        return _chosen(context, notes, turns, 0.0)
+        return _choose(context, notes, turns, 0.0)
     unnamed = [one.score for one in usable if one.passage not in result.named]
     top = max(unnamed, default=notes[0].score)  # a note that only has a name of the prompt is not the measure of the others
-    return _chosen(context, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
+    return _choose(context, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
 
 
-def _by_words(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
+def _match_by_words(context: Context, prompt: str, folders: tuple[str, ...], now: str) -> list[Match]:
     wording = abstention.Wording(prompt)
     if wording.small_talk:
         return []
-    notes, shared = _with_words(context, prompt, SearchFilter(folders, "notes", now=now), wording)
+    notes, shared = _share_words(context, prompt, SearchFilter(folders, "notes", now=now), wording)
     usable = [one for one in notes if not one.quarantined][: _NOTES_OF_GENERAL if wording.general else len(notes)]
     best = max([shared[one.passage] for one in usable], default=0.0)
-    turns, shared = _with_words(context, prompt, SearchFilter(folders, "transcripts", now=now), wording)
+    turns, shared = _share_words(context, prompt, SearchFilter(folders, "transcripts", now=now), wording)
     better = [one.replace(score=inf) for one in turns if shared[one.passage] > best]  # comes before the notes
     better = better[:1] if wording.general else better
     least = _SHARE_BY_WORDS * max([one.score for one in usable], default=0.0)
-    return _chosen(context, [Match("note", one.scope, one.name, one.score) for one in usable], better, least)
+    return _choose(context, [Match("note", one.scope, one.name, one.score) for one in usable], better, least)
 
 
-def _with_words(
+def _share_words(
     context: Context, prompt: str, asked: SearchFilter, wording: abstention.Wording
 ) -> tuple[list[FoundPassage], dict[int, float]]:
-    """The passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
+    """Return the passages that share enough of a prompt's words, best first, and the weight of the words by passage."""
     if not context.index.count_passages(asked):
         return [], {}
     terms = tokenizer.rarest_terms(*context.index.resolve_terms(prompt, asked))
-    ranks = context.index.match_passages(terms, asked, _CANDIDATES)
+    ranks = context.index.match_passages(terms, asked, _KEYWORD_CANDIDATES)
     shared = recall.weigh_shared_words(context, prompt, asked, ranks)
     found = context.index.find_passages(ranks, asked)
     return [one for one in found if wording.is_strong(shared.get(one.passage, 0.0), one.key)], shared
 
 
-def _chosen(context: Context, notes: list[Match], turns: list[FoundPassage], least: float) -> list[Match]:
-    """The notes that score at least so much, and the best turns if they score about as well as the best note."""
+def _choose(context: Context, notes: list[Match], turns: list[FoundPassage], least: float) -> list[Match]:
+    """Return the notes that score at least `least`, and the best turns if they score about as well as the best note."""
     top = notes[0].score if notes else 0.0
     kept = [one for one in notes if one.score >= least]
-    best = _best_turns(context, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
+    best = _choose_turns(context, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
     first = 0 if best and best[0].score >= top else 1  # a turn that scores less comes second
     return [*kept[:first], *best, *kept[first:]]
 
 
-def _best_turns(context: Context, turns: list[FoundPassage]) -> list[Match]:
-    """The best turns that may be shown, each from another place of its session."""
+def _choose_turns(context: Context, turns: list[FoundPassage]) -> list[Match]:
+    """Return the best turns that may be shown, each from another part of its session."""
     best: list[Match] = []
     for turn in turns:
         own = context.session is not None and turn.source.session == context.session
         if own or turn.words <= _SMALL_TALK or turn.source.trusted in context.config.quarantine:
             continue
         match = Match("turn", turn.scope, turn.name, turn.score, turn.lines[0])
-        if not any(one.name == match.name and abs(one.line - match.line) <= _APART for one in best):
+        if not any(one.name == match.name and abs(one.line - match.line) <= _MIN_LINES_APART for one in best):
             best.append(match)
-        if len(best) == _TURNS:
+        if len(best) == _MAX_TURNS:
             break
     return best

@@ -1,4 +1,4 @@
-"""Compose what an agent is shown: choose within a budget and render one block of data. The same notes give the same bytes."""
+"""Compose what an agent is shown: choose within a budget and render one block. The same notes give the same bytes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from holdfast.safety.escape import CUT_MARK, flat, safe
 
 TREE_LINES = 200
 MOST_CHARS = 9000
-_KEY = 60  # characters of a key that are shown; ours have no more, a file that a person named may
-_TITLE = 40  # characters of a note's first words in a title line
-_MORE = 40  # characters of the line that says how much of an overview is missing
+_KEY_CHARS = 60  # of a key; only a file that a person named has more
+_TITLE_CHARS = 40  # of a note's first words in a title line
+_TRUNCATED_CHARS = 40  # of the line that says how much of an overview is missing
 _FACTS_SHARE, _TREE_SHARE, _TITLES_SHARE = 0.2, 0.25, 0.12  # of a start briefing, where other notes need room too
 _REMINDER = (
     "A reminder from Holdfast, the memory of this work. If something came up that will matter later and that code and git do\n"
@@ -22,32 +22,32 @@ _SEARCH = "Search with memory_recall or `holdfast recall QUERY`; read a note wit
 _MORE_NOTES = "More: memory_recall or `holdfast recall QUERY`."
 
 
-class Told(Record):
-    """A note that may be shown."""
+class NoteView(Record):
+    """A note as it may be shown."""
 
     scope: str  # as shown: project, session
     key: str
     date: str
     origin: str
     text: str
-    id: str = ""  # of the note, and
-    version: str = ""  # which of its texts this is
+    id: str = ""
+    version: str = ""  # digest of the version that this is
     standing: bool = False  # a rule or preference, or pinned: shown first
     partial: bool = False  # the text is only a part of the note
     path: str = ""
 
 
-class Part(Record):
-    """What one scope has to show: its most useful notes, how many notes it has, and the overviews of its files."""
+class ScopeView(Record):
+    """What a briefing may show of one scope: its most useful notes, how many it has, and the overviews of its files."""
 
     scope: str
-    notes: tuple[Told, ...]
+    notes: tuple[NoteView, ...]
     total: int
     overviews: tuple[tuple[str, str], ...] = ()  # path and text of each
 
 
-class Facts(Record):
-    """Current facts as statements, newest first, and how many there are."""
+class FactView(Record):
+    """Current facts as statements, newest first, and their number."""
 
     statements: tuple[str, ...] = ()
     total: int = 0
@@ -85,39 +85,44 @@ class Composed(Record):
     """A briefing and what is in it: notes whole, notes by title only, statements of facts."""
 
     brief: Brief
-    whole: tuple[Told, ...] = ()
-    titles: tuple[Told, ...] = ()
+    whole: tuple[NoteView, ...] = ()
+    titles: tuple[NoteView, ...] = ()
     statements: tuple[str, ...] = ()
 
 
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def at_start(parts: list[Part], facts: Facts, budget: Budget) -> Composed:
+def compose_start(scopes: list[ScopeView], facts: FactView, budget: Budget) -> Composed:
     """Compose a start briefing: standing notes, current facts, overviews of files, the most useful notes whole, the titles of
     the others, and what was left out."""
-    return _Start(parts, facts, budget).composed()
+    return _Start(scopes, facts, budget).compose()
 
 
 class _Start:
-    def __init__(self, parts: list[Part], facts: Facts, budget: Budget) -> None:
-        ordered = sorted(parts, key=lambda part: SCOPES.index(part.scope))
-        self._notes = [note for part in ordered for note in part.notes]
-        self._total = sum([part.total for part in ordered])
-        self._trees = [_Tree(part.scope, path, text) for part in ordered for path, text in part.overviews if text.strip()]
+    """Fills the budget of a start briefing, section by section."""
+
+    def __init__(self, scopes: list[ScopeView], facts: FactView, budget: Budget) -> None:
+        ordered = sorted(scopes, key=lambda view: SCOPES.index(view.scope))
+        self._notes = [note for view in ordered for note in view.notes]
+        self._total = sum([view.total for view in ordered])
+        self._overviews = [
+            _Overview(view.scope, path, text) for view in ordered for path, text in view.overviews if text.strip()
+        ]
         self._facts, self._budget = facts, budget
         self._size = min(budget.total_chars, MOST_CHARS)
-        widest = _left_out(99999, 99999, 99999, [tree.path for tree in self._trees])
+        widest = _left_out(99999, 99999, 99999, [overview.path for overview in self._overviews])
         heads = ["Standing notes:", "Current facts:", *{_HEAD.format(note.scope.title()) for note in self._notes}, ""]
-        self._room = self._size - len(framed("", heads, f"{widest} {_SEARCH}"))
-        self._whole: list[Told] = []
-        self._titles: list[Told] = []
-        self._spent: dict[str, list[int]] = {}  # of each scope the whole notes and their characters
+        self._room = self._size - len(frame("", heads, f"{widest} {_SEARCH}"))
+        self._whole: list[NoteView] = []
+        self._titles: list[NoteView] = []
+        self._spent: dict[str, list[int]] = {}  # by scope: how many notes are whole, and their characters
 
-    def composed(self) -> Composed:
+    def compose(self) -> Composed:
+        """Return the briefing: what comes first may use the room that is left for what follows."""
         standing = self._take_whole([note for note in self._notes if note.standing], self._room)
         statements = self._take_statements()
-        trees, cut = self._take_trees()
+        overviews, cut = self._take_overviews()
         others = [note for note in self._notes if not note.standing]
         reserved = min(sum([_cost(_title(note)) for note in others]), int(_TITLES_SHARE * self._size))
         useful = self._take_whole(others, self._room - reserved)
@@ -125,7 +130,7 @@ class _Start:
         lines = [
             *_section("Standing notes:", [_line(note) for note in standing]),
             *_section("Current facts:", [_statement(statement) for statement in statements]),
-            *trees,
+            *overviews,
             *[line for scope in SCOPES for line in _section(_HEAD.format(scope.title()), _short_lines(useful, scope))],
             *titles,
         ]
@@ -135,10 +140,10 @@ class _Start:
         unsaid = self._facts.total - len(statements)
         said = _left_out(len(self._titles), left_out, unsaid, cut, self._facts.capped)
         names, listed = map(_names, (self._whole, self._titles))
-        brief = Brief(framed("", lines, f"{said} {_SEARCH}"), names, left_out, listed=listed)
+        brief = Brief(frame("", lines, f"{said} {_SEARCH}"), names, left_out, listed=listed)
         return Composed(brief, tuple(self._whole), tuple(self._titles), tuple(statements))
 
-    def _take_whole(self, notes: list[Told], room: int) -> list[Told]:
+    def _take_whole(self, notes: list[NoteView], room: int) -> list[NoteView]:
         """Take the notes that fit whole, in order."""
         taken = []
         for note in notes:
@@ -155,7 +160,7 @@ class _Start:
 
     def _take_statements(self) -> list[str]:
         """Take the newest facts; shown by subject, so that those of one subject stand together."""
-        others = self._needed() + sum([tree.full for tree in self._trees])
+        others = self._needed() + sum([overview.full for overview in self._overviews])
         room, taken = min(self._room, max(int(_FACTS_SHARE * self._size), self._room - others)), []
         for statement in self._facts.statements:
             cost = _cost(_statement(statement))
@@ -166,25 +171,25 @@ class _Start:
             taken.append(statement)
         return sorted(taken)
 
-    def _take_trees(self) -> tuple[list[str], list[str]]:
-        """Take the overviews; what is cut of each says so. With the lines, the paths of those that are cut."""
+    def _take_overviews(self) -> tuple[list[str], list[str]]:
+        """Take the overviews; return their lines, and the paths of those that are cut."""
         lines, cut = [], []
         notes = any(not note.standing for note in self._notes)
         room = min(self._room, max(int(_TREE_SHARE * self._size), self._room - self._needed())) if notes else self._room
-        for number, tree in enumerate(self._trees):
-            size = room // (len(self._trees) - number)
-            if size < tree.least:
-                cut.append(tree.path)
+        for number, overview in enumerate(self._overviews):
+            size = room // (len(self._overviews) - number)
+            if size < overview.least:
+                cut.append(overview.path)
                 continue
-            shown_lines, whole = tree.within(size)
+            shown_lines, whole = overview.fit(size)
             lines += shown_lines
-            cut += [] if whole else [tree.path]
+            cut += [] if whole else [overview.path]
             room -= sum([_cost(line) for line in shown_lines])
         self._room -= sum([_cost(line) for line in lines])
         return lines, cut
 
     def _needed(self) -> int:
-        """What the other notes take if all of them are whole."""
+        """Return the characters that the other notes take if all of them are whole."""
         return sum([_cost(_short_line(note)) for note in self._notes if not note.standing])
 
     def _take_titles(self) -> list[str]:
@@ -207,12 +212,12 @@ def _section(head: str, lines: list[str]) -> list[str]:
     return [head, *lines] if lines else []
 
 
-def _names(notes: list[Told]) -> tuple[str, ...]:
+def _names(notes: list[NoteView]) -> tuple[str, ...]:
     return tuple([name_of(note) for note in notes])
 
 
 def _left_out(titles: int, notes: int, facts: int, cut: list[str] | tuple[str, ...] = (), more: bool = False) -> str:
-    """Say what a start briefing does not show."""
+    """Return the sentence that says what a start briefing does not show."""
     said = [f"{_plural(titles, 'note')} by title only"] if titles else []
     said += [f"{_plural(notes, 'note')} left out"] if notes else []
     said += [f"{_plural(facts, 'fact')}{' or more' if more else ''} left out"] if facts else []
@@ -227,10 +232,10 @@ def _plural(count: int, noun: str) -> str:
 # --- with a prompt ----------------------------------------------------------------------------------------------------
 
 
-def with_prompt(notes: list[Told], more: int, chars: int) -> Composed:
+def compose_for_prompt(notes: list[NoteView], more: int, chars: int) -> Composed:
     """Compose what a prompt brings: the notes that fit whole, the titles of the others, and how many `more` match."""
     most = min(chars, MOST_CHARS)
-    room = most - len(framed("", [], f"{len(notes) + more:,} more match. {_MORE_NOTES}"))
+    room = most - len(frame("", [], f"{len(notes) + more:,} more match. {_MORE_NOTES}"))
     whole, titles, left = [], [], more
     for note in notes:
         cost, short = _cost(_line(note)), _cost(_title(note))
@@ -246,50 +251,50 @@ def with_prompt(notes: list[Told], more: int, chars: int) -> Composed:
         return Composed(Brief("", left_out=left))
     lines = [*[_line(note) for note in whole], *[_title(note) for note in titles]]
     last = f"{left:,} more match. {_MORE_NOTES}" if left else _MORE_NOTES
-    brief = Brief(framed("", lines, last), _names(whole), left, listed=_names(titles))
+    brief = Brief(frame("", lines, last), _names(whole), left, listed=_names(titles))
     return Composed(brief, tuple(whole), tuple(titles))
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def name_of(told: Told) -> str:
-    """What a note is called in an answer about briefings."""
-    return f"{told.scope}/{told.key}"
+def name_of(note: NoteView) -> str:
+    """Return the name of a note in answers about briefings, such as project/testing."""
+    return f"{note.scope}/{note.key}"
 
 
-def _line(told: Told) -> str:
-    """A note whole: its first line behind what it is, the others indented."""
-    return f"- [{told.scope}] {_name(told)} ({told.date}, {told.origin}): {_text(told)}"
+def _line(note: NoteView) -> str:
+    """Return a whole note: its first line after its name, date and origin, the others indented."""
+    return f"- [{note.scope}] {_name(note)} ({note.date}, {note.origin}): {_text(note)}"
 
 
-def _short_line(told: Told) -> str:
-    """The same below a heading that says the scope, and that notes are from agents."""
-    marked = told.date if told.origin == "agent" else f"{told.date}, {told.origin}"
-    return f"- {_name(told)} ({marked}): {_text(told)}"
+def _short_line(note: NoteView) -> str:
+    """Return the same for the section of a scope, whose heading says that notes are from agents."""
+    marked = note.date if note.origin == "agent" else f"{note.date}, {note.origin}"
+    return f"- {_name(note)} ({marked}): {_text(note)}"
 
 
-def _short_lines(notes: list[Told], scope: str) -> list[str]:
+def _short_lines(notes: list[NoteView], scope: str) -> list[str]:
     return [_short_line(note) for note in notes if note.scope == scope]
 
 
-def _text(told: Told) -> str:
-    """A note's text, its further lines indented: none can look like a line of ours."""
-    return safe(told.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
+def _text(note: NoteView) -> str:
+    """Return a note's text with its further lines indented: none can look like a line of ours."""
+    return safe(note.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
 
 
-def _title(told: Told) -> str:
-    """A note as a title line: its key and its first words."""
-    words = flat(told.text, 4 * _TITLE).removesuffix(CUT_MARK).lstrip("# ")
-    if len(words) > _TITLE:
-        words = words[:_TITLE].rpartition(" ")[0].rstrip(" ,;:-/") or words[:_TITLE]
+def _title(note: NoteView) -> str:
+    """Return the title line of a note: its key and its first words."""
+    words = flat(note.text, 4 * _TITLE_CHARS).removesuffix(CUT_MARK).lstrip("# ")
+    if len(words) > _TITLE_CHARS:
+        words = words[:_TITLE_CHARS].rpartition(" ")[0].rstrip(" ,;:-/") or words[:_TITLE_CHARS]
         words += " …"
-    return f"- {_name(told)}: {words}"
+    return f"- {_name(note)}: {words}"
 
 
-def _name(told: Told) -> str:
-    key = " ".join(safe(told.key).split())
-    return key if len(key) <= _KEY else key[: _KEY - 1] + "…"
+def _name(note: NoteView) -> str:
+    key = " ".join(safe(note.key).split())
+    return key if len(key) <= _KEY_CHARS else key[: _KEY_CHARS - 1] + "…"
 
 
 def _statement(statement: str) -> str:
@@ -297,12 +302,12 @@ def _statement(statement: str) -> str:
 
 
 def _cost(line: str) -> int:
-    """What a line takes, with its newline."""
+    """Return the characters of a line with its newline."""
     return len(line) + 1
 
 
-class _Tree:
-    """The overview of a scope's files: as many of its lines as could ever be shown, made safe, and how many there are."""
+class _Overview:
+    """An overview of a scope's files: as many of its lines as could ever be shown, escaped, and their number."""
 
     def __init__(self, scope: str, path: str, text: str) -> None:
         lines = _lines(text)
@@ -312,16 +317,16 @@ class _Tree:
 
     @property
     def full(self) -> int:
-        """The characters of all lines that could be shown."""
+        """Return the characters of all lines that could be shown."""
         return len(self._head) + 1 + _indented(self._shown)
 
     @property
     def least(self) -> int:
-        """The fewest characters in which it says anything."""
-        return len(self._head) + 1 + min(_indented(self._shown), _MORE)
+        """Return the fewest characters in which it says anything."""
+        return len(self._head) + 1 + min(_indented(self._shown), _TRUNCATED_CHARS)
 
-    def within(self, size: int) -> tuple[list[str], bool]:
-        """Its lines in so many characters, and whether they are all."""
+    def fit(self, size: int) -> tuple[list[str], bool]:
+        """Return the lines that fit into `size` characters, and whether they are all."""
         kept = _fitting(self._shown, self._total, size - len(self._head) - 1)
         whole = kept[-1] == self._shown[-1] and len(kept) == self._total
         return [self._head, *["  " + line for line in kept]], whole
@@ -329,7 +334,7 @@ class _Tree:
 
 def _fitting(lines: list[str], total: int, chars: int) -> list[str]:
     if total > len(lines) or _indented(lines) > chars:
-        chars -= _MORE
+        chars -= _TRUNCATED_CHARS
     kept: list[str] = []
     for line in lines:
         chars -= _indented([line])
@@ -348,35 +353,35 @@ def _lines(text: str) -> list[str]:
 
 
 def _indented(lines: list[str]) -> int:
-    """What lines of an overview take, with their indent and newline."""
+    """Return the characters of the lines of an overview, with their indent and newline."""
     return sum([len(line) + 3 for line in lines])
 
 
-def split(wanted: list[int], room: int) -> list[int]:
-    """Give each what it wants while there is room; where there is not, cut the greediest first."""
+def share(wanted: list[int], room: int) -> list[int]:
+    """Share the room: the smallest wishes are met in full, the largest get an equal share of the rest."""
     given = [0] * len(wanted)
-    hungry = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    for done, place in enumerate(hungry):
-        given[place] = min(wanted[place], room // (len(hungry) - done))
-        room -= given[place]
+    smallest_first = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    for done, number in enumerate(smallest_first):
+        given[number] = min(wanted[number], room // (len(wanted) - done))
+        room -= given[number]
     return given
 
 
-def whole(told: Told, mark: str = "") -> str:
-    """One note with all of its text, in the same block as any other."""
-    head = f"- [{told.scope}] {flat(told.key, _KEY)} ({told.date}, {told.origin}{mark}):"
-    lines = ["  " + line for line in safe(told.text).split("\n")]
-    return framed("", [head, *lines], "Hidden characters are shown as marks; the tool memory_get says of what kind they are.")
+def compose_note(note: NoteView, mark: str = "") -> str:
+    """Compose a block with one whole note."""
+    head = f"- [{note.scope}] {flat(note.key, _KEY_CHARS)} ({note.date}, {note.origin}{mark}):"
+    lines = ["  " + line for line in safe(note.text).split("\n")]
+    return frame("", [head, *lines], "Hidden characters are shown as marks; the tool memory_get says of what kind they are.")
 
 
-def reminder() -> str:
-    """A word to an agent that memory is there to be written to: a block of its own, since it is ours and no stored text."""
+def compose_reminder() -> str:
+    """Compose the reminder that memory can be written to: a block of its own, since it is our text and not a stored one."""
     mark = digest(_REMINDER.encode())[:12]
     return f'<holdfast-memory id="{mark}">\n{_REMINDER}\n</holdfast-memory id="{mark}">\n'
 
 
-def framed(says: str, lines: list[str], more: str) -> str:
-    """The one block in which a model is shown what was kept: data between marks that no text can forge (B3)."""
-    body = "\n".join([*([says] if says else []), *lines])
+def frame(intro: str, lines: list[str], last: str) -> str:
+    """Return the one block in which a model is shown stored text: data between marks that no text can forge (B3)."""
+    body = "\n".join([*([intro] if intro else []), *lines])
     mark = digest(body.encode("utf-8", "replace"))[:12]
-    return f'<holdfast-memory id="{mark}">\n{_ABOUT}\n{body}\n{more}\n</holdfast-memory id="{mark}">\n'
+    return f'<holdfast-memory id="{mark}">\n{_ABOUT}\n{body}\n{last}\n</holdfast-memory id="{mark}">\n'

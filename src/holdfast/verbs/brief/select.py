@@ -1,7 +1,7 @@
-"""What an agent is shown, and what a session was shown already (B1, B2, B4).
+"""Select what an agent is shown, and record what each session was shown (B1, B2, B4).
 
-At the start: standing notes, current facts, the overviews of its files, and its most useful notes. With a prompt: the notes
-and turns that bear on it and that the session has not been shown whole.
+At the start: standing notes, current facts, overviews of files, and the most useful notes. With a prompt: the notes and
+turns that are relevant to it and that the session has not been shown whole.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.models import Fact, Note, Scope
     from holdfast.verbs.brief.relevance import Match
-    from holdfast.verbs.brief.render import Brief, Composed, Part, Told, Why
+    from holdfast.verbs.brief.render import Brief, Composed, NoteView, ScopeView, Why
 
 STANDING = ("user", "feedback")  # types of notes that are shown first and whole
 _NEWEST = 200  # notes of a scope that a start briefing chooses from
-_MOST_STANDING = 100
-_FACTS = 1000  # facts that a start briefing chooses from
-_OVERVIEW = 64 * 1024  # characters of an overview: no briefing shows more
-_TRUSTED = 0  # only those that are not in quarantine
-_USE = 3  # places by which a note moves up for each doubling of its uses and revisions,
-_BRANCH = 30  # and where it is named after the branch
-_MOST_DOUBLINGS = 4
-_PLACE_CHARS = 20  # characters of its text for which a note moves down one place
-_EXCERPT = 400  # characters of the turns around one that answers;
-_LONGEST_TURN = 1000  # one that is longer by itself may have so many
-_AROUND = 1, 3  # turns before and after it
-_STATEMENTS = 8  # facts of one subject that a prompt brings
-_FILE_FACTS, _ANSWERS = 3, 0.6  # facts of files that a prompt brings, and how well each must answer (0 to 1)
+_MAX_STANDING = 100
+_MAX_FACTS = 1000  # facts that a start briefing chooses from
+_OVERVIEW_CHARS = 64 * 1024  # of an overview: no briefing shows more
+_TRUSTED = 0  # only notes that are not in quarantine
+_USE_RANKS = 3  # ranks by which a note moves up for each doubling of its uses and revisions,
+_BRANCH_RANKS = 30  # and if it is named after the branch
+_MAX_DOUBLINGS = 4
+_CHARS_PER_RANK = 20  # characters of its text for which a note moves down one rank
+_EXCERPT_CHARS = 400  # of the turns around one that answers;
+_LONGEST_TURN = 1000  # one that is longer by itself may have this many
+_TURNS_BEFORE, _TURNS_AFTER = 1, 3
+_MAX_STATEMENTS = 8  # facts of one subject that a prompt brings
+_MAX_FILE_FACTS, _MIN_FACT_SCORE = 3, 0.6  # facts of files that a prompt brings, and how well each must answer (0 to 1)
 
 
 def brief(
-    context: Context, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
+    context: Context, prompt: str | None = None, *, again: bool = False, cap: int | None = None, explain: bool = False,
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
     anew: bool = True,
 ) -> Brief:  # fmt: skip
@@ -52,109 +52,119 @@ def brief(
     remember = remember and not explain
     if not context.config.enabled:
         return render.Brief("", disabled=True)
-    if prompt is not None:
-        return _at_prompt(context, prompt, again, cap, explain, mode, matches, remember)
-    return _at_start(context, cap, explain, remember, first, anew)
+    if prompt is None:
+        return _compose_start(context, cap, explain=explain, remember=remember, first=first, anew=anew)
+    chars = min(context.config.prompt_chars, _max_chars(cap))
+    if not prompt.strip() or chars <= 0:
+        return render.Brief("")
+    if matches is None:
+        from holdfast.verbs.brief import relevance
+
+        matches = relevance.find_matches(context, prompt, mode)
+    return _compose_for_prompt(context, prompt, matches, chars=chars, cap=cap, again=again, explain=explain, remember=remember)
 
 
-def _most(cap: int | None) -> int:
+def _max_chars(cap: int | None) -> int:
     return render.MOST_CHARS if cap is None else min(cap, render.MOST_CHARS)
 
 
-def _capped(made: Composed, cap: int | None) -> Composed:
-    """A client cuts or drops what is beyond its cap: where not even the least fits, nothing is said, nor counted as shown."""
-    if cap is None or len(made.brief.text) <= cap:
-        return made
-    count = made.brief.left_out + len(made.whole) + len(made.titles)
+def _drop_if_over(composed: Composed, cap: int | None) -> Composed:
+    """Return an empty briefing if it exceeds the cap, beyond which a client cuts or drops: nothing counts as shown then."""
+    if cap is None or len(composed.brief.text) <= cap:
+        return composed
+    count = composed.brief.left_out + len(composed.whole) + len(composed.titles)
     return render.Composed(render.Brief("", left_out=count))
 
 
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def _at_start(context: Context, cap: int | None, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
+def _compose_start(context: Context, cap: int | None, *, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
     config, now = context.config, dates.now()
-    places = context.visible_scopes(None)
-    folders = tuple([place.folder for place in places])
+    scopes = context.visible_scopes(None)
+    folders = tuple([scope.folder for scope in scopes])
     context.refresh(folders)
-    known, stated, stale = context.query(
+    candidates, facts, stale = context.query(
         lambda: (
-            _notes_of(context, places, now),
-            context.index.find_newest_facts(folders, now, _FACTS),
+            _list_candidates(context, scopes, now),
+            context.index.find_newest_facts(folders, now, _MAX_FACTS),
             context.index.find_stale_lines(folders, now),
         )
     )
-    statements = {(fact.path, fact.line): _statement(fact) for fact in stated}
+    statements = {(fact.path, fact.line): _statement(fact) for fact in facts}
     branch = _branch_words(context)
-    facts_only: list[Told] = []
-    parts = []
-    for place, (notes, count, unsafe) in zip(places, known, strict=True):
-        left: list[Told] = []
-        only: list[Told] = []
-        empty = 0
-        for note in _by_use(context, notes, branch):
-            told = _told(note, now, stale, unsafe)
-            if _is_empty(note, told):
-                empty += 1
+    facts_only: list[NoteView] = []
+    views = []
+    for scope, (notes, count, unsafe) in zip(scopes, candidates, strict=True):
+        prose: list[NoteView] = []
+        for note in _order_by_use(context, notes, branch):
+            view = _view(note, now, stale, unsafe)
+            if _is_empty(note, view):
+                count -= 1
+            elif _is_facts_only(note, statements, now):
+                count -= 1
+                facts_only.append(view)
             else:
-                (only if _is_facts_only(note, statements, now) else left).append(told)
-        facts_only += only
-        parts.append(render.Part(place.kind, tuple(left), count - len(only) - empty, _overviews(context, place, now, stale)))
-    facts = render.Facts(tuple(statements.values()), len(stated), len(stated) == _FACTS)
-    budget = render.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _most(cap)))
-    made = _capped(render.at_start(parts, facts, budget), cap)
+                prose.append(view)
+        views.append(render.ScopeView(scope.kind, tuple(prose), count, _overviews(context, scope, now, stale)))
+    fact_view = render.FactView(tuple(statements.values()), len(facts), len(facts) == _MAX_FACTS)
+    budget = render.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _max_chars(cap)))
+    composed = _drop_if_over(render.compose_start(views, fact_view, budget), cap)
     if remember:
-        claimed = _remember(context, _shown(made, facts_only, statements), anew, first)
-        if others := {one.id for one in made.whole} - claimed:
-            made = _capped(render.at_start([_without(part, others) for part in parts], facts, budget), cap)
-            _remember(context, [one for one in made.whole if one.id not in claimed])  # there was room for more
-    names = [render.name_of(one) for one in _shown(made, facts_only, statements)]
-    brief = made.brief.replace(shown=tuple(names)) if made.brief.text else made.brief
+        claimed = _record_shown(context, _shown_notes(composed, facts_only, statements), anew, first)
+        if others := {view.id for view in composed.whole} - claimed:
+            left = [_without_notes(view, others) for view in views]
+            composed = _drop_if_over(render.compose_start(left, fact_view, budget), cap)
+            _record_shown(context, [view for view in composed.whole if view.id not in claimed])  # there was room for more
+    shown = _shown_notes(composed, facts_only, statements)
+    result = composed.brief
+    if result.text:
+        result = result.replace(shown=tuple([render.name_of(view) for view in shown]))
     if explain:
-        notes = [note for place in places for note in _notes(context, place)]
-        shown = {one.id for one in _shown(made, facts_only, statements)}
-        return brief.replace(why=_why_at_start(notes, made, shown, now))
-    return brief
+        notes = [note for scope in scopes for note in _list_notes(context, scope)]
+        return result.replace(why=_explain_start(notes, composed, {view.id for view in shown}, now))
+    return result
 
 
-def _notes_of(context: Context, places: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
-    """Of each place its standing notes and its newest, how many it has, and the paths of those that seem to hold a secret."""
+def _list_candidates(context: Context, scopes: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
+    """Return for each scope its standing and newest notes, how many it has, and the paths of those that seem to hold a
+    secret."""
     found = []
-    for place in places:
-        folder = (place.folder,)
+    for scope in scopes:
+        folder = (scope.folder,)
         newest = context.index.list_notes(folder, most=_NEWEST, now=now, only=_TRUSTED)
         count = len(newest)
         if count == _NEWEST:
             count = context.index.count_notes(folder, now, _TRUSTED)
             for type in STANDING:
-                newest += context.index.list_notes(folder, type=type, most=_MOST_STANDING, now=now, only=_TRUSTED)
+                newest += context.index.list_notes(folder, type=type, most=_MAX_STANDING, now=now, only=_TRUSTED)
             newest = list({note.path: note for note in newest}.values())
         found.append((newest, count, context.index.find_exposed_notes(folder) if newest else frozenset()))
     return found
 
 
-def _by_use(context: Context, notes: list[Note], branch: set[str]) -> list[Note]:
-    """The notes, most useful first: newer ones, those that are recalled or revised often, those that name the branch, and
-    short ones, of which more fit."""
+def _order_by_use(context: Context, notes: list[Note], branch: set[str]) -> list[Note]:
+    """Return the notes, most useful first: newer ones, those that are recalled or revised often, those that name the branch,
+    and short ones, of which more fit."""
     if len(notes) < 2:
         return notes
     try:
-        uses = context.ledger.usage.counts([_id(note) for note in notes])
+        uses = context.ledger.usage.counts([_usage_id(note) for note in notes])
     except HoldfastError:
         uses = {}
 
-    def place(numbered: tuple[int, Note]) -> int:
+    def rank(numbered: tuple[int, Note]) -> int:
         number, note = numbered
-        used, revised = uses.get(_id(note), 0), note.versions - 1
-        doublings = min((used // 2).bit_length() + revised.bit_length(), _MOST_DOUBLINGS)  # coarse, so that bytes seldom change
+        used, revised = uses.get(_usage_id(note), 0), note.versions - 1
+        doublings = min((used // 2).bit_length() + revised.bit_length(), _MAX_DOUBLINGS)  # coarse, so that bytes seldom change
         named = branch and not branch.isdisjoint([*note.key.split("-"), *[tag.casefold() for tag in note.tags]])
-        return number - _USE * doublings - _BRANCH * bool(named) + len(note.text) // _PLACE_CHARS
+        return number - _USE_RANKS * doublings - _BRANCH_RANKS * bool(named) + len(note.text) // _CHARS_PER_RANK
 
-    return [note for _, note in sorted(enumerate(notes), key=place)]
+    return [note for _, note in sorted(enumerate(notes), key=rank)]
 
 
 def _branch_words(context: Context) -> set[str]:
-    """The words of the branch that is checked out where the caller works; long ones only."""
+    """Return the long words of the name of the git branch where the caller works."""
     from holdfast.project.git import branch_of
 
     name = branch_of(context.working_folder).lower()
@@ -170,8 +180,8 @@ def _statement(fact: Fact) -> str:
 
 
 def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: str) -> bool:
-    """Whether a note says nothing but facts, and all that have not ended are stated on their own. A standing note is shown
-    as it is."""
+    """Return whether a note says nothing but facts, and all that have not ended are stated separately. A standing note is
+    shown as it is."""
     if note.type in STANDING or note.pinned or not any(path == note.path for path, _ in statements):
         return False
     from holdfast.formats.facts import lines
@@ -184,60 +194,62 @@ def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: s
     return all((note.path, note.lines[0] + number) in statements for number in open_lines)
 
 
-def _is_empty(note: Note, told: Told) -> bool:
-    """Whether nothing but headings is left of a note, since all its facts ended or are stated anew elsewhere."""
-    return told.text != note.text and all(not row.strip() or row.startswith("#") for row in told.text.split("\n"))
+def _is_empty(note: Note, view: NoteView) -> bool:
+    """Return whether only headings are left of a note, since all its facts ended or another file states them again."""
+    return view.text != note.text and all(not row.strip() or row.startswith("#") for row in view.text.split("\n"))
 
 
-def _shown(made: Composed, facts_only: list[Told], statements: Mapping[tuple[str, int], str]) -> list[Told]:
-    """The notes that count as shown: those that are whole, and those whose facts are all stated."""
-    stated = set(made.statements)
+def _shown_notes(composed: Composed, facts_only: list[NoteView], statements: Mapping[tuple[str, int], str]) -> list[NoteView]:
+    """Return the notes that count as shown: those that are whole, and those whose facts are all stated."""
+    stated = set(composed.statements)
     missing = {path for (path, _), statement in statements.items() if statement not in stated}
-    return [*made.whole, *[one for one in facts_only if one.path not in missing]]
+    return [*composed.whole, *[view for view in facts_only if view.path not in missing]]
 
 
-def _without(part: Part, others: set[str]) -> Part:
-    """What is left to be said where another hook says these."""
-    left = tuple([one for one in part.notes if one.id not in others])
-    return part.replace(notes=left, total=part.total - len(part.notes) + len(left))
+def _without_notes(view: ScopeView, ids: set[str]) -> ScopeView:
+    """Return the view without the notes that another hook of this session shows."""
+    left = tuple([note for note in view.notes if note.id not in ids])
+    return view.replace(notes=left, total=view.total - len(view.notes) + len(left))
 
 
-def _overviews(context: Context, place: Scope, now: str, stale: set[str]) -> tuple[tuple[str, str], ...]:
-    """The pages that stand for a place's files: their paths and texts, without facts that no longer hold; none that brings
-    back what was purged."""
+def _overviews(context: Context, scope: Scope, now: str, stale: set[str]) -> tuple[tuple[str, str], ...]:
+    """Return path and text of the pages that give an overview of a scope's files, without facts that no longer hold, and
+    without pages that would bring back a purged text."""
     from holdfast.verbs.read import overviews
 
-    pages = [page for page in overviews(context.store, place) if not _may_be_purged(context, page.text)]
-    current = [(page.path, _current(page.text, f"{place.folder}/{page.path}", 1, now, stale)) for page in pages]
-    return tuple([(path, validate.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]) for path, text in current])
+    pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, page.text)]
+    current = [(page.path, _current(page.text, f"{scope.folder}/{page.path}", 1, now, stale)) for page in pages]
+    return tuple([(path, validate.cleaned(text[:_OVERVIEW_CHARS]) + text[_OVERVIEW_CHARS:]) for path, text in current])
 
 
 def _may_be_purged(context: Context, text: str) -> bool:
-    """Whether this was purged, or nobody can tell now."""
+    """Return whether this text was purged, or the ledger cannot say now."""
     try:
         return bool(context.purge_filter.find_receipt("", [text]))
     except Busy:
         return True
 
 
-def _notes(context: Context, place: Scope) -> list[Note]:
-    return context.query(lambda: context.index.list_notes((place.folder,)))
+def _list_notes(context: Context, scope: Scope) -> list[Note]:
+    return context.query(lambda: context.index.list_notes((scope.folder,)))
 
 
-def _told(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Told:
-    """A note as it is shown: without facts that ended or that another file states anew (`stale`, as `path:line`), and without
-    secrets. One that is only going to be true says from when."""
+def _view(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> NoteView:
+    """Return a note as it is shown: without secrets, and without facts that ended or that another file states again (`stale`,
+    as `path:line`). A note that will become true later says from when."""
     date = f"from {note.valid_from[:10]}" if note.valid_from > now else note.updated[:10]
     source = note.source
-    said = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
-    standing = note.type in STANDING or note.pinned
+    origin = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
     text = _current(note.text, note.path, note.lines[0], now, stale)
     text = validate.cleaned(text) if note.path in unsafe else text  # last: it may change how many lines there are
-    return render.Told(note.scope.kind, _key(note), date, said, text, _id(note), note.version, standing, path=note.path)
+    return render.NoteView(
+        scope=note.scope.kind, key=_shown_key(note), date=date, origin=origin, text=text, id=_usage_id(note),
+        version=note.version, standing=note.type in STANDING or note.pinned, path=note.path,
+    )  # fmt: skip
 
 
 def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -> str:
-    """A text without the lines of facts that no longer hold."""
+    """Return a text without the lines of facts that no longer hold."""
     if stale:
         rows = text.split("\n")
         kept = [row for number, row in enumerate(rows, first_line) if f"{path}:{number}" not in stale]
@@ -249,44 +261,44 @@ def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -
     return current_text(text, now)
 
 
-def _id(note: Note) -> str:
+def _usage_id(note: Note) -> str:
     return note.id or usage.path_usage_id(note.scope.folder, "notes", note.path.rpartition("/")[2])
 
 
-def _key(note: Note) -> str:
-    """The key; a name that a person gave a file may be anything, also a secret."""
+def _shown_key(note: Note) -> str:
+    """Return the key; the name of a file that a person created may be anything, also a secret."""
     letters = note.key.replace("-", "")
-    ours = letters.isascii() and letters.isalnum() and letters == letters.lower()  # KEY would load all of `re`
-    return note.key if ours else validate.withheld(note.key)[0]
+    is_ours = letters.isascii() and letters.isalnum() and letters == letters.lower()  # KEY would load all of `re`
+    return note.key if is_ours else validate.withheld(note.key)[0]
 
 
-def _why_at_start(notes: list[Note], made: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
-    """For every note of the places, also for those that are over; `stated` are those whose facts are all shown."""
-    whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
+def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
+    """Explain every note of the scopes, also those that are over; `stated` are those whose facts are all shown."""
+    whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons: list[Why] = []
     for note in notes:
-        id, shown = _id(note), False
+        id, shown = _usage_id(note), False
         if note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
         elif note.quarantined:
-            why = _held(note)
+            why = _explain_quarantine(note)
         elif id in whole:
-            shown, why = True, _whole_because(note, now)
+            shown, why = True, _explain_whole(note, now)
         elif id in stated:
             shown, why = True, "its facts are shown as statements"
         elif id in titles:
             why = "listed by title: no room for the whole note; a prompt about it brings it"
         else:
             why = "no room: neither shown nor listed; a prompt about it brings it"
-        reasons.append(render.Why(f"{note.scope.kind}/{_key(note)}", shown, why))
+        reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", shown, why))
     return tuple(reasons)
 
 
-def _held(note: Note) -> str:
+def _explain_quarantine(note: Note) -> str:
     return f"in quarantine: it came from {note.source.trusted}, and nobody approved it yet (`holdfast review`)"
 
 
-def _whole_because(note: Note, now: str) -> str:
+def _explain_whole(note: Note, now: str) -> str:
     why = "pinned" if note.pinned else f"a {note.type} note" if note.type in STANDING else "among the most useful notes"
     later = f"; not true before {note.valid_from[:10]}, and says so" if note.valid_from > now else ""
     return f"shown whole: {why}, updated {note.updated[:10]}{later}"
@@ -295,93 +307,81 @@ def _whole_because(note: Note, now: str) -> str:
 # --- with a prompt ----------------------------------------------------------------------------------------------------
 
 
-def _at_prompt(
-    context: Context,
-    prompt: str,
-    again: bool,
-    cap: int | None,
-    explain: bool,
-    mode: str,
-    matches: list[Match] | None,
+def _compose_for_prompt(
+    context: Context, prompt: str, matches: list[Match], *, chars: int, cap: int | None, again: bool, explain: bool,
     remember: bool,
-) -> Brief:
-    from holdfast.verbs.brief import relevance
-
-    most = min(context.config.prompt_chars, _most(cap))
-    if not prompt.strip() or most <= 0:
-        return render.Brief("")
-    if matches is None:
-        matches = relevance.matches(context, prompt, mode)
-    now, known = dates.now(), {} if again else _told_before(context)
-    found, fresh = _found(context, matches, prompt, now, known)
-    fresh += [one for one in _facts_of_files(context, prompt, now) if one.id not in known]
-    more = len(matches) - len(found)
-    made = _capped(render.with_prompt(fresh, more, most), cap)
-    shown = [one for one in made.whole if not one.partial]
-    claimed = _remember(context, shown) if remember else {one.id for one in shown}
-    if not again and len(claimed) < len(shown):  # another hook of this session heard of the same prompt
-        made = _capped(render.with_prompt([one for one in fresh if one.id in claimed], more, most), cap)
+) -> Brief:  # fmt: skip
+    now, shown_before = dates.now(), {} if again else _shown_before(context)
+    matched, new = _read_matches(context, matches, prompt, now, shown_before)
+    new += [view for view in _file_facts(context, prompt, now) if view.id not in shown_before]
+    more = len(matches) - len(matched)
+    composed = _drop_if_over(render.compose_for_prompt(new, more, chars), cap)
+    shown = [view for view in composed.whole if not view.partial]
+    claimed = _record_shown(context, shown) if remember else {view.id for view in shown}
+    if not again and len(claimed) < len(shown):  # another hook of this session got the same prompt
+        left = [view for view in new if view.id in claimed]
+        composed = _drop_if_over(render.compose_for_prompt(left, more, chars), cap)
     if explain:
-        return made.brief.replace(why=_why_at_prompt(context, found, fresh, made, now))
-    return made.brief
+        return composed.brief.replace(why=_explain_prompt(context, matched, new, composed, now))
+    return composed.brief
 
 
-def _found(
-    context: Context, matches: list[Match], prompt: str, now: str, known: dict[str, str]
-) -> tuple[list[Told | None], list[Told]]:
-    """The matches as they are shown, as many as it takes for those that may be shown now: these come second."""
+def _read_matches(
+    context: Context, matches: list[Match], prompt: str, now: str, shown_before: dict[str, str]
+) -> tuple[list[NoteView | None], list[NoteView]]:
+    """Return the views of the matches read, and of those that are new to the session; stop when there are enough new ones."""
     from holdfast.verbs.brief.relevance import NOTES
 
-    found: list[Told | None] = []
-    fresh: list[Told] = []
+    matched: list[NoteView | None] = []
+    new: list[NoteView] = []
     for match in matches:
-        one = _of_match(context, match, prompt, now)
-        found.append(one)
-        if one is not None and known.get(one.id) != one.version:
-            fresh.append(one)
-        if len(fresh) == NOTES:
+        view = _view_match(context, match, prompt, now)
+        matched.append(view)
+        if view is not None and shown_before.get(view.id) != view.version:
+            new.append(view)
+        if len(new) == NOTES:
             break
-    return found, fresh
+    return matched, new
 
 
-def _facts_of_files(context: Context, prompt: str, now: str) -> list[Told]:
-    """Current facts that stand in files of the tree and answer a prompt; those of notes come with the notes."""
+def _file_facts(context: Context, prompt: str, now: str) -> list[NoteView]:
+    """Return current facts from files of the tree that answer a prompt; those of notes come with the notes."""
     if not context.query(context.index.has_facts):
         return []
     from holdfast.index.filters import SearchFilter
     from holdfast.search.fact_matches import find_answers
     from holdfast.verbs.brief.relevance import PROMPT_CHARS
 
-    asked = SearchFilter(context.visible_folders(None), now=now)
-    found = context.query(lambda: find_answers(context.index, prompt[:PROMPT_CHARS], asked, now, _FILE_FACTS))
+    wanted = SearchFilter(context.visible_folders(None), now=now)
+    found = context.query(lambda: find_answers(context.index, prompt[:PROMPT_CHARS], wanted, now, _MAX_FILE_FACTS))
     return [
-        render.Told(
-            one.fact.scope.kind, f"files/{one.name}", one.fact.valid_from[:10], "file", _statement(one.fact),
-            f"{one.fact.path}:{one.fact.line}:{one.fact.value}"[:200],
+        render.NoteView(
+            scope=one.fact.scope.kind, key=f"files/{one.name}", date=one.fact.valid_from[:10], origin="file",
+            text=_statement(one.fact), id=f"{one.fact.path}:{one.fact.line}:{one.fact.value}"[:200],
         )
-        for one, rate in found
-        if one.part == "files" and rate >= _ANSWERS and not one.fact.quarantined
+        for one, score in found
+        if one.part == "files" and score >= _MIN_FACT_SCORE and not one.fact.quarantined
     ]  # fmt: skip
 
 
-def _of_match(context: Context, match: Match, prompt: str, now: str) -> Told | None:
-    """A match as it is shown; None if it is gone or may not be shown."""
+def _view_match(context: Context, match: Match, prompt: str, now: str) -> NoteView | None:
+    """Return a match as it is shown; None if it is gone or may not be shown."""
     from holdfast.verbs.brief import relevance
 
     if match.kind == "turn":
         return _excerpt(context, match)
-    note = relevance.note_at(context, match)
+    note = relevance.read_note(context, match)
     if note is None:
         return None
     unsafe = context.query(lambda: context.index.find_exposed_notes((match.scope,)))
     if "[" in note.text:
-        return _with_statements(context, note, prompt, now, unsafe)
-    return _told(note, now, set(), unsafe)
+        return _view_with_facts(context, note, prompt, now, unsafe)
+    return _view(note, now, set(), unsafe)
 
 
-def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> Told | None:
-    """A note that may state facts. One of nothing else is shown as what holds of its subject, wherever that is stated: first
-    the facts that share words with the prompt."""
+def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> NoteView | None:
+    """Return a note that may state facts. If it states nothing else, show what holds of its subject, wherever that is stated:
+    first the facts that share words with the prompt."""
     from holdfast.formats import facts
     from holdfast.index import tokenizer
     from holdfast.models import title_of
@@ -389,106 +389,113 @@ def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe
     subject = title_of(note.text, note.key)
     dated = facts.lines(note.text)
     if not dated:
-        return _told(note, now, set(), unsafe)
-    known = context.query(lambda: context.index.find_facts(context.visible_folders(None), {facts.fold(subject)}, None, now))
-    held = [fact for fact in known if not fact.quarantined]
-    lines = {fact.line - note.lines[0] for fact in held if fact.path == note.path}
-    ended = [one for one in dated if one.line not in lines and one.valid_from <= now]
-    told = _told(note, now, {f"{note.path}:{note.lines[0] + one.line}" for one in ended}, unsafe)
-    places = {(fact.path, fact.line): _statement(fact) for fact in held}
-    if not _is_empty(note, told) and not _is_facts_only(note, places, now):
-        return told
-    asked = set(tokenizer.query_terms(prompt))
-    held.sort(key=lambda fact: -len(asked.intersection(tokenizer.index_terms(f"{fact.label} {fact.value}"))))
-    text = "\n".join([places[fact.path, fact.line] for fact in held[:_STATEMENTS]])
-    more = len(held) - _STATEMENTS
+        return _view(note, now, set(), unsafe)
+    folders = context.visible_folders(None)
+    known = context.query(lambda: context.index.find_facts(folders, {facts.fold(subject)}, None, now))
+    current = [fact for fact in known if not fact.quarantined]
+    lines = {fact.line - note.lines[0] for fact in current if fact.path == note.path}
+    ended = [line for line in dated if line.line not in lines and line.valid_from <= now]
+    view = _view(note, now, {f"{note.path}:{note.lines[0] + line.line}" for line in ended}, unsafe)
+    statements = {(fact.path, fact.line): _statement(fact) for fact in current}
+    if not _is_empty(note, view) and not _is_facts_only(note, statements, now):
+        return view
+    words = set(tokenizer.query_terms(prompt))
+    current.sort(key=lambda fact: -len(words.intersection(tokenizer.index_terms(f"{fact.label} {fact.value}"))))
+    text = "\n".join([statements[fact.path, fact.line] for fact in current[:_MAX_STATEMENTS]])
+    more = len(current) - _MAX_STATEMENTS
     text += f"\n{more} more facts: `holdfast facts`" if more > 0 else ""
-    return told.replace(text=text, partial=more > 0) if held else None
+    return view.replace(text=text, partial=more > 0) if current else None
 
 
-def _excerpt(context: Context, match: Match) -> Told | None:
-    """The turns around one that answers, each whole: the one that matched, then those after and before it while they fit."""
+def _excerpt(context: Context, match: Match) -> NoteView | None:
+    """Return the turns around one that answers, each whole: the one that matched, then those after and before it that fit."""
     from holdfast.safety.trust import ROLES
     from holdfast.verbs.history import expand
 
     try:
-        turns = expand(context, match.citation, *_AROUND, None)
+        turns = expand(context, match.citation, before=_TURNS_BEFORE, after=_TURNS_AFTER)
     except HoldfastError:
         return None
-    at = next((place for place, turn in enumerate(turns) if turn.citation == match.citation), None)
+    at = next((number for number, turn in enumerate(turns) if turn.citation == match.citation), None)
     if at is None:
         return None
-    room, taken = max(_EXCERPT, min(len(turns[at].text), _LONGEST_TURN)), {}
-    for place in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
-        if place != at and (turns[place].role in ("tool", "system") or ROLES[turns[place].role] in context.config.quarantine):
+    room, taken = max(_EXCERPT_CHARS, min(len(turns[at].text), _LONGEST_TURN)), {}
+    for number in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
+        turn = turns[number]
+        if number != at and (turn.role in ("tool", "system") or ROLES[turn.role] in context.config.quarantine):
             continue
-        text = validate.cleaned(turns[place].text).strip()
-        small_talk = len(text.split()) < 4 and place != at
-        if not small_talk and len(text) <= room:
-            taken[place] = f"{turns[place].speaker or turns[place].role}: {text}"
+        text = validate.cleaned(turn.text).strip()
+        is_small_talk = len(text.split()) < 4 and number != at
+        if not is_small_talk and len(text) <= room:
+            taken[number] = f"{turn.speaker or turn.role}: {text}"
             room -= len(text)
     if at not in taken:
         return None
     turn = turns[at]
-    text = "\n".join([taken[place] for place in sorted(taken)])
-    kind = match.scope.partition("/")[0].removesuffix("s")
-    when, id = (turn.time or "undated")[:10], turn.id or match.citation
-    return render.Told(kind, f"session {turn.session}"[:60], when, "said", text, id)
+    return render.NoteView(
+        scope=match.scope.partition("/")[0].removesuffix("s"), key=f"session {turn.session}"[:60],
+        date=(turn.time or "undated")[:10], origin="said", text="\n".join([taken[number] for number in sorted(taken)]),
+        id=turn.id or match.citation,
+    )  # fmt: skip
 
 
-def _why_at_prompt(context: Context, found: list[Told | None], fresh: list[Told], made: Composed, now: str) -> tuple[Why, ...]:
-    matched, new = {one.id for one in found if one}, {one.id for one in fresh}
-    whole, titles = {one.id for one in made.whole}, {one.id for one in made.titles}
+def _explain_prompt(
+    context: Context, matched: list[NoteView | None], new: list[NoteView], composed: Composed, now: str
+) -> tuple[Why, ...]:
+    matched_ids, new_ids = {view.id for view in matched if view}, {view.id for view in new}
+    whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons = []
-    for note in [note for place in context.visible_scopes(None) for note in _notes(context, place)]:
-        id = _id(note)
+    for note in [note for scope in context.visible_scopes(None) for note in _list_notes(context, scope)]:
+        id = _usage_id(note)
         if id in whole:
             why = "bears on the prompt"
         elif id in titles:
             why = "bears on the prompt; too long to be shown whole, so listed by title"
-        elif id in new:
+        elif id in new_ids:
             why = "bears on the prompt, but there is no room: it may come with a later one"
-        elif id in matched:
+        elif id in matched_ids:
             why = "shown to this session already"
         elif note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
         elif note.quarantined:
-            why = _held(note)
+            why = _explain_quarantine(note)
         else:
             why = "does not bear on the prompt"
-        reasons.append(render.Why(f"{note.scope.kind}/{_key(note)}", id in whole, why))
+        reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", id in whole, why))
     return tuple(reasons)
 
 
-# --- what was told to whom --------------------------------------------------------------------------------------------
+# --- what each session was shown --------------------------------------------------------------------------------------
 
 
-def _told_before(context: Context) -> dict[str, str]:
+def _shown_before(context: Context) -> dict[str, str]:
+    """Return the versions that this session was shown, by id of the note."""
     return context.ledger.sessions.shown(context.session) if context.session else {}
 
 
-def _remember(context: Context, told: list[Told], anew: bool = False, first: bool = False) -> set[str]:
-    """Note what is about to be shown; those that nobody showed before. Where that cannot be noted, all of them: better
-    shown twice than never."""
-    every = {one.id for one in told}
+def _record_shown(context: Context, views: list[NoteView], anew: bool = False, first: bool = False) -> set[str]:
+    """Record what is about to be shown; return the ids that no other hook of the session has shown. If that cannot be
+    recorded, return all of them: better shown twice than never."""
+    ids = {view.id for view in views}
     if not context.store.exists():
-        return every
+        return ids
     if not context.session:
-        if every:
-            usage.record_shown(context.ledger, sorted(every))
-        return every
+        if ids:
+            usage.record_shown(context.ledger, sorted(ids))
+        return ids
     try:
-        shown = [(one.id, one.version) for one in told]
+        shown = [(view.id, view.version) for view in views]
         new = context.ledger.sessions.record_shown(
             context.session, shown, int(dates.clock()), new_context=anew, client=context.client or "", first=first
         )
         return set(new)
     except HoldfastError:
-        return every
+        return ids
 
 
-def heard_prompt(context: Context, prompt: str) -> int:
-    """Count a prompt of this session: how many it has had with this one, 0 if this one was counted already or nobody can."""
+def count_prompt(context: Context, prompt: str) -> int:
+    """Count a prompt of this session: return how many it has had with this one, 0 if this one was counted already or cannot
+    be counted."""
     from holdfast.models import digest
 
     if not context.session or not context.config.enabled or not context.store.exists():
@@ -500,7 +507,7 @@ def heard_prompt(context: Context, prompt: str) -> int:
         return 0
 
 
-def begin_anew(context: Context, first: bool = False) -> None:
-    """A context that nothing was told to yet, of a client that can only be told with a prompt."""
+def reset_shown(context: Context, first: bool = False) -> None:
+    """Begin a new context that nothing was shown to yet, of a client that can only be given text with a prompt."""
     if context.session and context.config.enabled and context.store.exists():
         context.ledger.sessions.begin(context.session, int(dates.clock()), first)

@@ -1,31 +1,28 @@
-"""Copy: everything that is memory from one store to another, a folder or a PostgreSQL, byte for byte.
+"""Copy all memory from one store to another, a folder or PostgreSQL, byte for byte.
 
-First both are compared, and where anything stands in the target under the same name and is another, nothing is written.
-Then what is missing is brought, then all of it is compared again. So it can be ended at any moment and run again: what is
-there already is not brought twice.
+First compare both: if the target has something else under the same name, write nothing. Then copy what is missing, and
+compare everything again. A copy may be interrupted at any moment and run again: it skips what is there already.
 """
 
 from __future__ import annotations
 
 from holdfast.errors import Conflict, Disabled, Trouble
 from holdfast.models import Progress, Record
-from holdfast.verbs.copy.documents import Documents
-from holdfast.verbs.copy.endpoints import opened
-from holdfast.verbs.copy.purged import Purged
-from holdfast.verbs.copy.records import Records
-from holdfast.verbs.copy.transcripts import Sessions
+from holdfast.verbs.copy.documents import DocumentsCopy
+from holdfast.verbs.copy.endpoints import open_endpoint
+from holdfast.verbs.copy.purged import PurgedContent
+from holdfast.verbs.copy.records import RecordsCopy
+from holdfast.verbs.copy.transcripts import TranscriptsCopy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from holdfast.config import Config
 
-_SHOWN = 20
+_MAX_NAMED = 20
 
 
 class Copied(Record):
-    """How much there is, how much of it was brought just now, and what could not be."""
+    """How much there is, how much of it was copied now, and what could not be."""
 
     source: str
     target: str
@@ -38,43 +35,49 @@ class Copied(Record):
     records_copied: int
     audit_rows: int
     verified: int  # documents, transcripts, and records with the rows of the audit, each compared with what is there now
-    left: tuple[str, ...]  # what could not be read where it stands or was purged, each with why
+    left: tuple[str, ...]  # what could not be read or was purged, each with why
 
 
 def copy(source: str, target: str, config: Config, progress: Progress | None = None) -> Copied:
-    """The steps of `holdfast copy`."""
+    """Do what `holdfast copy` promises; raise Conflict if the target has something else under the same names."""
     if not config.enabled:
         raise Disabled
-    bar = progress or Progress()
-    with opened(source, config, must_exist=True) as old, opened(target, config) as new:
-        if old.same_as(new):
+    progress = progress or Progress()
+    with open_endpoint(source, config, must_exist=True) as old, open_endpoint(target, config) as new:
+        if old.is_same(new):
             raise Conflict("source and target are the same", "Name another target")
-        gone = Purged(old, new)
-        documents, sessions, records = Documents(old, new, bar, gone), Sessions(old, new, bar, gone), Records(old, new, bar)
-        parts = (records, documents, sessions)
-        _refuse(new.name, [one for part in parts for one in part.compare()])
-        records.bring()
-        documents.bring()
-        sessions.bring()
-        wrong = [one for part in parts for one in part.verify()]
+        purged = PurgedContent(old, new)
+        documents, transcripts = DocumentsCopy(old, new, progress, purged), TranscriptsCopy(old, new, progress, purged)
+        records = RecordsCopy(old, new, progress)
+        parts = (records, documents, transcripts)
+        conflicts = [name for part in parts for name in part.find_conflicts()]
+        if conflicts:
+            fix = "Nothing was written. Copy into an empty one, or take those away first"
+            raise Conflict(f"{new.name} has others under the same names: {_join_names(conflicts)}", fix)
+        for part in parts:
+            part.copy_missing()
+        wrong = [name for part in parts for name in part.find_differences()]
         if wrong:
-            raise Trouble(f"{_told(wrong)} in {new.name} are not what was copied", "Copy again when nobody writes to either")
-        if documents.copied or sessions.copied or records.copied:
-            new.settle()
-        verified = documents.verified + sessions.verified + records.verified
+            what = f"{_join_names(wrong)} in {new.name} are not what was copied"
+            raise Trouble(what, "Copy again when nobody writes to either")
+        if documents.copied or transcripts.copied or records.copied:
+            new.finish_copy()
         return Copied(
-            old.name, new.name, documents.total, documents.copied, sessions.total, sessions.lines, sessions.copied,
-            records.total, records.copied, records.audit, verified, (*documents.left, *sessions.left),
-        )  # fmt: skip
+            source=old.name,
+            target=new.name,
+            documents=documents.total,
+            documents_copied=documents.copied,
+            transcripts=transcripts.total,
+            lines=transcripts.lines,
+            lines_copied=transcripts.copied,
+            records=records.total,
+            records_copied=records.copied,
+            audit_rows=records.audit,
+            verified=documents.verified + transcripts.verified + records.verified,
+            left=(*documents.left, *transcripts.left),
+        )
 
 
-def _refuse(target: str, others: list[str]) -> None:
-    if others:
-        fix = "Nothing was written. Copy into an empty one, or take those away first"
-        raise Conflict(f"{target} has others under the same names: {_told(others)}", fix)
-
-
-def _told(names: Iterable[str]) -> str:
-    every = list(names)
-    more = f" and {len(every) - _SHOWN:,} more" if len(every) > _SHOWN else ""
-    return ", ".join(every[:_SHOWN]) + more
+def _join_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

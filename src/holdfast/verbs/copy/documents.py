@@ -1,4 +1,4 @@
-"""Notes, files, trash and archive, each as the bytes it is."""
+"""Copy documents: notes, files, trash and archive, byte for byte."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
     from holdfast.models import Progress
     from holdfast.store.interface import FileContent, FileRef
-    from holdfast.verbs.copy.endpoints import End
-    from holdfast.verbs.copy.purged import Purged
+    from holdfast.verbs.copy.endpoints import Endpoint
+    from holdfast.verbs.copy.purged import PurgedContent
 
-_AHEAD, _AHEAD_FILES = 100, 10  # that are read at once: a file may have 10 MiB
-_MOST, _MOST_BYTES = 500, 16 * 1024 * 1024  # documents that are brought with one flush
+_READ_BATCH, _READ_BATCH_FILES = 100, 10  # documents read at once: a file may have 10 MiB
+_WRITE_BATCH, _WRITE_BATCH_BYTES = 500, 16 * 1024 * 1024  # documents written with one flush
 
 
-class Documents:
-    """Those of every scope."""
+class DocumentsCopy:
+    """Copies the documents of every scope."""
 
-    def __init__(self, old: End, new: End, progress: Progress, purged: Purged) -> None:
+    def __init__(self, old: Endpoint, new: Endpoint, progress: Progress, purged: PurgedContent) -> None:
         self._old, self._new, self._progress, self._purged = old.store, new.store, progress, purged
         self._missing: dict[tuple[str, str], list[str]] = {}
-        self._digests: dict[tuple[str, str], dict[str, str]] = {}  # of what is to be there in the end
+        self._digests: dict[tuple[str, str], dict[str, str]] = {}  # of what the target must have in the end
         self.left: list[str] = []
         self.total = self.copied = self.verified = 0
 
-    def compare(self) -> Iterator[str]:
-        """What is missing is noted; what stands there and is another is told. What nobody can ask for is left."""
+    def find_conflicts(self) -> Iterator[str]:
+        """Yield the documents that the target has with other bytes; note those that are missing or cannot be copied."""
         scopes = self._old.scopes()
         self.left += [f"{path}: no scope" for path in self._old.list_strays()]
         self.left += [f"{path!a}: a name that is not UTF-8" for scope in scopes for path in self._old.list_misnamed(scope)]
@@ -50,11 +50,11 @@ class Documents:
                 self._progress.step()
         self._progress.end()
 
-    def bring(self) -> None:
-        """What is missing, with the times it was written at."""
+    def copy_missing(self) -> None:
+        """Copy what is missing, with the times of its last change, and empty folders."""
         self._progress.start("copying documents", sum(map(len, self._missing.values())))
         for (scope, part), names in self._missing.items():
-            for batch in self._batches(scope, part, names):
+            for batch in self._read_batches(scope, part, names):
                 self._new.add_documents(scope, part, batch)
                 self.copied += len(batch)
                 self._progress.step(len(batch))
@@ -63,17 +63,17 @@ class Documents:
                 self._new.tree(scope).create_folder(tuple(path.split("/")))
         self._progress.end()
 
-    def _batches(self, scope: str, part: str, names: list[str]) -> Iterator[list[Document]]:
+    def _read_batches(self, scope: str, part: str, names: list[str]) -> Iterator[list[Document]]:
         batch: list[Document] = []
         size = 0
-        step = _AHEAD_FILES if part == "files" else _AHEAD
+        step = _READ_BATCH_FILES if part == "files" else _READ_BATCH
         for start in range(0, len(names), step):
             some = names[start : start + step]
             ahead = self._old.read_batch([(scope, part, name) for name in some])  # with one question, where it is a server
             for one in filter(None, [self._read(scope, part, name, ahead) for name in some]):
                 batch.append(one)
                 size += len(one.data)
-                if len(batch) == _MOST or size > _MOST_BYTES:
+                if len(batch) == _WRITE_BATCH or size > _WRITE_BATCH_BYTES:
                     yield batch
                     batch, size = [], 0
         if batch:
@@ -83,24 +83,24 @@ class Documents:
         try:
             content = ahead.get((scope, part, name)) or self._old.read_document(scope, part, name)
         except HoldfastError as error:
-            self._let_be(scope, part, name, error.message)
+            self._leave_out(scope, part, name, error.message)
             return None
         if content is None:
-            self._let_be(scope, part, name, "gone since it was looked at")
+            self._leave_out(scope, part, name, "gone since it was looked at")
             return None
         receipt = self._purged.receipt_of(scope, part, name, content)
         if receipt:
-            self._let_be(scope, part, name, f"purged: see receipt {receipt}")
+            self._leave_out(scope, part, name, f"purged: see receipt {receipt}")
             return None
         return Document(name, content.data, content.modified)
 
-    def _let_be(self, scope: str, part: str, name: str, why: str) -> None:
+    def _leave_out(self, scope: str, part: str, name: str, why: str) -> None:
         self.left.append(f"{scope}/{part}/{name}: {why}")
         self._digests[scope, part].pop(name, None)
         self.total -= 1
 
-    def verify(self) -> Iterator[str]:
-        """Everything again, as it stands there now."""
+    def find_differences(self) -> Iterator[str]:
+        """Yield the documents whose bytes in the target are not those of the source."""
         self._progress.start("verifying documents", self.total)
         for (scope, part), wanted in self._digests.items():
             there = dict(self._new.list_digests(scope, part)) if wanted else {}

@@ -1,4 +1,4 @@
-"""The two ends of a copy: a home, or a tenant of a PostgreSQL."""
+"""The two ends of a copy: a home on disk, or a tenant in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from holdfast.store.interface import Store
 
 
-class End:
-    """A shelf and a ledger, and what to call them."""
+class Endpoint:
+    """An open store and ledger, with the name that messages use."""
 
-    def __init__(self, name: str, what: object, store: Store, ledger: Ledger) -> None:
-        self.name, self._what = name, what
+    def __init__(self, name: str, identity: object, store: Store, ledger: Ledger) -> None:
+        self.name, self._identity = name, identity
         self.store, self.ledger = store, ledger
 
-    def settle(self) -> None:
-        """After much was brought: a server that may count it now plans the first questions well; else it does by itself."""
+    def finish_copy(self) -> None:
+        """Let a database server analyze its tables, so that it plans the first queries well."""
         self.store.finish_copy()
 
-    def same_as(self, other: End) -> bool:
-        return self._what == other._what
+    def is_same(self, other: Endpoint) -> bool:
+        return self._identity == other._identity
 
 
 @contextmanager
-def opened(word: str, config: Config, must_exist: bool = False) -> Iterator[End]:
-    """What a word on the command line names."""
-    end = _hosted(word, config) if is_store(word) else _folder(word, config, must_exist)
+def open_endpoint(address: str, config: Config, must_exist: bool = False) -> Iterator[Endpoint]:
+    """Open the folder or database that an argument of the command line names."""
+    end = _open_database(address, config) if is_store(address) else _open_folder(address, config, must_exist)
     try:
         yield end
     finally:
         end.ledger.close()
 
 
-def _hosted(url: str, config: Config) -> End:
+def _open_database(url: str, config: Config) -> Endpoint:
     from holdfast.postgres import ledger as ledgers
     from holdfast.postgres import settings_of
     from holdfast.postgres.store import PostgresStore
@@ -55,14 +55,14 @@ def _hosted(url: str, config: Config) -> End:
         PostgresStore(settings, config.home, config.lock_seconds),
         ledgers.PostgresLedger(settings, config.lock_seconds),
     )
-    return End(f"{without_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
+    return Endpoint(f"{without_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
 
 
-def _folder(path: str, config: Config, must_exist: bool) -> End:
+def _open_folder(path: str, config: Config, must_exist: bool) -> Endpoint:
     if "://" in path:
         raise UsageError(f"cannot copy from or to {without_password(path)}", "Name a folder or a postgresql:// address")
     home = os.path.abspath(os.path.expanduser(path))
     if must_exist and not os.path.isdir(os.path.join(home, "shelf")) and not os.path.isfile(os.path.join(home, "ledger.db")):
         raise NotFound(f"no memory in {home}", "Name the folder that `holdfast path` prints, or a postgresql:// address")
     home_folder.check_owner(home)
-    return End(home, os.path.realpath(home), FileStore(home, config.lock_seconds), SqliteLedger(home, config.lock_seconds))
+    return Endpoint(home, os.path.realpath(home), FileStore(home, config.lock_seconds), SqliteLedger(home, config.lock_seconds))

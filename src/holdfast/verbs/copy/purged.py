@@ -1,4 +1,4 @@
-"""What was purged at either end of a copy, and must not come back with it."""
+"""What was purged at either end of a copy: it must not come back with the copy."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.store.interface import FileContent
-    from holdfast.verbs.copy.endpoints import End
+    from holdfast.verbs.copy.endpoints import Endpoint
 
-_AT_ONCE = 500  # lines that are asked about together
+_BATCH = 500  # lines looked up together
 
 
-class Purged:
-    """The purges of both: what one brings, the other knows afterwards, so that a copy which is run again decides the same."""
+class PurgedContent:
+    """The purges of both ledgers: a copy that is run again decides the same as the first time."""
 
-    def __init__(self, old: End, new: End) -> None:
-        self._every = [end.ledger.purges for end in (old, new) if end.ledger.purges.any()]
+    def __init__(self, old: Endpoint, new: Endpoint) -> None:
+        self._ledgers = [end.ledger.purges for end in (old, new) if end.ledger.purges.any()]
 
     def __bool__(self) -> bool:
-        return bool(self._every)
+        return bool(self._ledgers)
 
     def receipt_of(self, scope: str, part: str, name: str, content: FileContent) -> str:
-        """The receipt of the purge that took such a document away, if any."""
-        if not self._every or (part == "files" and b"\0" in content.data):
+        """Return the id of the receipt of the purge that removed this document; "" if it was not purged."""
+        if not self._ledgers or (part == "files" and b"\0" in content.data):
             return ""
         path, texts = "", [content.data.decode("utf-8", "replace")]
         if part != "files":
             key = name.removesuffix(".md")
             path = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
             texts = [version.text for version in versions_of(parse_note(content.data, content.modified))]
-        found = [purges.receipt_for(text, ended=True, path=path) for purges in self._every for text in texts]
+        found = [purges.receipt_for(text, ended=True, path=path) for purges in self._ledgers for text in texts]
         return next(filter(None, found), "")
 
-    def without(self, lines: Iterator[bytes]) -> Iterator[tuple[bytes, str]]:
-        """The lines of a transcript, where a purged turn stood what a purge leaves there; each with its receipt, if any."""
+    def replace_turns(self, lines: Iterator[bytes]) -> Iterator[tuple[bytes, str]]:
+        """Yield the lines of a transcript, purged turns replaced as a purge does; each with the id of its receipt or ""."""
         session, batch = None, []
         for line in lines:
             if session is None:
                 header = transcript.parse_header(line)
                 session = header.session if header else ""
             batch.append(line)
-            if len(batch) == _AT_ONCE:
-                yield from self._without(session, batch)
+            if len(batch) == _BATCH:
+                yield from self._replace_turns(session, batch)
                 batch = []
-        yield from self._without(session or "", batch)
+        yield from self._replace_turns(session or "", batch)
 
-    def _without(self, session: str, lines: list[bytes]) -> list[tuple[bytes, str]]:
-        places = {place: said for place, line in enumerate(lines) if (said := transcript.parse(line)) is not None}
-        asked = [(session, said.id or "", said.text) for said in places.values()]
-        gone: dict[int, str] = {}
-        for purges in self._every:
+    def _replace_turns(self, session: str, lines: list[bytes]) -> list[tuple[bytes, str]]:
+        turns = {number: turn for number, line in enumerate(lines) if (turn := transcript.parse(line)) is not None}
+        asked = [(session, turn.id or "", turn.text) for turn in turns.values()]
+        receipts: dict[int, str] = {}  # by number of the line
+        for purges in self._ledgers:
             found = purges.purged_turns(asked, stored=True)
-            gone |= {place: found[number] for number, place in enumerate(places) if number in found}
+            receipts |= {number: found[order] for order, number in enumerate(turns) if order in found}
         return [
-            (transcript.purged_line(gone[place]), gone[place]) if place in gone else (line, "")
-            for place, line in enumerate(lines)
+            (transcript.purged_line(receipts[number]), receipts[number]) if number in receipts else (line, "")
+            for number, line in enumerate(lines)
         ]

@@ -1,4 +1,4 @@
-"""The ledger's records, and the audit with its chain."""
+"""Copy the records of a ledger, and its audit with the hash chain."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
     from holdfast.ledger.audit import AuditRow
     from holdfast.ledger.transfer import Row, Table
     from holdfast.models import Progress
-    from holdfast.verbs.copy.endpoints import End
+    from holdfast.verbs.copy.endpoints import Endpoint
 
-_MOST = 1000  # rows that are added with one flush
+_MOST = 1000  # rows added with one flush
 
 
-class Records:
-    """Those of one ledger."""
+class RecordsCopy:
+    """Copies the records of one ledger."""
 
-    def __init__(self, old: End, new: End, progress: Progress) -> None:
+    def __init__(self, old: Endpoint, new: Endpoint, progress: Progress) -> None:
         self._old, self._new, self._progress = old, new, progress
         self._missing: list[tuple[Table, list[Row]]] = []
-        self._begun = AuditMark(0, "")  # up to which row the audit is there already
+        self._begun = AuditMark(0, "")  # the last row of the audit that the target has already
         self.total = self.copied = self.audit = self.verified = 0
 
-    def compare(self) -> Iterator[str]:
-        """Rows that are missing are noted; those that contradict ours are told."""
+    def find_conflicts(self) -> Iterator[str]:
+        """Yield the rows that contradict those of the target; note those that are missing."""
         for table in TABLES:
             mine, theirs = self._old.ledger.transfer.rows(table), self._new.ledger.transfer.rows(table)
             self.total += len(mine)
-            missing, others = _compared(table, mine, theirs)
+            missing, others = _compare(table, mine, theirs)
             self._missing.append((table, missing))
             yield from [f"{table.name} {row[0]!s}" for row in others]
         yield from self._compare_audit()
 
     def _compare_audit(self) -> Iterator[str]:
-        """The audit there must be the beginning of ours: two chains cannot become one."""
+        """Yield the first row where the target's audit is not the beginning of ours: two chains cannot be joined."""
         head = self._new.ledger.audit.last() or AuditMark(0, "")
         theirs = iter(self._new.ledger.audit.rows())
         tenant = self._new.ledger.tenant
@@ -59,8 +59,8 @@ class Records:
         if self._begun.count != head.count:
             yield f"audit row {self._begun.count + 1}"
 
-    def bring(self) -> None:
-        """What is missing."""
+    def copy_missing(self) -> None:
+        """Copy the rows that are missing."""
         self._progress.start("copying records", sum([len(rows) for _, rows in self._missing]))
         for table, rows in self._missing:
             for start in range(0, len(rows), _MOST):
@@ -68,10 +68,10 @@ class Records:
                 self._new.ledger.transfer.add(table, some)
                 self.copied += len(some)
                 self._progress.step(len(some))
-        self._bring_audit()
+        self._copy_audit()
         self._progress.end()
 
-    def _bring_audit(self) -> None:
+    def _copy_audit(self) -> None:
         end, added = self._begun, 0
         batch: list[AuditRow] = []
         for row in self._old.ledger.audit.rows(self._begun.count + 1):
@@ -84,11 +84,11 @@ class Records:
         if added:
             self._new.ledger.audit.rows_added(added)
 
-    def verify(self) -> Iterator[str]:
-        """Every row again, as it stands there now."""
+    def find_differences(self) -> Iterator[str]:
+        """Yield the rows that are not in the target as they are in the source."""
         for table in TABLES:
             mine, theirs = self._old.ledger.transfer.rows(table), self._new.ledger.transfer.rows(table)
-            missing, others = _compared(table, mine, theirs)
+            missing, others = _compare(table, mine, theirs)
             yield from [f"{table.name} {row[0]!s}" for row in (*missing, *others)]
             self.verified += len(mine)
         theirs_too = iter(self._new.ledger.audit.rows())
@@ -100,9 +100,10 @@ class Records:
         self.verified += self.audit
 
 
-def _compared(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Row], list[Row]]:
-    """Which of our rows are missing there, and which are there and say something else. Where a row is known by all that it
-    says, the same one may stand there as often as it does with us."""
+def _compare(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Return our rows that are missing there, and those that are there with other values.
+
+    Where all columns are the key, equal rows are counted: each may be there as often as it is in the source."""
     if mine and len(mine[0]) == table.key_columns:
         there = Counter(theirs)
         missing = []

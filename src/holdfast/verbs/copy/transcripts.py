@@ -1,8 +1,9 @@
-"""Transcripts, line for line, also those in the trash."""
+"""Copy transcripts line by line, also those in the trash."""
 
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import NamedTuple
 
 from holdfast.formats.transcript import parse
 from holdfast.store.layout import TRANSCRIPTS
@@ -14,100 +15,112 @@ if TYPE_CHECKING:
 
     from holdfast.models import Progress
     from holdfast.store.interface import Transcript
-    from holdfast.verbs.copy.endpoints import End
-    from holdfast.verbs.copy.purged import Purged
+    from holdfast.verbs.copy.endpoints import Endpoint
+    from holdfast.verbs.copy.purged import PurgedContent
 
-    Which = tuple[str, str, str]  # scope, part, name
-
-_MOST, _MOST_BYTES = 2000, 8 * 1024 * 1024  # of lines that are added with one flush
+_BATCH, _BATCH_BYTES = 2000, 8 * 1024 * 1024  # lines added with one flush
 
 
-class Sessions:
-    """Those of every scope."""
+class _TranscriptRef(NamedTuple):
+    scope: str
+    part: str
+    name: str
 
-    def __init__(self, old: End, new: End, progress: Progress, purged: Purged) -> None:
+    @property
+    def path(self) -> str:
+        return f"{self.scope}/{self.part}/{self.name}"
+
+
+class TranscriptsCopy:
+    """Copies the transcripts of every scope."""
+
+    def __init__(self, old: Endpoint, new: Endpoint, progress: Progress, purged: PurgedContent) -> None:
         self._old, self._new, self._progress, self._purged = old.store, new.store, progress, purged
-        self._begun: dict[Which, int] = {}  # how many lines of each are there already
+        self._existing: dict[_TranscriptRef, int] = {}  # how many lines of each the target has already
         self.left: list[str] = []
         self.total = self.lines = self.copied = self.verified = 0
 
-    def compare(self) -> Iterator[str]:
-        """A transcript may stand there in part: the lines it has must be the first of ours."""
-        for which in self._every():
-            if self._purged and self._is_purged(which):
+    def find_conflicts(self) -> Iterator[str]:
+        """Yield the transcripts whose lines in the target are not the first lines of ours."""
+        for ref in self._list_transcripts():
+            if self._purged and self._is_purged(ref):
                 continue
-            mine, there = self._ours(which), 0
-            for line in _lines(_roll(self._new, which)):
-                if next(mine, None) != line:
-                    yield "/".join(which)
+            ours, existing = self._lines_to_copy(ref), 0
+            for line in _read_all_lines(_open_transcript(self._new, ref)):
+                if next(ours, None) != line:
+                    yield ref.path
                     break
-                there += 1
-            self._begun[which] = there
+                existing += 1
+            self._existing[ref] = existing
 
-    def _every(self) -> Iterator[Which]:
+    def _list_transcripts(self) -> Iterator[_TranscriptRef]:
         for scope in self._old.scopes():
             transcript_files = self._old.transcript_files(scope)
-            yield from [(scope, TRANSCRIPTS, entry.name) for entry in transcript_files.census() if entry.regular]
-            yield from [(scope, "trash", transcript_file.name) for transcript_file in transcript_files.list_trashed()]
+            yield from [_TranscriptRef(scope, TRANSCRIPTS, entry.name) for entry in transcript_files.census() if entry.regular]
+            yield from [_TranscriptRef(scope, "trash", trashed.name) for trashed in transcript_files.list_trashed()]
 
-    def _lines(self, store: Any, which: Which) -> Iterator[bytes]:
-        """A line that is too long to be kept ends what can be copied of its file."""
-        for line in _lines(_roll(store, which)):
+    def _read_lines(self, store: Any, ref: _TranscriptRef) -> Iterator[bytes]:
+        """Yield the lines of a transcript up to the first that is too long to be read; report that one."""
+        for line in _read_all_lines(_open_transcript(store, ref)):
             if line is None:
-                what = f"{'/'.join(which)}: a line is longer than what is read"
+                what = f"{ref.path}: a line is longer than what is read"
                 self.left += [] if what in self.left else [what]
                 return
             yield line
 
-    def _ours(self, which: Which) -> Iterator[bytes]:
-        """What is to stand there in the end: every line, but of what was purged only that it was."""
-        lines = self._lines(self._old, which)
-        return (line for line, _ in self._purged.without(lines)) if self._purged else lines
+    def _lines_to_copy(self, ref: _TranscriptRef) -> Iterator[bytes]:
+        """Return the lines that the target must have in the end: every line, purged turns replaced."""
+        lines = self._read_lines(self._old, ref)
+        return (line for line, _ in self._purged.replace_turns(lines)) if self._purged else lines
 
-    def _is_purged(self, which: Which) -> bool:
-        """Whether all that was said in it was purged, and nothing of it stands there; what was purged of it is told."""
-        kept, gone = 0, []
-        for line, receipt in self._purged.without(self._lines(self._old, which)):
-            kept += not receipt and parse(line) is not None
-            gone += [receipt] if receipt else []
-        if gone:
-            self.left.append(f"{'/'.join(which)}: {len(gone):,} turns were purged: see receipt {gone[0]}")
-        return bool(gone) and not kept and next(_lines(_roll(self._new, which)), b"") == b""
+    def _is_purged(self, ref: _TranscriptRef) -> bool:
+        """Return whether all turns were purged and the target has none of them; report how many turns were purged."""
+        kept, receipts = 0, []
+        for line, receipt in self._purged.replace_turns(self._read_lines(self._old, ref)):
+            if receipt:
+                receipts.append(receipt)
+            else:
+                kept += parse(line) is not None
+        if receipts:
+            self.left.append(f"{ref.path}: {len(receipts):,} turns were purged: see receipt {receipts[0]}")
+        is_missing = next(_read_all_lines(_open_transcript(self._new, ref)), b"") == b""
+        return bool(receipts) and not kept and is_missing
 
-    def bring(self) -> None:
-        """The lines that are missing, in their order."""
-        self._progress.start("copying transcripts", len(self._begun))
-        for which, there in self._begun.items():
-            transcript_file = _roll(self._new, which)
-            lines = self._ours(which)
-            for _ in range(there):
+    def copy_missing(self) -> None:
+        """Append the lines that are missing, in their order."""
+        self._progress.start("copying transcripts", len(self._existing))
+        for ref, existing in self._existing.items():
+            transcript_file = _open_transcript(self._new, ref)
+            lines = self._lines_to_copy(ref)
+            for _ in range(existing):
                 next(lines)
-            for batch in _batches(lines):
+            for batch in _batch_lines(lines):
                 transcript_file.append(lambda others, empty: batch)  # noqa: B023
                 self.copied += len(batch)
             self._progress.step()
         self._progress.end()
 
-    def verify(self) -> Iterator[str]:
-        """Every line again, as it stands there now."""
-        self._progress.start("verifying transcripts", len(self._begun))
-        for which in self._begun:
-            mine, count = _digest(self._ours(which))
-            if (mine, count) != _digest(self._lines(self._new, which)):
-                yield "/".join(which)
-            self.total, self.lines, self.verified = self.total + 1, self.lines + count, self.verified + 1
+    def find_differences(self) -> Iterator[str]:
+        """Yield the transcripts whose lines in the target are not those of the source."""
+        self._progress.start("verifying transcripts", len(self._existing))
+        for ref in self._existing:
+            digest, count = _digest_lines(self._lines_to_copy(ref))
+            if (digest, count) != _digest_lines(self._read_lines(self._new, ref)):
+                yield ref.path
+            self.total += 1
+            self.lines += count
+            self.verified += 1
             self._progress.step()
         self._progress.end()
 
 
-def _roll(store: Any, which: Which) -> Transcript:
-    scope, part, name = which
-    transcript_file: Transcript = store.transcript_files(scope).transcript_file(name, part)
+def _open_transcript(store: Any, ref: _TranscriptRef) -> Transcript:
+    transcript_file: Transcript = store.transcript_files(ref.scope).transcript_file(ref.name, ref.part)
     return transcript_file
 
 
-def _lines(transcript_file: Transcript) -> Iterator[bytes | None]:
-    """The lines with their newlines; None for one that is too long. The last may lack it where a person edited the file."""
+def _read_all_lines(transcript_file: Transcript) -> Iterator[bytes | None]:
+    """Yield the lines with their newlines, None for one that is too long. A last line without a newline gets one."""
     end = 0
     for line in transcript_file.read_lines():
         end = line.end
@@ -117,22 +130,22 @@ def _lines(transcript_file: Transcript) -> Iterator[bytes | None]:
         yield tail + b"\n"
 
 
-def _batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+def _batch_lines(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     size = 0
     for line in lines:
         batch.append(line)
         size += len(line)
-        if len(batch) == _MOST or size > _MOST_BYTES:
+        if len(batch) == _BATCH or size > _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def _digest(lines: Iterator[bytes]) -> tuple[str, int]:
-    made, count = sha256(), 0
+def _digest_lines(lines: Iterator[bytes]) -> tuple[str, int]:
+    digest, count = sha256(), 0
     for line in lines:
-        made.update(line)
+        digest.update(line)
         count += 1
-    return made.hexdigest(), count
+    return digest.hexdigest(), count

@@ -1,1 +1,1 @@
-"""Checks for problems and the command that fixes each one."""
+"""Doctor: check a home or a store for problems, each with the command that fixes it."""

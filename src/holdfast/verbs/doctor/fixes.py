@@ -1,9 +1,10 @@
-"""The commands that mend a home, as a person can paste them: each works as printed, and none loses what somebody wrote."""
+"""The shell commands that fix a home: each works as printed, and none loses what a person wrote."""
 
 from __future__ import annotations
 
 import os
 import stat
+from shlex import quote
 
 from holdfast import config
 from holdfast.errors import ConfigError
@@ -19,213 +20,217 @@ if TYPE_CHECKING:
     from holdfast.models import Finding
 
 
-_LEAST = 1024 * 1024  # bytes that must be free for anything to be mended
+_MIN_FREE = 1024 * 1024  # bytes without which nothing can be fixed
 
 
-class Fix:
-    """The commands of one report: no two of them move files to the same place."""
+class Fixes:
+    """The commands of one report on a home: no two of them move files to the same path."""
 
     def __init__(self, home: str) -> None:
         self._home = home
         self._taken: set[str] = set()
 
-    def out_of_the_way(self, path: str) -> str:
-        """Takes away what stands where it must not: links and pipes hold nothing, files and folders are kept aside."""
+    # --- commands on paths ------------------------------------------------------------------------------------------
+
+    def move_away(self, path: str) -> str:
+        """Move a file or folder to `aside` in the home; delete links and pipes, which contain nothing."""
         mode = os.lstat(path).st_mode
         if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-            return self.moved(path, os.path.join(self._home, "aside"))
+            return self._move_into(path, os.path.join(self._home, "aside"))
         return self._command("rm", path)
 
-    def beside(self, path: str) -> str:
-        """Keeps it beside its place, as `.old`."""
-        return self._command("mv -n", path, self._free(f"{told(path)}.old"))
+    def rename_to_old(self, path: str) -> str:
+        """Rename it to `.old` in the same folder."""
+        return self._command("mv -n", path, self._unused_path(f"{hide_secrets(path)}.old"))
 
-    def moved(self, path: str, folder: str) -> str:
-        """Moves it into a folder that may have to be made."""
-        target = self._free(os.path.join(folder, typeable(told(os.path.basename(path)))))
-        return f"mkdir -p {quoted(folder)} && {self._command('mv -n', path, target)}"
+    def _move_into(self, path: str, folder: str) -> str:
+        """Move it into a folder, which is created if it is missing."""
+        target = self._unused_path(os.path.join(folder, _replace_unprintable(hide_secrets(os.path.basename(path)))))
+        return f"mkdir -p {quote(folder)} && {self._command('mv -n', path, target)}"
 
-    def renamed(self, path: str) -> str:
-        """Gives it a name that can be asked for; to a note, one that is a key."""
+    def rename(self, path: str) -> str:
+        """Give it a name that can be typed; a note gets a valid key."""
         folder, name = os.path.split(path)
-        name = told(name)
-        better = f"{key_of(name[:-3])}.md" if os.path.basename(folder) == "notes" and name.endswith(".md") else typeable(name)
-        return self._command("mv -n", path, self._free(os.path.join(folder, better)))
+        name = hide_secrets(name)
+        is_note = os.path.basename(folder) == "notes" and name.endswith(".md")
+        better = f"{key_of(name[:-3])}.md" if is_note else _replace_unprintable(name)
+        return self._command("mv -n", path, self._unused_path(os.path.join(folder, better)))
 
-    def edited(self, path: str) -> str:
-        """Opens it for a person, who alone knows what it should say."""
+    def edit(self, path: str) -> str:
+        """Open it in an editor: only a person knows what it should say."""
         return self._command("${EDITOR:-vi}", path)
 
-    def rewritten(self, scope: str, name: str) -> str:
-        """Opens a file of a scope's tree, which may be a new one."""
-        return self.edited(os.path.join(self._home, "shelf", scope, "files", name))
+    def edit_tree_file(self, scope: str, name: str) -> str:
+        """Open a file of a scope's tree, which may be a new one."""
+        return self.edit(os.path.join(self._home, "shelf", scope, "files", name))
 
-    def opened(self, path: str, like: str = "") -> str:
-        """Lets this user read and write it, and enter it if it is a folder; what is somebody else's, or holds something `like`
-        that, is taken over first."""
-        if os.lstat(like or path).st_uid != os.geteuid():
+    def grant_access(self, path: str, example: str = "") -> str:
+        """Let this user read, write and enter it; change the owner first if it, or the `example` in it, is another user's."""
+        if os.lstat(example or path).st_uid != os.geteuid():
             return self._command(f'sudo chown{" -R" if os.path.isdir(path) else ""} "$(id -u)"', path)
-        return self._command("chmod -R u+rwX" if like else "chmod u+rwX", path)
+        return self._command("chmod -R u+rwX" if example else "chmod u+rwX", path)
 
-    def of_file(self, scope: str, part: str, name: str) -> str:
-        """Mends a file of a scope: decided by what it is, never by words in it."""
+    def _command(self, verb: str, path: str, target: str = "") -> str:
+        """Return a command on one path; a path that cannot be typed, or must not be shown, is found by its inode."""
+        to = f" {quote(target)}" if target else ""
+        if path.isprintable() and hide_secrets(path) == path:
+            return f"{verb} {quote(path)}{to}"
+        return f"find {quote(self._home)} -inum {os.lstat(path).st_ino} -exec {verb} {{}}{to} ';' -quit"
+
+    def _unused_path(self, path: str) -> str:
+        """Return the path, or a numbered one that does not exist and that no other command of this report uses."""
+        stem, suffix = os.path.splitext(path)
+        number, unused = 1, path
+        while unused in self._taken or os.path.lexists(unused):
+            number += 1
+            unused = f"{stem}-{number}{suffix}"
+        self._taken.add(unused)
+        return unused
+
+    # --- commands on what the home contains ---------------------------------------------------------------------------
+
+    def fix_file(self, scope: str, part: str, name: str) -> str:
+        """Fix a file of a scope, decided by what kind of file it is and never by words in it."""
         path = os.path.join(self._home, "shelf", scope, part, name)
         try:
             info = os.lstat(path)
         except OSError:
-            return self.holdfast("doctor")  # it went away meanwhile, or its folder is shut: look again
-        is_note, most = part == "notes", NOTE_FILE_BYTES if part == "notes" else FILE_BYTES
+            return self.holdfast("doctor")  # deleted since, or its folder is not accessible: check again
+        is_note, max_bytes = part == "notes", NOTE_FILE_BYTES if part == "notes" else FILE_BYTES
         if is_note and (stat.S_ISDIR(info.st_mode) or (stat.S_ISREG(info.st_mode) and not name.endswith(".md"))):
-            return self.moved(path, os.path.join(self._home, "shelf", scope, "files"))
-        if not stat.S_ISREG(info.st_mode) or info.st_size > most:
-            return self.out_of_the_way(path)
+            return self._move_into(path, os.path.join(self._home, "shelf", scope, "files"))
+        if not stat.S_ISREG(info.st_mode) or info.st_size > max_bytes:
+            return self.move_away(path)
         if not os.access(path, os.R_OK):
-            return self.opened(path)
+            return self.grant_access(path)
         if info.st_size == 0:
             return self._command("rm", path)
-        return self.renamed(path) if is_note and not KEY.match(name[:-3]) else self.edited(path)
+        return self.rename(path) if is_note and not KEY.match(name[:-3]) else self.edit(path)
 
-    def purge(self, scope: Scope, key: str) -> str:
-        """The words that purge a note of any scope."""
-        return f"purge {key} {_whose(scope)}"
+    def purge_words(self, scope: Scope, key: str) -> str:
+        """Return the arguments that purge a note of any scope."""
+        return f"purge {key} {_scope_options(scope)}"
 
-    def of_returned(self, scope: str, part: str, name: str) -> str:
-        """Takes away again what was purged and came back; a file of the tree is a person's to change."""
+    def purge_returned(self, scope: str, part: str, name: str) -> str:
+        """Purge a note again that came back after its purge; open a file of the tree in an editor."""
         key = parse_trashed_key(name) if part == "archive" else name[:-3]
         if part in ("notes", "archive") and KEY.match(key):
-            return self.holdfast(self.purge(Scope.of_folder(scope), key))
-        return self.edited(os.path.join(self._home, "shelf", scope, part, name))
+            return self.holdfast(self.purge_words(Scope.of_folder(scope), key))
+        return self.edit(os.path.join(self._home, "shelf", scope, part, name))
 
-    def of_database(self, name: str) -> str:
-        """Lets a database be written again; what was set aside as damaged goes where it is not reported."""
+    def fix_database(self, name: str) -> str:
+        """Make a database writable again, or move a damaged copy to where it is not reported."""
         path = os.path.join(self._home, name)
-        if any(one.startswith(f"{name}.damaged-") for one in os.listdir(self._home)):
-            aside = quoted(os.path.join(self._home, "aside"))
-            return f"mkdir -p {aside} && mv -n {quoted(path)}.damaged-* {aside}"
-        for one in (path, f"{path}-wal", f"{path}-shm"):
-            if os.path.islink(one) or (os.path.exists(one) and not os.path.isfile(one)):
-                return self.out_of_the_way(one)
-            if os.path.exists(one) and not os.access(one, os.R_OK | os.W_OK):
-                return self.opened(one)
+        if any(entry.startswith(f"{name}.damaged-") for entry in os.listdir(self._home)):
+            aside = quote(os.path.join(self._home, "aside"))
+            return f"mkdir -p {aside} && mv -n {quote(path)}.damaged-* {aside}"
+        for file in (path, f"{path}-wal", f"{path}-shm"):
+            if os.path.islink(file) or (os.path.exists(file) and not os.path.isfile(file)):
+                return self.move_away(file)
+            if os.path.exists(file) and not os.access(file, os.R_OK | os.W_OK):
+                return self.grant_access(file)
         if not os.access(self._home, os.W_OK | os.X_OK):
-            return self.opened(self._home)
+            return self.grant_access(self._home)
         return self.holdfast("reindex" if name == "index.db" else "doctor")
 
-    def room(self) -> str:
-        """What comes before any command of ours where the disk is full; nothing where it has room enough."""
-        return self.more_room() if lacks_room(self._home) else ""
+    # --- the disk -----------------------------------------------------------------------------------------------------
 
-    def more_room(self) -> str:
-        return f"Free some space on the disk of {told(self._home)}, then run `{self.holdfast('doctor')}` again"
+    def free_space_first(self) -> str:
+        """Return what must precede any command of ours if the disk is full; "" if it is not."""
+        return self.free_space() if is_disk_full(self._home) else ""
 
-    def writable(self, path: str) -> str:
-        """Where a file system lets nobody write."""
+    def free_space(self) -> str:
+        """Ask for space on the home's disk."""
+        return f"Free some space on the disk of {hide_secrets(self._home)}, then run `{self.holdfast('doctor')}` again"
+
+    def remount(self, path: str) -> str:
+        """Ask for a file system that can be written to."""
         again = f"then run `{self.holdfast('doctor')}` again"
-        return f"Mount the file system of {told(path)} for writing, or set HOLDFAST_HOME to a folder on another; {again}"
+        return (
+            f"Mount the file system of {hide_secrets(path)} for writing, or set HOLDFAST_HOME to a folder on another; {again}"
+        )
 
     def holdfast(self, words: str) -> str:
-        """A command of ours on this home, also where it is not the one that is meant by default."""
+        """Return a command of ours on this home, with `--home` where it is not the default one."""
         try:
-            by_default = config.find_home() == self._home
+            is_default = config.find_home() == self._home
         except ConfigError:
-            by_default = False
-        return f"holdfast {words}" if by_default else f"holdfast --home {quoted(self._home)} {words}"
-
-    def _command(self, verb: str, path: str, target: str = "") -> str:
-        """A command on one path; one that cannot be typed, or must not be shown, is found by its inode."""
-        to = f" {quoted(target)}" if target else ""
-        if path.isprintable() and told(path) == path:
-            return f"{verb} {quoted(path)}{to}"
-        return f"find {quoted(self._home)} -inum {os.lstat(path).st_ino} -exec {verb} {{}}{to} ';' -quit"
-
-    def _free(self, path: str) -> str:
-        """The path, or one like it where nothing stands and nothing else is going to be moved."""
-        stem, suffix = os.path.splitext(path)
-        number, free = 1, path
-        while free in self._taken or os.path.lexists(free):
-            number += 1
-            free = f"{stem}-{number}{suffix}"
-        self._taken.add(free)
-        return free
+            is_default = False
+        return f"holdfast {words}" if is_default else f"holdfast --home {quote(self._home)} {words}"
 
 
-class Asking(Fix):
-    """The commands of a report on a store, where nothing is a file that could be opened or moved."""
+class PostgresFixes(Fixes):
+    """The commands of a report on PostgreSQL, where nothing in the store is a file that could be opened or moved."""
 
-    def edited(self, path: str) -> str:
-        """Takes it out for good: a new version would leave it in the history."""
+    def edit(self, path: str) -> str:
+        """Purge it: a new version would leave it in the history."""
         scope, _, name = path.partition("/shelf/")[2].partition("/notes/")
         if KEY.match(name[:-3]):
-            return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
+            return self.holdfast(self.purge_words(Scope.of_folder(scope), name[:-3]))
         if "/transcripts/" in path:
             return self.holdfast("purge --text -")
-        return self.holdfast("purge --text - --files") if "/files/" in path else super().edited(path)
+        return self.holdfast("purge --text - --files") if "/files/" in path else super().edit(path)
 
-    def rewritten(self, scope: str, name: str) -> str:
-        return self.holdfast(f"file create {quoted(name)} - {_whose(Scope.of_folder(scope))}")
+    def edit_tree_file(self, scope: str, name: str) -> str:
+        """Replace a file of a scope's tree from standard input."""
+        return self.holdfast(f"file create {quote(name)} - {_scope_options(Scope.of_folder(scope))}")
 
-    def of_file(self, scope: str, part: str, name: str) -> str:
+    def fix_file(self, scope: str, part: str, name: str) -> str:
+        """Forget a note; for anything else check again."""
         if part != "notes" or not KEY.match(name[:-3]):
             return self.holdfast("doctor")
-        return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]).replace("purge", "forget", 1))
+        return self.holdfast(f"forget {name[:-3]} {_scope_options(Scope.of_folder(scope))}")
 
-    def of_database(self, name: str) -> str:
+    def fix_database(self, name: str) -> str:
+        """Rebuild the index, or check again."""
         return self.holdfast("reindex" if name == "index.db" else "doctor")
 
-    def room(self) -> str:
-        """What is full then is the server's disk, and it says so itself."""
+    def free_space_first(self) -> str:
+        """Return "": the full disk is the server's, and its error says so."""
         return ""
 
 
-def _whose(scope: Scope) -> str:
-    """The options that name a scope."""
-    return f"--scope {scope.kind}" + (f" --{scope.kind} {scope.id}" if scope.id else "")
-
-
-def lacks_room(home: str) -> bool:
-    """Whether the home's disk has hardly any left, so that nothing that is begun can be ended."""
-    try:
-        room = os.statvfs(home)
-    except OSError:
-        return False
-    return room.f_bavail * room.f_frsize < _LEAST
-
-
-def mending(settings: Config) -> Fix:
-    """The commands for wherever memory is kept."""
-    return (Asking if settings.store else Fix)(settings.home)
-
-
-def typeable(name: str) -> str:
-    """The name with every character replaced that cannot be typed."""
-    return "".join([char if char.isprintable() else "_" for char in name])
-
-
-def told(name: str) -> str:
-    """The name without a secret that somebody made it of, part by part: a report is pasted to others."""
-    return "/".join([withheld(part)[0] for part in name.split("/")])
-
-
-def quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)
+def fixes_for(settings: Config) -> Fixes:
+    """Return the commands for the store of these settings."""
+    return (PostgresFixes if settings.store else Fixes)(settings.home)
 
 
 def with_fixes(home: str, findings: Iterable[Finding]) -> list[Problem]:
     """Return these problems with the commands that fix them."""
-    fix = Fix(home)
-    return [Problem(found.code, found.message, _fix_of(fix, found), found.path) for found in findings]
+    fixes = Fixes(home)
+    return [Problem(found.code, found.message, _fix_of(fixes, found), found.path) for found in findings]
 
 
-def _fix_of(fix: Fix, found: Finding) -> str:
+def _fix_of(fixes: Fixes, found: Finding) -> str:
     if found.action == "edit":
-        return fix.edited(found.target)
+        return fixes.edit(found.target)
     if found.action == "move_aside":
-        return fix.out_of_the_way(found.target)
+        return fixes.move_away(found.target)
     if found.action == "run":
-        tenant = f"--tenant {quoted(found.tenant)} " if found.tenant else ""
-        return fix.holdfast(tenant + found.target)
+        tenant = f"--tenant {quote(found.tenant)} " if found.tenant else ""
+        return fixes.holdfast(tenant + found.target)
     if found.action == "remove":
-        return f"{found.hint}; afterwards rm -f {quoted(found.target)}"
+        return f"{found.hint}; afterwards rm -f {quote(found.target)}"
     return found.hint
+
+
+def is_disk_full(home: str) -> bool:
+    """Return whether the home's disk has less than 1 MiB left, so that nothing that begins could finish."""
+    try:
+        disk = os.statvfs(home)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _MIN_FREE
+
+
+def hide_secrets(name: str) -> str:
+    """Return a path with secrets in it masked, part by part: a report is pasted to other people."""
+    return "/".join([withheld(part)[0] for part in name.split("/")])
+
+
+def _replace_unprintable(name: str) -> str:
+    return "".join([char if char.isprintable() else "_" for char in name])
+
+
+def _scope_options(scope: Scope) -> str:
+    return f"--scope {scope.kind}" + (f" --{scope.kind} {scope.id}" if scope.id else "")

@@ -1,174 +1,207 @@
-"""Secrets that stand on the shelf, pasted in by hand, kept on purpose or captured before there was a gate: which files, which
-rule, which line (S2, D1). Of transcripts the newest, as many bytes as take a moment."""
+"""Find secrets in notes, files and transcripts: which file, which rule, which line (S2, D1)."""
 
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from holdfast.errors import HoldfastError, TooLarge
-from holdfast.formats import transcript
+from holdfast.formats import transcript, versions
 from holdfast.formats.note_file import clean
 from holdfast.models import Problem, Scope
 from holdfast.safety import secrets
 from holdfast.safety.hidden_chars import bare
 from holdfast.safety.validate import is_plain
-from holdfast.verbs.doctor.fixes import mending as mending_of
-from holdfast.verbs.doctor.fixes import told
+from holdfast.verbs.doctor.fixes import fixes_for, hide_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.context.caller import Context
-    from holdfast.store.interface import FileContent
-    from holdfast.verbs.doctor.fixes import Fix
 
-_SHOWN = 50  # that are listed one by one
-_TRANSCRIPTS = 32 * 1024 * 1024  # bytes of what was said that are looked through
+_MAX_LISTED = 50
+_MAX_TRANSCRIPT_BYTES = 32 * 1024 * 1024  # the newest transcripts are searched, up to this many bytes: a few seconds
+_TOO_LONG = "it is too long to tell"
+
+
+class _File(NamedTuple):
+    scope: str
+    part: str  # notes, files, transcripts
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.scope}/{self.part}/{self.name}"
+
+
+class _Finding(NamedTuple):
+    file: _File
+    line: int  # 0: unknown
+    rules: str
+
+    @property
+    def shown_path(self) -> str:
+        return hide_secrets(self.file.path) + (f":{self.line}" if self.line else "")
+
+
+class _Transcript(NamedTuple):
+    """Ordered by time of the last write, in nanoseconds."""
+
+    modified: int
+    size: int
+    scope: str
+    name: str
 
 
 def problems(context: Context) -> list[Problem]:
-    """Each note and file that seems to hold a secret, with the command that mends it; not those that a person allowed."""
+    """Return each file that seems to contain a secret which no person allowed, with the command that removes it."""
     if not context.config.enabled or not context.store.exists():
         return []
-    mending = mending_of(context.config)
+    fixes = fixes_for(context.config)
     found: list[Problem] = []
     more = 0
     try:
-        for path, fix, rules in (*_exposed(context, mending), *_said(context, mending)):
-            if len(found) < _SHOWN:
-                found.append(Problem("secret", f"{path} seems to hold a secret, which is never briefed: {rules}", fix, path))
-            else:
+        for finding in (*_search_files(context), *_search_transcripts(context)):
+            if len(found) == _MAX_LISTED:
                 more += 1
+                continue
+            path = finding.shown_path
+            what = f"{path} seems to hold a secret, which is never briefed: {finding.rules}"
+            # in the file itself: a new version of a note would leave the secret in the history
+            fix = fixes.edit(os.path.join(context.config.home, "shelf", finding.file.path))
+            found.append(Problem("secret", what, fix, path))
     except HoldfastError:
-        pass  # something stands in the way, which is told elsewhere
+        pass  # an obstacle that other checks report
     if more:
-        found.append(Problem("secret", f"and {more} more files that seem to hold a secret", mending.holdfast("doctor")))
+        found.append(Problem("secret", f"and {more} more files that seem to hold a secret", fixes.holdfast("doctor")))
     return found
 
 
-def _exposed(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
-    """Where, what to do, and which rules on which lines: one look at each file."""
-    places = [(scope, part, name) for scope in context.store.scopes() for part, name in _files(context, scope)]
-    context.progress.start("looking for secrets", len(places))
+# --- notes and files --------------------------------------------------------------------------------------------------
+
+
+def _search_files(context: Context) -> Iterator[_Finding]:
+    files = [file for scope in context.store.scopes() for file in _list_files(context, scope)]
+    context.progress.start("looking for secrets", len(files))
     try:
-        for scope, part, name in places:
+        for file in files:
             context.progress.step()
-            text = _text(context, scope, part, name)
-            if not text or is_plain(text):
-                continue
-            try:
-                hits = secrets.found(text)
-            except TooLarge:
-                yield told(f"{scope}/{part}/{name}"), _fix(mending, context, scope, part, name), "it is too long to tell"
-                continue
-            if hits and not (part == "notes" and _allowed(context, scope, name, {hit.rule for hit in hits})):
-                line = text.count("\n", 0, hits[0].start) + 1
-                where = told(f"{scope}/{part}/{name}")
-                yield f"{where}:{line}", _fix(mending, context, scope, part, name), secrets.named(text, hits)
+            finding = _search_file(context, file)
+            if finding:
+                yield finding
     finally:
         context.progress.end()
 
 
-def looked_at(context: Context) -> tuple[int, int]:
-    """How many bytes of transcripts are looked through, and how many there are."""
+def _search_file(context: Context, file: _File) -> _Finding | None:
+    text = _visible_text(context, file)
+    if not text or is_plain(text):
+        return None
+    try:
+        hits = secrets.found(text)
+    except TooLarge:
+        return _Finding(file, 0, _TOO_LONG)
+    if not hits or (file.part == "notes" and _is_allowed(context, file, {hit.rule for hit in hits})):
+        return None
+    return _Finding(file, text.count("\n", 0, hits[0].start) + 1, secrets.named(text, hits))
+
+
+def _list_files(context: Context, scope: str) -> Iterator[_File]:
+    for entry in context.store.entries(scope, "notes"):
+        if entry.regular and entry.name.endswith(".md"):
+            yield _File(scope, "notes", entry.name)
+    for entry in context.store.tree(scope, 0).census():
+        if entry.regular:
+            yield _File(scope, "files", entry.name)
+
+
+def _visible_text(context: Context, file: _File) -> str:
+    """Return a file's text without hidden characters, which must not hide a secret; "" if it cannot be read."""
+    try:
+        if file.part == "notes":
+            content = context.store.read_name(file.scope, file.part, file.name)
+        else:
+            content = context.store.tree(file.scope, 0).read(tuple(file.name.split("/")))
+    except HoldfastError:
+        return ""  # other checks report it
+    return bare(clean(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
+
+
+def _is_allowed(context: Context, file: _File, rules: set[str]) -> bool:
+    """Return whether a person allowed this note to keep secrets of these rules."""
+    content = context.store.read_name(file.scope, "notes", file.name)
+    if content is None:
+        return True
+    parsed = versions.parse_note(content.data, content.modified)
+    id = versions.note_of(Scope.of_folder(file.scope), file.name[:-3], parsed).id
+    decisions = context.ledger.decisions.list(id) if id else []
+    allowed = [one.detail.get("rules", "") for one in decisions if one.action == "secret-allowed"]
+    return rules <= {rule for names in allowed for rule in names.split(", ")}
+
+
+# --- transcripts ------------------------------------------------------------------------------------------------------
+
+
+def count_transcript_bytes(context: Context) -> tuple[int, int]:
+    """Return how many bytes of transcripts are searched, and how many there are."""
     if not context.config.enabled or not context.store.exists():
         return 0, 0
     try:
-        total = sum([size for _, size, _, _ in _rolls(context)])
+        total = sum([one.size for one in _list_transcripts(context)])
     except HoldfastError:
-        return 0, 0  # told elsewhere
-    return min(total, _TRANSCRIPTS), total
+        return 0, 0  # other checks report it
+    return min(total, _MAX_TRANSCRIPT_BYTES), total
 
 
-def _rolls(context: Context) -> list[tuple[int, int, str, str]]:
-    """Every session's file, the last written first: when, how long, scope and name."""
-    every = [
-        (scope, entry)
+def _list_transcripts(context: Context) -> list[_Transcript]:
+    """Return every transcript, the last written first."""
+    found = [
+        _Transcript(entry.file_id[1], entry.file_id[2], scope, entry.name)
         for scope in context.store.scopes()
         for entry in context.store.transcript_files(scope, 0).census()
         if entry.regular
     ]
-    return sorted([(entry.file_id[1], entry.file_id[2], scope, entry.name) for scope, entry in every], reverse=True)
+    return sorted(found, reverse=True)
 
 
-def _said(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
-    """The same for what was said in sessions: each file once, by the first of its turns that holds one."""
-    transcript_files, left = _rolls(context), _TRANSCRIPTS
-    context.progress.start("looking for secrets in transcripts", len(transcript_files))
+def _search_transcripts(context: Context) -> Iterator[_Finding]:
+    """Yield each transcript once, with its first turn that seems to contain a secret."""
+    transcripts, bytes_left = _list_transcripts(context), _MAX_TRANSCRIPT_BYTES
+    context.progress.start("looking for secrets in transcripts", len(transcripts))
     try:
-        for _, size, scope, name in transcript_files:
-            if left <= 0:
+        for one in transcripts:
+            if bytes_left <= 0:
                 break
             context.progress.step()
-            found = _first_said(context, scope, name, left)
-            left -= size
-            if found:
-                line, rules = found
-                yield f"{told(f'{scope}/transcripts/{name}')}:{line}", _fix(mending, context, scope, "transcripts", name), rules
+            finding = _search_transcript(context, _File(one.scope, "transcripts", one.name), bytes_left)
+            bytes_left -= one.size
+            if finding:
+                yield finding
     finally:
         context.progress.end()
 
 
-def _first_said(context: Context, scope: str, name: str, most: int) -> tuple[int, str] | None:
-    """The line of the first turn that seems to hold a secret, within so many bytes, and the rules."""
+def _search_transcript(context: Context, file: _File, max_bytes: int) -> _Finding | None:
+    bytes_left = max_bytes
     try:
-        for line in context.store.transcript_files(scope, 0).transcript_file(name).read_lines():
-            most -= len(line.data)
-            said = transcript.parse(line.data) if most >= 0 else None
-            rules = _rules_in(bare(clean(said.text))) if said else ()
-            if rules:
-                return line.number, ", ".join(rules)
-            if most < 0:
+        for line in context.store.transcript_files(file.scope, 0).transcript_file(file.name).read_lines():
+            bytes_left -= len(line.data)
+            if bytes_left < 0:
                 break
+            turn = transcript.parse(line.data)
+            rules = _find_rules(bare(clean(turn.text))) if turn else ()
+            if rules:
+                return _Finding(file, line.number, ", ".join(rules))
     except HoldfastError:
-        pass  # told elsewhere
+        pass  # other checks report it
     return None
 
 
-def _rules_in(text: str) -> tuple[str, ...]:
+def _find_rules(text: str) -> tuple[str, ...]:
     if is_plain(text):
         return ()
     try:
         return tuple(dict.fromkeys([hit.rule for hit in secrets.found(text)]))
     except TooLarge:
-        return ("it is too long to tell",)
-
-
-def _files(context: Context, scope: str) -> Iterator[tuple[str, str]]:
-    for entry in context.store.entries(scope, "notes"):
-        if entry.regular and entry.name.endswith(".md"):
-            yield "notes", entry.name
-    for entry in context.store.tree(scope, 0).census():
-        if entry.regular:
-            yield "files", entry.name
-
-
-def _text(context: Context, scope: str, part: str, name: str) -> str:
-    """A file as eyes see it: what nobody sees must not hide a secret, as it does not from the gate."""
-    try:
-        content: FileContent | None
-        if part == "notes":
-            content = context.store.read_name(scope, part, name)
-        else:
-            content = context.store.tree(scope, 0).read(tuple(name.split("/")))
-    except HoldfastError:
-        return ""  # told elsewhere
-    return bare(clean(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
-
-
-def _allowed(context: Context, scope: str, name: str, rules: set[str]) -> bool:
-    """Whether a person said that this note may keep such a secret."""
-    from holdfast.formats import versions
-
-    content = context.store.read_name(scope, "notes", name)
-    if content is None:
-        return True
-    id = versions.note_of(Scope.of_folder(scope), name[:-3], versions.parse_note(content.data, content.modified)).id
-    wishes = [one for one in context.ledger.decisions.list(id) if one.action == "secret-allowed"] if id else []
-    return rules <= {rule for one in wishes for rule in one.detail.get("rules", "").split(", ")}
-
-
-def _fix(mending: Fix, context: Context, scope: str, part: str, name: str) -> str:
-    """A person takes it out of the file itself: a new version of a note would leave it in the history."""
-    return mending.edited(os.path.join(context.config.home, "shelf", scope, part, name))
+        return (_TOO_LONG,)

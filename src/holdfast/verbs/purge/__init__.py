@@ -1,123 +1,91 @@
-"""Purge: what must be gone for good goes from everything we own, is looked for in every byte, and cannot come back unseen."""
+"""Purge: delete a note, a session or a text for good.
+
+Everything we own is scrubbed and every byte is read back before the answer; digests of what was purged, recorded before the
+first deletion, keep it from being stored again.
+"""
 
 from __future__ import annotations
 
 from holdfast.base import dates
-from holdfast.errors import DOCTOR, Damaged, NotFound, Template, UsageError, command
-from holdfast.models import Receipt, Scope
+from holdfast.errors import UsageError
+from holdfast.models import Receipt
 from holdfast.safety import validate
 from holdfast.verbs import review
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Iterable
 
     from holdfast.context.caller import Context
     from holdfast.models import Problem
 
 
 def purge(
-    context: Context, key: str | None, scope: str | None, transcripts: bool, session: str | None, client: str | None,
-    text: str | bytes | None, files: bool, told_of: Callable[[str], str],
+    context: Context, *, key: str | None = None, scope: str | None = None, transcripts: bool = False,
+    session: str | None = None, client: str | None = None, text: str | bytes | None = None, files: bool = False,
 ) -> Receipt:  # fmt: skip
-    """The steps of `Memory.purge`: of a note, of a session, or of a text wherever it stands. One at a time in a home."""
-    if sum([one is not None for one in (key, session, text)]) != 1:
+    """Do what `Memory.purge` promises: purge a note, a session, or a text wherever it stands. One purge per home at a time."""
+    if sum([given is not None for given in (key, session, text)]) != 1:
         raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
-    from holdfast.verbs.purge import job, notes, resume
+    from holdfast.verbs.purge import notes, resume
     from holdfast.verbs.purge import text as text_purge
-    from holdfast.verbs.purge import transcripts as transcripts_module
+    from holdfast.verbs.purge import transcripts as transcript_purge
 
     name = validate.key_of_note(key) if key is not None else ""
-    places = (
-        context.scopes_with_key(name, scope, lambda place, name: notes.are_there(context.store, place, name)) if name else []
+    scopes = (
+        context.scopes_with_key(name, scope, lambda place, name: notes.has_files(context.store, place, name)) if name else []
     )
     if text is not None:
         review.require_person(context, "purge a text wherever it stands")
-    wanted = text_purge.purgeable(text) if text is not None else ""
+    checked_text = text_purge.check_text(text) if text is not None else ""
     if not context.store.exists():
-        return _nothing(context, name)
-    if name and not places:
-        if resume.finish(context, told_of):  # perhaps of this very note
-            resume.must_have_room(context)
-        shown = job.rendered_anew(context, told_of)  # what was cut short may not have come to that
-        told = resume.told_of_note(context, context.visible_scopes(scope), name, *shown)
-        return _receipt(told) if told else _nothing(context, name, *shown)
-    resume.must_have_room(context)
-    resume.finish(context, told_of)
-    with resume.cut_short(context), context.sync.use_primary(), context.store.named_lock(resume.LOCK):
+        return _empty_receipt(context, name)
+    if name and not scopes:
+        return _receipt_of_missing_note(context, name, scope)
+    resume.require_disk_space(context)
+    resume.finish(context)
+    with resume.report_full_disk(context), context.sync.use_primary(), context.store.named_lock(resume.LOCK):
         if name:
-            return notes.purge(context, places, name, transcripts, told_of)
+            return notes.purge_note(context, scopes, name, transcripts=transcripts)
         if session is not None:
-            return transcripts_module.purge_session(context, session, client, told_of) or _nothing(context, "")
-        return text_purge.purge_text(context, wanted, files, told_of)
+            return transcript_purge.purge_session(context, session, client) or _empty_receipt(context, "")
+        return text_purge.purge_text(context, checked_text, files=files)
 
 
-def _nothing(context: Context, key: str, checks: Iterable[str] = (), beyond: Iterable[str] = ()) -> Receipt:
-    """There was nothing to remove; what a file that was deleted by hand left behind goes all the same."""
+def _receipt_of_missing_note(context: Context, key: str, scope: str | None) -> Receipt:
+    """Return the receipt of an unfinished purge of this note, if there is one; else say that nothing was removed."""
+    from holdfast.verbs.purge import resume
+    from holdfast.verbs.purge.job import render_files_again
+    from holdfast.verbs.purge.receipts import receipt_from_dict
+
+    if resume.finish(context):  # perhaps of this very note
+        resume.require_disk_space(context)
+    checks, beyond_reach = render_files_again(context)  # an interrupted purge may not have reached the rendered files
+    unfinished = resume.find_unfinished(context, context.visible_scopes(scope), key, checks, beyond_reach)
+    return receipt_from_dict(unfinished) if unfinished else _empty_receipt(context, key, checks, beyond_reach)
+
+
+def _empty_receipt(context: Context, key: str, checks: Iterable[str] = (), beyond_reach: Iterable[str] = ()) -> Receipt:
+    """Return a receipt that says nothing was removed, after scrubbing what a file deleted by hand left in the index."""
     if context.store.exists():
         context.refresh(context.visible_folders(None), archived=True)
         context.query(context.index.scrub)
-    return Receipt(key, None, False, (), 0, 0, tuple(checks), tuple(beyond), dates.now())
+    return Receipt(
+        key=key, scope=None, deleted=False, removed=(), index_rows=0, usage_rows=0, checks=tuple(checks),
+        beyond_reach=tuple(beyond_reach), time=dates.now(),
+    )  # fmt: skip
 
 
-def receipts(context: Context, id: str | None) -> list[Receipt]:
-    """What was purged in the scopes of this caller's, newest first, or the one receipt of that id; a person sees all."""
-    if not context.config.enabled or not context.store.exists():
-        return []
-    rows = context.ledger.purges.receipts(id)
-    if not rows and id is None:
-        _must_be_none(context)
-    found = _shown(context, rows)
-    if id is not None and not found:
-        raise NotFound(f"no receipt {id[:40]!r}", Template(command("receipts"), " shows them all"))
-    return found
-
-
-def receipts_behind(context: Context, last: str | None, most: int) -> list[Receipt]:
-    """The same, but only so many, from behind the one of that id on."""
-    found: list[Receipt] = []
-    while context.config.enabled and context.store.exists():
-        rows = context.ledger.purges.receipts(last=last, most=most)
-        if not rows and last is None:
-            _must_be_none(context)
-        found += _shown(context, rows)
-        if len(rows) < most or len(found) >= most:
-            break
-        last = rows[-1]["id"]
-    return found[:most]
-
-
-def _must_be_none(context: Context) -> None:
-    """No receipt is not the same as no purge, where something else says that there was one."""
-    if context.ledger.purges.any() or context.ledger.purges.counts():
-        raise Damaged("something was purged here, and the ledger has no receipt of it", Template("Run ", DOCTOR))
-
-
-def _shown(context: Context, told: list[dict[str, Any]]) -> list[Receipt]:
-    found = [_receipt(one) for one in told]
-    mine = context.visible_scopes(None) if found and context.origin != "user" else None
-    return found if mine is None else [receipt for receipt in found if receipt.scope in mine]
-
-
-def _receipt(told: dict[str, Any]) -> Receipt:
-    """A receipt from its plain form; fields of a later version are passed over."""
-    known = {name: value for name, value in told.items() if name in Receipt._names}
-    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
-    scope = plain.get("scope")
-    return Receipt(**{**plain, "scope": Scope(**scope) if isinstance(scope, dict) else None})
-
-
-def finish(context: Context, told_of: Callable[[str], str]) -> None:
-    """Do what is left of purges that were held up."""
+def finish(context: Context) -> None:
+    """Finish purges that were interrupted or had to wait."""
     from holdfast.verbs.purge import resume
 
     if context.store.exists():
-        resume.finish(context, told_of)
+        resume.finish(context)
 
 
-def problems(context: Context, told_of: Callable[[str], str]) -> list[Problem]:
-    """Purges that are not over, each with what to do."""
+def problems(context: Context) -> list[Problem]:
+    """Return the purges that are not finished, each with what to do."""
     from holdfast.verbs.purge import resume
 
-    return resume.problems(context, told_of)
+    return resume.problems(context)

@@ -1,4 +1,4 @@
-"""One purge under way: what must not come back, what was removed, and what is left when everything has been read back."""
+"""One purge in progress: refuse the texts, scrub what was derived from them, verify every byte, and write the receipt."""
 
 from __future__ import annotations
 
@@ -10,116 +10,129 @@ from holdfast.index import tokenizer
 from holdfast.ledger.purges import LINE_LEAST, folded, lines_of
 from holdfast.models import Receipt, new_id
 from holdfast.verbs import render
-from holdfast.verbs.purge import receipt_masking, verify_files
-from holdfast.verbs.purge.patterns import LEAST, Traces
+from holdfast.verbs.purge.patterns import MIN_LINE, Patterns
+from holdfast.verbs.purge.receipts import ReceiptMask
+from holdfast.verbs.purge.verify_files import kind_of, open_verifier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
     from holdfast.context.caller import Context
     from holdfast.models import Scope
-    from holdfast.verbs.purge.patterns import Traces
 
-WAYS = "UTF-8, UTF-16, base64, hexadecimal and JSON"
-_MOST_NAMED = 20
-_TOLD_SESSIONS = 10
+_ENCODINGS = "UTF-8, UTF-16, base64, hexadecimal and JSON"
+_MAX_PATHS_NAMED = 20
+_MAX_SESSIONS_NAMED = 10
 
 
 class PurgeJob:
-    """What is being purged. The story is told by those who use it: refuse, remove, scrub, check, and the receipt."""
+    """Collects what one purge removes and finds. Its callers remove the files; the job does everything that all purges share.
+
+    The order is always: refuse, remove, scrub, verify, finish.
+    """
 
     def __init__(
-        self, context: Context, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = ""
+        self, context: Context, *, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = ""
     ) -> None:
         self.context, self.what, self.key, self.scope = context, what, key, scope
-        self._whole = verify_files.whole(context)  # all that is read back
-        self.kind = kind  # note, turns (a note with what sessions said of it), session, text
-        self.retry = retry  # the words that purge it again, where that can be said without it
-        self.marks: list[str] = []  # digests that tell one purge of a thing from the next
-        self.named: list[str] = []  # what stands for the note until this is over: its key may not be kept
-        self._earlier: set[str] = set()  # receipts of purges of the same thing
+        self.kind = kind  # note, turns (a note and the turns that say it), session, text
+        self.retry = retry  # the command line that purges it again, where that needs no word of the text
         self.id = new_id(int(dates.clock() * 1000))
-        self.texts: dict[str, None] = {}  # what must be gone
-        self.ids: list[str] = []  # what its uses were counted under
+        self.marks: list[str] = []  # digests by which a later purge of the same thing is recognised
+        self.note_marks: list[str] = []  # stand for the note until the purge is done: its key may not be kept
+        self.texts: dict[str, None] = {}  # the texts that must be gone
+        self.ids: list[str] = []  # the ids under which uses of the note were counted
         self.vectors: list[bytes] = []
         self.removed: list[str] = []
         self.index_rows = self.usage_rows = self.turns = 0
         self.checks: list[str] = []
-        self.also: list[str] = []
-        self.told: list[str] = []
-        self.beyond: list[str] = []
-        self.pending: list[tuple[str, str]] = []  # a file of the home, or nothing, and what is left to do about it
-        self.anywhere = False  # whether it is meant wherever it stands within a line
-        self._spared: set[str] = set()  # lines that others say too: they may be said again
-        self._recorded: dict[str, None] = {}
-        self._beside: list[str] = []
-        self._unread: list[str] = []
-        self._told_to: list[str] = []
+        self.beyond_reach: list[str] = []
+        self.pending: list[tuple[str, str]] = []  # a path in the home or "", and what is left to do about it
+        self.within_lines = False  # whether the text is purged wherever it stands within a line
+        self._also_said_by: list[str] = []
+        self._shown: list[str] = []
+        self._shown_sessions: list[str] = []
+        self._verifier = open_verifier(context)
+        self._earlier_receipts: set[str] = set()  # of unfinished purges of the same thing
+        self._allowed: set[str] = set()  # folded lines that other notes say too: they may be stored again
+        self._recorded: dict[str, None] = {}  # digests
+        self._foreign_files: list[str] = []  # files in the home that are not ours and contain it
+        self._unread_files: list[str] = []
         self._deadline = time.monotonic() + context.config.lock_seconds
 
-    # --- what must not come back ------------------------------------------------------------------------------------
+    # --- keep it from being stored again ----------------------------------------------------------------------------
 
-    def spare(self, mine: Iterable[str]) -> None:
-        """Find out which lines other notes and files say too, before anybody is refused for them."""
-        traces, own = self._whole.traced(self.texts, []), set(mine)
-        paths = [path for path in self._whole.files("shelf") if path not in own and _is_prose(path)]
-        found, _ = self._whole.scan(paths, traces)
-        self._spared |= self._lines_in(found)
+    def allow_shared_lines(self, own_paths: Iterable[str]) -> None:
+        """Find the lines that other notes and files say too: writers must not be refused for them."""
+        patterns, own = self._verifier.make_patterns(self.texts, []), set(own_paths)
+        paths = [path for path in self._verifier.list_files("shelf") if path not in own and _is_prose(path)]
+        self._allowed |= self._lines_said_in(self._verifier.scan(paths, patterns).matches)
 
-    def _lines_in(self, paths: Iterable[str]) -> set[str]:
-        """Those of our lines, and whole texts, that these files say."""
-        wanted = {folded(text) for text in self.texts} | {line for text in self.texts for line in _lines(text)}
+    def allow_shared_turns(self, turns: Iterable[str]) -> None:
+        """Find the turns that a note or a file says too, as a whole or as a line."""
+        wanted = {folded(text) for text in turns}
+        paths = [path for path in self._verifier.list_files("shelf") if _is_prose(path)] if wanted else []
+        for text in self._verifier.read_texts(paths):
+            self._allowed |= wanted & {folded(text), *lines_of(text)}
+
+    def _lines_said_in(self, paths: Iterable[str]) -> set[str]:
+        """Return those of the purged lines and whole texts, folded, that these files say."""
+        wanted = {folded(text) for text in self.texts} | {line for text in self.texts for line in _long_lines(text)}
         said: set[str] = set()
-        for text in self._whole.texts(paths):
+        for text in self._verifier.read_texts(paths):
             whole = folded(text)
-            said |= {one for one in wanted if one in whole} if self.anywhere else wanted & {*_lines(text), whole}
+            if self.within_lines:
+                said |= {line for line in wanted if line in whole}
+            else:
+                said |= wanted & {*_long_lines(text), whole}
         return said
 
-    def spare_said(self, turns: Iterable[str]) -> None:
-        """Find out which of these turns a note or a file says too, as a whole or as a line."""
-        wanted = {folded(text) for text in turns}
-        prose = [path for path in self._whole.files("shelf") if _is_prose(path)] if wanted else []
-        for text in self._whole.texts(prose):
-            self._spared |= wanted & {folded(text), *lines_of(text)}
+    def refuse(self, texts: Iterable[str], *, lines: Iterable[str] = (), digests: Iterable[str] = ()) -> None:
+        """Record digests of these texts and folded lines, and these ready digests, so that no process can write them again.
 
-    def refuse(self, texts: Iterable[str], lines: Iterable[str] = (), more: Iterable[str] = ()) -> None:
-        """From now on nobody can write these; on disk when this returns. `more` are digests made already."""
+        They are on disk when this returns.
+        """
         purges = self.context.ledger.purges
-        whole = [text for text in texts if folded(text) not in self._spared]
-        wanted = [*purges.digests(whole, [line for line in lines if line not in self._spared]), *more, *self.marks]
-        self._earlier |= purges.receipts_of(self.marks) - {self.id}
-        fresh = [digest for digest in wanted if digest not in self._recorded]
-        if fresh or not self._recorded:
-            self._recorded.update(dict.fromkeys(fresh))
-            purges.put(self.id, self._kept(self.receipt("begun")), fresh, int(dates.clock()))
+        refused = [text for text in texts if folded(text) not in self._allowed]
+        refused_lines = [line for line in lines if line not in self._allowed]
+        wanted = [*purges.digests(refused, refused_lines), *digests, *self.marks]
+        self._earlier_receipts |= purges.receipts_of(self.marks) - {self.id}
+        new = [digest for digest in wanted if digest not in self._recorded]
+        if new or not self._recorded:
+            self._recorded.update(dict.fromkeys(new))
+            purges.put(self.id, self._stored_form(self._make_receipt("begun")), new, int(dates.clock()))
 
-    # --- scrubbing what was derived -----------------------------------------------------------------------------------
+    # --- scrub what was derived from it -----------------------------------------------------------------------------
 
-    def scrub(self, places: Iterable[Scope], told_of: Callable[[str], str]) -> None:
-        """Rows, logs, listings and rendered blocks. The files are gone already."""
+    def scrub(self, scopes: Iterable[Scope]) -> None:
+        """Scrub the ledger, listings, rendered files, index and database logs; the files are deleted already."""
         context = self.context
         count, sessions = context.ledger.sessions.shown_to(self.ids)
         if count:
-            more = f" and {len(sessions) - _TOLD_SESSIONS} more" if len(sessions) > _TOLD_SESSIONS else ""
-            self.told.append(f"told {count} times, to the sessions {', '.join(sessions[:_TOLD_SESSIONS])}{more}")
-            self._told_to += sessions[:_TOLD_SESSIONS]
+            named, more = sessions[:_MAX_SESSIONS_NAMED], len(sessions) - _MAX_SESSIONS_NAMED
+            self._shown.append(
+                f"told {count} times, to the sessions {', '.join(named)}{f' and {more} more' if more > 0 else ''}"
+            )
+            self._shown_sessions += named
         self.usage_rows += context.ledger.usage.forget(self.ids)
-        self._unsay_deeds()
-        for place in places:
-            context.sync.write_listing(place)
-        written, failed = rendered_anew(context, told_of)
-        self.checks += written
-        self.beyond += failed
+        self._mask_done_actions()
+        for scope in scopes:
+            context.sync.write_listing(scope)
+        rendered, failed = render_files_again(context)
+        self.checks += rendered
+        self.beyond_reach += failed
         self._empty_logs(rewrite=True)
-        self.beyond += self._whole.swept()
+        self.beyond_reach += self._verifier.vacuum()
 
-    def _unsay_deeds(self) -> None:
-        """What agents have done stays done, but by no name that says this."""
-        traces = Traces(self.texts)
+    def _mask_done_actions(self) -> None:
+        """Mask records of what agents did where they repeat the text; the records themselves stay."""
+        patterns = Patterns(self.texts)
         try:
-            self.usage_rows += self.context.ledger.done.mask(lambda said: traces.within(said.encode("utf-8", "surrogatepass")))
+            self.usage_rows += self.context.ledger.done.mask(
+                lambda said: patterns.find_in(said.encode("utf-8", "surrogatepass"))
+            )
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
 
@@ -133,129 +146,135 @@ class PurgeJob:
         except Busy as error:
             self.pending.append(("ledger.db", error.message))
 
-    # --- reading everything back ----------------------------------------------------------------------------------------
+    # --- verify -----------------------------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Look for every trace in every byte that is ours; again for as long as a writer may be under way."""
-        traces, pause = self._whole.traced(self.texts, self.vectors), 0.02
-        self._check_words()
+    def verify(self) -> None:
+        """Search every byte of ours for every pattern, and again until the lock timeout while a writer may be active."""
+        patterns, pause = self._verifier.make_patterns(self.texts, self.vectors), 0.02
+        self._verify_dictionary()
         while True:
-            left = self._left(traces)
-            if not left or self.pending or time.monotonic() >= self._deadline:
+            remaining = self._find_remaining(patterns)
+            if not remaining or self.pending or time.monotonic() >= self._deadline:
                 break
             time.sleep(pause)
             pause = min(pause * 2, 1.0)
             self._empty_logs()
-        self.pending += left
-        self.beyond += [f"{path}, which is not ours, holds it" for path in self._beside]
-        self.beyond += [f"{path} could not be read back" for path in self._unread]
-        short = sum([len(text.strip()) < LEAST for text in self.texts])
+        self.pending += remaining
+        self.beyond_reach += [f"{path}, which is not ours, holds it" for path in self._foreign_files]
+        self.beyond_reach += [f"{path} could not be read back" for path in self._unread_files]
+        short = sum([len(text.strip()) < MIN_LINE for text in self.texts])
         if short:
-            self.checks.append(f"{short} of its texts shorter than {LEAST} characters: too short to be looked for in bytes")
+            self.checks.append(f"{short} of its texts shorter than {MIN_LINE} characters: too short to be looked for in bytes")
 
-    def _check_words(self) -> None:
+    def _verify_dictionary(self) -> None:
         terms = [term for text in self.texts for term in tokenizer.index_terms(text)]
-        found = self.context.query(lambda: self.context.index.find_orphaned_terms(terms))
-        if found:
-            self.pending.append(("index.db", f"{len(found)} of its words are still in the dictionary; `holdfast reindex`"))
+        remaining = self.context.query(lambda: self.context.index.find_orphaned_terms(terms))
+        if remaining:
+            what = f"{len(remaining)} of its words are still in the dictionary; `holdfast reindex`"
+            self.pending.append(("index.db", what))
         else:
             self.checks.append("the index's dictionaries asked for each of its words: none is there that nothing else says")
 
-    def _left(self, traces: Traces) -> list[tuple[str, str]]:
-        shown = render.paths(self.context.config.home)
+    def _find_remaining(self, patterns: Patterns) -> list[tuple[str, str]]:
+        """Return our files that still contain it, each with what is left; note the other files that do."""
+        rendered = render.list_rendered_files(self.context.config.home)
         self.context.index.close()
         self.context.ledger.close()
-        every = self._whole.files()
-        found, unread = self._whole.scan([*every, *shown], traces)
-        prose = {path: numbers for path, numbers in found.items() if path in shown or verify_files.kind_of(path) == "truth"}
-        elsewhere = set().union(*prose.values())
-        left, self._beside, self._unread = [], [], unread
-        for path, numbers in found.items():
-            kind = "truth" if path in shown else verify_files.kind_of(path)
-            mine = {number for number in numbers - elsewhere if not self._is_anothers(traces, number)}
-            if kind in ("ours", "temp") and mine:
-                left.append((path, f"{len(mine)} pieces of it still stand there"))
-            elif kind == "beside":
-                self._beside.append(path)
-        if not left:
-            self._tell(traces, len(every), elsewhere)
-        self.also = [path for path in prose if not _is_prose(path) or self._lines_in([path])][:_MOST_NAMED]
-        self._let_pass(self._lines_in([path for path in prose if _is_prose(path)]) - self._spared)
-        return left
+        files = self._verifier.list_files()
+        matches, self._unread_files = self._verifier.scan([*files, *rendered], patterns)
+        kinds = {path: "user" if path in rendered else kind_of(path) for path in matches}
+        prose = [path for path in matches if kinds[path] == "user"]
+        elsewhere = set().union(*[matches[path] for path in prose])  # pieces that notes and files legitimately say
+        remaining = []
+        self._foreign_files = [path for path in matches if kinds[path] == "foreign"]
+        for path, numbers in matches.items():
+            left = {number for number in numbers - elsewhere if not self._is_shared_vector(patterns, number)}
+            if kinds[path] in ("ours", "temporary") and left:
+                remaining.append((path, f"{len(left)} pieces of it still stand there"))
+        if not remaining:
+            self._report_searched(patterns, len(files), elsewhere)
+        said_by = [path for path in prose if not _is_prose(path) or self._lines_said_in([path])]
+        self._also_said_by = said_by[:_MAX_PATHS_NAMED]
+        self._allow_again(self._lines_said_in([path for path in prose if _is_prose(path)]) - self._allowed)
+        return remaining
 
-    def _is_anothers(self, traces: Traces, number: int) -> bool:
-        """Whether these are the numbers of a vector that another text has too."""
-        if number < len(traces.pieces):
+    def _is_shared_vector(self, patterns: Patterns, number: int) -> bool:
+        """Return whether this pattern is a slice of a vector that another text has too."""
+        if number < len(patterns.pieces):
             return False
-        vector = traces.vectors[number - len(traces.pieces)]
+        vector = patterns.vectors[number - len(patterns.pieces)]
         return self.context.query(lambda: self.context.index.has_vector(vector))
 
-    def _tell(self, traces: Traces, files: int, elsewhere: set[int]) -> None:
-        """What was looked for and where it legitimately stands."""
-        pieces = len(traces.pieces) - len([number for number in elsewhere if number < len(traces.pieces)])
-        if traces.pieces:
-            where = self._whole.looked_in(files)
-            self.checks.append(f"{pieces} pieces of its lines looked for in {where}, as {WAYS}: none found")
-        if len(traces.pieces) > pieces:
-            shared = len(traces.pieces) - pieces
+    def _report_searched(self, patterns: Patterns, files: int, elsewhere: set[int]) -> None:
+        """Record what was searched for, and what was not because other texts say it."""
+        shared = len([number for number in elsewhere if number < len(patterns.pieces)])
+        if patterns.pieces:
+            count, where = len(patterns.pieces) - shared, self._verifier.describe_searched(files)
+            self.checks.append(f"{count} pieces of its lines looked for in {where}, as {_ENCODINGS}: none found")
+        if shared:
             self.checks.append(f"{shared} pieces that other texts have too: not looked for in what is made from those")
         if self.vectors:
-            self.checks.append(self._whole.told_of_vectors(self.vectors))
+            self.checks.append(self._verifier.describe_vectors(self.vectors))
 
-    def _let_pass(self, lines: set[str]) -> None:
-        """What others say too may be said again."""
+    def _allow_again(self, lines: set[str]) -> None:
+        """Drop the digests of lines that turn out to be said by other notes."""
         if lines:
-            self._spared |= lines
+            self._allowed |= lines
             self.context.ledger.purges.drop(self.context.ledger.purges.digests((), lines))
 
-    # --- the receipt ------------------------------------------------------------------------------------------------------
+    # --- the receipt ------------------------------------------------------------------------------------------------
 
-    def receipt(self, state: str) -> Receipt:
-        pending = dict.fromkeys([f"{path}: {why}" if path else why for path, why in self.pending])
-        beyond = dict.fromkeys([*self._whole.beyond, *self.beyond])
-        return Receipt(
-            self.key, self.scope, bool(self.removed or self.turns), tuple(self.removed), self.index_rows, self.usage_rows,
-            tuple(self.checks), tuple(beyond), dates.now(), self.id, self.what, state,
-            tuple(pending), self.turns, tuple(self.also), tuple(self.told),
-        )  # fmt: skip
-
-    def done(self, tracked: Iterable[str]) -> Receipt:
-        """Keep the receipt, without a word of what was purged: a key may be made of its first words."""
-        self.beyond += self._whole.held_elsewhere(tracked, self._whole.traced(self.texts, []))
-        receipt, purges = self.receipt("pending" if self.pending else "done"), self.context.ledger.purges
-        purges.put(self.id, self._kept(receipt))
-        for told in [told for id in sorted(self._earlier) for told in purges.receipts(id) if told["state"] != "done"]:
-            purges.put(told["id"], {**told, "again": self.id, "pending": [f"purged again: see receipt {self.id}"]})
+    def finish(self, tracked: Iterable[str]) -> Receipt:
+        """Store the receipt, masked, and return it as it is; `tracked` are the paths that a git history may still contain."""
+        self.beyond_reach += self._verifier.find_other_copies(tracked, self._verifier.make_patterns(self.texts, []))
+        receipt, purges = self._make_receipt("pending" if self.pending else "done"), self.context.ledger.purges
+        purges.put(self.id, self._stored_form(receipt))
+        for id in sorted(self._earlier_receipts):
+            for earlier in purges.receipts(id):
+                if earlier["state"] != "done":
+                    pending = [f"purged again: see receipt {self.id}"]
+                    purges.put(earlier["id"], {**earlier, "again": self.id, "pending": pending})
         return receipt
 
-    def _kept(self, receipt: Receipt) -> dict[str, Any]:
-        """The receipt as it is kept, with what is needed to finish it."""
-        paths = [*[path.partition(" (")[0] for path in self.removed], *self.also, *[path for path, _ in self.pending if path]]
-        mask = receipt_masking.Mask(
-            self.kind, self.key, self.ids, self.texts, [*paths, *self._beside, *self._unread], self._told_to
-        )
-        left = [(path if mask.path(path) == path else "", mask.line(why)) for path, why in dict.fromkeys(self.pending)]
-        named = {"named": self.named} if self.named and receipt.state != "done" else {}
-        return {**mask.receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **named}
+    def _make_receipt(self, state: str) -> Receipt:
+        pending = dict.fromkeys([f"{path}: {why}" if path else why for path, why in self.pending])
+        return Receipt(
+            key=self.key, scope=self.scope, deleted=bool(self.removed or self.turns), removed=tuple(self.removed),
+            index_rows=self.index_rows, usage_rows=self.usage_rows, checks=tuple(self.checks),
+            beyond_reach=tuple(dict.fromkeys([*self._verifier.unreachable, *self.beyond_reach])), time=dates.now(),
+            id=self.id, what=self.what, state=state, pending=tuple(pending), turns=self.turns,
+            also_said_by=tuple(self._also_said_by), told=tuple(self._shown),
+        )  # fmt: skip
+
+    def _stored_form(self, receipt: Receipt) -> dict[str, Any]:
+        """Return the receipt without a word of the text (a key may be made of its first words), with what finishing needs."""
+        removed = [path.partition(" (")[0] for path in self.removed]
+        pending = [path for path, _ in self.pending if path]
+        mask = ReceiptMask(
+            kind=self.kind, key=self.key, ids=self.ids, texts=self.texts, sessions=self._shown_sessions,
+            paths=[*removed, *self._also_said_by, *pending, *self._foreign_files, *self._unread_files],
+            fixed_lines=self._verifier.unreachable,
+        )  # fmt: skip
+        left = [("" if mask.hides(path) else path, mask.mask_line(why)) for path, why in dict.fromkeys(self.pending)]
+        named = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
+        return {**mask.mask_receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **named}
 
 
-def rendered_anew(context: Context, told_of: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """The files that show a briefing no longer show what is gone: which were written, and where it may still stand."""
-    if not render.anywhere(context.config.home):
-        return [], []
-    written, failed = render.render_anew(context.config, told_of)
-    return [f"rendered anew: {path}" for path in written], [f"the block in {one}" for one in failed]
+def render_files_again(context: Context) -> tuple[list[str], list[str]]:
+    """Render the files that show a briefing again: check lines for those that changed, and where the text may still stand."""
+    written, failed = render.render_all(context)
+    return [f"rendered anew: {path}" for path in written], [f"the block in {path}" for path in failed]
 
 
 def _is_prose(path: str) -> bool:
-    """Whether this is a note or a file of the tree, here or in the trash; what was said in sessions is kept otherwise."""
-    return verify_files.kind_of(path) == "truth" and not path.endswith(".jsonl")
+    """Return whether this is a note or a file of a tree, also in the trash; transcripts are not."""
+    return kind_of(path) == "user" and not path.endswith(".jsonl")
 
 
-def _lines(text: str) -> set[str]:
-    return {line for raw in text.split("\n") if len(line := folded(raw)) >= LEAST}
+def _long_lines(text: str) -> set[str]:
+    return {line for raw in text.split("\n") if len(line := folded(raw)) >= MIN_LINE}
 
 
-def long_lines(texts: Iterable[str]) -> list[str]:
-    """The lines of some texts that are worth being refused for."""
+def refusable_lines(texts: Iterable[str]) -> list[str]:
+    """Return the lines of these texts, folded, that are long enough to be refused by themselves."""
     return [line for text in texts for line in lines_of(text) if len(line) >= LINE_LEAST]

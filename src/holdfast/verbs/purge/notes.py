@@ -1,6 +1,8 @@
-"""A note gone for good: its files, what the catalogue made of them, and what sessions said of it where that is asked for."""
+"""Purge a note: its files, its index rows and, on request, the turns of sessions that say it."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
@@ -8,131 +10,143 @@ from holdfast.formats.versions import parse_note, versions_of
 from holdfast.models import Receipt, Scope
 from holdfast.store.interface import Changed
 from holdfast.store.layout import parse_trashed_key
-from holdfast.verbs.purge import transcripts as transcripts_module
-from holdfast.verbs.purge.job import PurgeJob, long_lines
-from holdfast.verbs.purge.resume import named_as
+from holdfast.verbs.purge import transcripts as transcript_purge
+from holdfast.verbs.purge.job import PurgeJob, refusable_lines
+from holdfast.verbs.purge.resume import mark_of_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.context.caller import Context
     from holdfast.store.interface import FileContent, Store
-
-    File = tuple[Scope, str, str]
 
 _ATTEMPTS = 1000
 
 
-def purge(context: Context, places: list[Scope], key: str, transcripts: bool, told_of: Callable[[str], str]) -> Receipt:
-    """Nobody can write it any more; then it is taken off the shelf, then out of what was derived; then everything is read."""
-    work = PurgeJob(context, "turns" if transcripts else "note", f"the note {key} in {places[0]}", key, places[0])
-    work.named = [named_as(context, place, key) for place in places]
-    context.refresh(tuple([place.folder for place in places]), archived=True)
-    _read(work, _sheets(context.store, places, key))
-    if transcripts:  # cut short, it is ended by a purge of the same note or text
-        work.marks, work.retry = [context.ledger.purges.digest_target(text) for text in work.texts], "purge --text -"
-    work.spare([f"shelf/{path}" for path in _paths(context.store, places, key)])
-    for place in places:
-        for part, names in _catalogued(context, place, key):
-            of = place.folder, part, names
-            work.vectors += context.query(lambda of=of: context.index.read_vectors(*of))  # type: ignore[misc]
-    _erase(work, places, key)
+class _File(NamedTuple):
+    scope: Scope
+    part: str  # notes, trash, archive
+    name: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.scope.folder}/{self.part}/{self.name}"
+
+
+def purge_note(context: Context, scopes: list[Scope], key: str, *, transcripts: bool) -> Receipt:
+    """Purge the note of this key from these scopes, with `transcripts` also the turns that say it; return the receipt."""
+    job = PurgeJob(
+        context, kind="turns" if transcripts else "note", what=f"the note {key} in {scopes[0]}", key=key, scope=scopes[0]
+    )
+    job.note_marks = [mark_of_note(context, scope, key) for scope in scopes]
+    context.refresh(tuple([scope.folder for scope in scopes]), archived=True)
+    _collect_texts(job, _read_files(context.store, scopes, key))
+    if transcripts:  # if interrupted, it is finished by another purge of the same note or text
+        job.marks, job.retry = [context.ledger.purges.digest_target(text) for text in job.texts], "purge --text -"
+    job.allow_shared_lines([f"shelf/{file.path}" for scope in scopes for file in _list_files(context.store, scope, key)])
+    for scope in scopes:
+        for part, names in _indexed_names(context, scope, key):
+            job.vectors += _vectors_of(context, scope.folder, part, names)
+    _erase_files(job, scopes, key)
     if transcripts:
-        transcripts_module.take_out(work, list(context.visible_folders(None)), list(work.texts))
-    work.index_rows += sum([_uncatalogued(context, place, key) for place in places])
-    work.scrub(places, told_of)
-    _must_be_gone(work, places, key)
-    work.check()
-    here = [f"{place.folder}/notes/{key}.md" for place in places]  # also where it was in the trash
-    return work.done([f"shelf/{path}" for path in (*here, *work.removed)])
+        transcript_purge.remove_turns(job, list(context.visible_folders(None)), list(job.texts))
+    job.index_rows += sum([_remove_index_rows(context, scope, key) for scope in scopes])
+    job.scrub(scopes)
+    _verify_removed(job, scopes, key)
+    job.verify()
+    original = [f"{scope.folder}/notes/{key}.md" for scope in scopes]  # git may have it though it was in the trash here
+    return job.finish([f"shelf/{path}" for path in (*original, *job.removed)])
 
 
-def _erase(work: PurgeJob, places: list[Scope], key: str) -> None:
-    """Until nothing is left, whatever others write, restore or forget meanwhile: each version is refused before it goes."""
-    store = work.context.store
+def _erase_files(job: PurgeJob, scopes: list[Scope], key: str) -> None:
+    """Erase until no file is left, whatever other processes write, restore or forget; refuse each version first."""
+    store, purges = job.context.store, job.context.ledger.purges
     for _ in range(_ATTEMPTS):
-        contents = _sheets(store, places, key)
-        if not contents and not any(are_there(store, place, key) for place in places):
+        contents = _read_files(store, scopes, key)
+        if not contents and not any(has_files(store, scope, key) for scope in scopes):
             return
-        texts = _read(work, contents)
-        purges = work.context.ledger.purges
-        named = [purges.digest_note(f"{place.folder}/notes/{key}", text) for place in places for text in texts]
-        work.refuse(texts, long_lines(texts), named)
-        for (place, part, name), content in contents.items():
+        texts = _collect_texts(job, contents)
+        digests = [purges.digest_note(f"{scope.folder}/notes/{key}", text) for scope in scopes for text in texts]
+        job.refuse(texts, lines=refusable_lines(texts), digests=digests)
+        for file, content in contents.items():
             try:
-                if store.erase_file(place, part, name, content.file_id):
-                    work.removed.append(f"{place.folder}/{part}/{name}")
+                if store.erase_file(file.scope, file.part, file.name, content.file_id):
+                    job.removed.append(file.path)
             except Changed:
                 continue
     raise Busy(f"the note {key!r} is written by others all the time", "Try again")
 
 
-def are_there(store: Store, place: Scope, key: str) -> bool:
-    """Whether a scope has a file of this key, seen while nobody can move one from the notes to the trash or back."""
-    if not store.has_folder(place.folder) or _files(store, place, key):
-        return store.has_folder(place.folder)
-    with store.lock_scope(place):
-        return bool(_files(store, place, key))
+def has_files(store: Store, scope: Scope, key: str) -> bool:
+    """Return whether a scope has a file of this key; looked for under the lock too, since a note may be moving meanwhile."""
+    if not store.has_folder(scope.folder) or _list_files(store, scope, key):
+        return store.has_folder(scope.folder)
+    with store.lock_scope(scope):
+        return bool(_list_files(store, scope, key))
 
 
-def _sheets(store: Store, places: list[Scope], key: str) -> dict[File, FileContent]:
+def _read_files(store: Store, scopes: list[Scope], key: str) -> dict[_File, FileContent]:
     found = {}
-    for place in places:
-        for part, name in _files(store, place, key):
-            content = store.read_name(place.folder, part, name)
+    for scope in scopes:
+        for file in _list_files(store, scope, key):
+            content = store.read_name(scope.folder, file.part, file.name)
             if content is not None:
-                found[place, part, name] = content
+                found[file] = content
     return found
 
 
-def _read(work: PurgeJob, contents: dict[File, FileContent]) -> list[str]:
-    """Every text of these files, and the ids their uses were counted under."""
+def _list_files(store: Store, scope: Scope, key: str) -> list[_File]:
+    """Return every file of this key in a scope: the note, and those in the trash and the archive."""
+    note = [_File(scope, "notes", f"{key}.md")] if store.file_id(scope.folder, "notes", f"{key}.md") else []
+    return note + [_File(scope, trashed.part, trashed.name) for trashed in store.list_trash(scope, key)]
+
+
+def _collect_texts(job: PurgeJob, contents: dict[_File, FileContent]) -> list[str]:
+    """Return every version's text of these files; add it and the ids of the notes to the job."""
     texts: list[str] = []
-    for (place, part, name), content in contents.items():
+    for file, content in contents.items():
         parsed = parse_note(content.data, content.modified)
-        named = path_usage_id(place.folder, "notes", f"{work.key}.md"), path_usage_id(place.folder, part, name)
-        work.ids += [id for id in (parsed.head.id, *dict.fromkeys(named)) if id and id not in work.ids]
+        folder = file.scope.folder
+        by_path = path_usage_id(folder, "notes", f"{job.key}.md"), path_usage_id(folder, file.part, file.name)
+        job.ids += [id for id in (parsed.head.id, *dict.fromkeys(by_path)) if id and id not in job.ids]
         texts += [version.text for version in versions_of(parsed)]
-    work.texts.update(dict.fromkeys(texts))
+    job.texts.update(dict.fromkeys(texts))
     return texts
 
 
-def _files(store: Store, place: Scope, key: str) -> list[tuple[str, str]]:
-    """Every file of this key in a scope."""
-    here = [("notes", f"{key}.md")] if store.file_id(place.folder, "notes", f"{key}.md") else []
-    return here + [(one.part, one.name) for one in store.list_trash(place, key)]
+# --- the index --------------------------------------------------------------------------------------------------------
 
 
-def _paths(store: Store, places: list[Scope], key: str) -> list[str]:
-    return [f"{place.folder}/{part}/{name}" for place in places for part, name in _files(store, place, key)]
+def _indexed_names(context: Context, scope: Scope, key: str) -> list[tuple[str, list[str]]]:
+    """Return the names of this key's files that the index may have rows of, by part."""
+    indexed = context.query(lambda: context.index.file_ids(scope.folder, "archive"))
+    return [("notes", [f"{key}.md"]), ("archive", [name for name in indexed if parse_trashed_key(name) == key])]
 
 
-def _catalogued(context: Context, place: Scope, key: str) -> list[tuple[str, list[str]]]:
-    """The files of this key that the catalogue may have rows of, by part."""
-    names = context.query(lambda: context.index.file_ids(place.folder, "archive"))
-    archived = [name for name in names if parse_trashed_key(name) == key]
-    return [("notes", [f"{key}.md"]), ("archive", archived)]
+def _vectors_of(context: Context, folder: str, part: str, names: list[str]) -> list[bytes]:
+    return context.query(lambda: context.index.read_vectors(folder, part, names))
 
 
-def _uncatalogued(context: Context, place: Scope, key: str) -> int:
-    gone = 0
-    for part, names in _catalogued(context, place, key):
-        gone += context.query(lambda part=part, names=names: context.sync.remove_files(place.folder, part, names))  # type: ignore[misc]
-    return gone
+def _remove_index_rows(context: Context, scope: Scope, key: str) -> int:
+    removed = 0
+    for part, names in _indexed_names(context, scope, key):
+        removed += context.query(lambda part=part, names=names: context.sync.remove_files(scope.folder, part, names))  # type: ignore[misc]
+    return removed
 
 
-def _must_be_gone(work: PurgeJob, places: list[Scope], key: str) -> None:
-    """The folders are listed again, and the index is asked. A new note of that key may stand there by now: it is another."""
-    context = work.context
-    there = _sheets(context.store, places, key)
-    for (place, part, name), content in there.items():
-        if any(version.text in work.texts for version in versions_of(parse_note(content.data, content.modified))):
-            raise DiskTrouble(f"{place.folder}/{part}/{name} says it again", "Purge again; somebody wrote it meanwhile")
+def _verify_removed(job: PurgeJob, scopes: list[Scope], key: str) -> None:
+    """List the folders and query the index again; raise DiskTrouble if the note is still there.
+
+    Another note may have got the key in the meantime: that one stays.
+    """
+    context = job.context
+    contents = _read_files(context.store, scopes, key)
+    for file, content in contents.items():
+        if any(version.text in job.texts for version in versions_of(parse_note(content.data, content.modified))):
+            raise DiskTrouble(f"{file.path} says it again", "Purge again; somebody wrote it meanwhile")
     rows = [
-        (place.folder, name, part) for place in places for part, names in _catalogued(context, place, key) for name in names
+        _File(scope, part, name) for scope in scopes for part, names in _indexed_names(context, scope, key) for name in names
     ]
-    if not there and any(context.index.has_note(*row) for row in rows):
+    if not contents and any(context.index.has_note(row.scope.folder, row.name, row.part) for row in rows):
         raise DiskTrouble(f"the index still has a row of {key!r}", "Purge again")
-    anew = "a new note of this key, which says something else" if there else "no file of this key"
-    work.checks += [f"notes/, trash/ and archive/ listed again: {anew}", "index asked for the note: no row of it"]
+    files = "a new note of this key, which says something else" if contents else "no file of this key"
+    job.checks += [f"notes/, trash/ and archive/ listed again: {files}", "index asked for the note: no row of it"]

@@ -1,91 +1,94 @@
-"""What to look for in bytes: every line of what was purged, in every way in which it might be written there. Pure."""
+"""Byte patterns of a purged text: every line of it, in every encoding in which a file may contain it."""
 
 from __future__ import annotations
 
+import json
 import sys
+from base64 import b64encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LEAST = 12  # characters of a line that make it worth looking for
-_PIECE = 24  # a longer line is looked for in pieces: it may be split over pages of a database
-_EVERY_WAY = 2000  # pieces that are looked for in every way; what a text has beyond them, as we write it ourselves
-_ONE_BY_ONE = 40  # up to so many are looked for one after the other
-_SLICE = 64  # bytes of a vector that are looked for together: a longer one may be split over pages too
-_WINDOW, _LONG = 8, 15  # bytes: whatever has fifteen holds eight that start at a multiple of eight
+MIN_LINE = 12  # characters of a line that make it worth searching for
+_PIECE = 24  # characters: longer lines are searched for in pieces, since a database may split them over pages
+_FULLY_ENCODED = 2000  # pieces that are searched for in every encoding; further ones only as we write them ourselves
+_ONE_BY_ONE = 40  # patterns up to which each is searched for separately
+_VECTOR_SLICE = 64  # bytes: longer vectors may be split over pages too
+_WINDOW, _LONG = 8, 15  # bytes: any 15 bytes contain 8 that start at a multiple of 8
 
 
-class Traces:
-    """Pieces of texts, and then of vectors, by numbers."""
+class Patterns:
+    """Numbered pieces of texts, followed by slices of vectors."""
 
     def __init__(self, texts: Iterable[str], vectors: Iterable[bytes] = ()) -> None:
-        self.pieces = list(dict.fromkeys([piece for text in texts for piece in pieces(text)]))
+        self.pieces = list(dict.fromkeys([piece for text in texts for piece in split_into_pieces(text)]))
         self._numbers: dict[bytes, int] = {}
         for number, piece in enumerate(self.pieces):
-            for needle in spellings(piece) if number < _EVERY_WAY else _plain(piece):
+            for needle in encode_all_ways(piece) if number < _FULLY_ENCODED else _encode_plainly(piece):
                 self._numbers.setdefault(needle, number)
-        self.vectors = [vector[at : at + _SLICE] for vector in vectors for at in range(0, len(vector) - _SLICE // 2, _SLICE)]
+        self.vectors = [
+            vector[start : start + _VECTOR_SLICE]
+            for vector in vectors
+            for start in range(0, len(vector) - _VECTOR_SLICE // 2, _VECTOR_SLICE)
+        ]
         for number, part in enumerate(self.vectors, len(self.pieces)):
             self._numbers.setdefault(part, number)
         self.overlap = max([len(needle) for needle in self._numbers], default=1) - 1
-        self._windows: dict[int, list[bytes]] = {}
+        self._by_window: dict[int, list[bytes]] = {}
+        self._short: list[bytes] = []
         if len(self._numbers) > _ONE_BY_ONE:
-            self._cut()
+            self._index_windows()
+        self._windows = frozenset(self._by_window)
 
-    def _cut(self) -> None:
-        """Many are found all at once by eight of their bytes, wherever those may start."""
+    def _index_windows(self) -> None:
+        """Index the needles by 8-byte windows: with thousands of needles, one pass over the data finds the candidates."""
         for needle in self._numbers:
             for start in range(_WINDOW if len(needle) >= _LONG else 0):
                 window = int.from_bytes(needle[start : start + _WINDOW], sys.byteorder)
-                self._windows.setdefault(window, []).append(needle)
-        self._some = frozenset(self._windows)
+                self._by_window.setdefault(window, []).append(needle)
         self._short = [needle for needle in self._numbers if len(needle) < _LONG]
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def within(self, data: bytes) -> set[int]:
-        """The numbers of those that stand in these bytes."""
-        if not self._windows:
+    def find_in(self, data: bytes) -> set[int]:
+        """Return the numbers of the pieces and vector slices that occur in these bytes."""
+        if not self._by_window:
             return {number for needle, number in self._numbers.items() if needle in data}
-        whole = memoryview(data)[: len(data) // _WINDOW * _WINDOW].cast("Q")
-        near = {needle for window in self._some.intersection(whole) for needle in self._windows[window]}
-        return {self._numbers[needle] for needle in (*near, *self._short) if needle in data}
+        windows = memoryview(data)[: len(data) // _WINDOW * _WINDOW].cast("Q")
+        candidates = {needle for window in self._windows.intersection(windows) for needle in self._by_window[window]}
+        return {self._numbers[needle] for needle in (*candidates, *self._short) if needle in data}
 
 
-def pieces(text: str) -> list[str]:
-    """Every line that is long enough, in pieces; the last one reaches back as far as it must."""
+def split_into_pieces(text: str) -> list[str]:
+    """Return every line of at least MIN_LINE characters in pieces; a short last piece reaches back into the one before."""
     found = []
     for raw in text.split("\n"):
         line = raw.strip()
-        if len(line) >= LEAST:
+        if len(line) >= MIN_LINE:
             found += [line[start : start + _PIECE] for start in range(0, len(line), _PIECE)]
-            if len(found[-1]) < LEAST:
+            if len(found[-1]) < MIN_LINE:
                 found[-1] = line[-_PIECE:]
     return found
 
 
-def spellings(piece: str) -> list[bytes]:
-    """A piece in UTF-8 and UTF-16, in base64 wherever it may start there, in hexadecimal digits, and as JSON spells it."""
+def encode_all_ways(piece: str) -> list[bytes]:
+    """Return a piece in UTF-8, UTF-16, JSON, hexadecimal, and base64 at each of the three alignments."""
     data = piece.encode("utf-8", "surrogatepass")
-    wide = [piece.encode(code, "surrogatepass") for code in ("utf-16-le", "utf-16-be")]
+    wide = [piece.encode(encoding, "surrogatepass") for encoding in ("utf-16-le", "utf-16-be")]
     digits = data.hex()
-    return [*_plain(piece), *wide, *[_base64(data, shift) for shift in (0, 1, 2)], digits.encode(), digits.upper().encode()]
+    base64 = [_encode_base64(data, shift) for shift in (0, 1, 2)]
+    return [*_encode_plainly(piece), *wide, *base64, digits.encode(), digits.upper().encode()]
 
 
-def _plain(piece: str) -> list[bytes]:
-    import json
-
+def _encode_plainly(piece: str) -> list[bytes]:
     data = piece.encode("utf-8", "surrogatepass")
     quoted = json.dumps(piece, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     return list(dict.fromkeys([data, quoted, json.dumps(piece)[1:-1].encode()]))
 
 
-def _base64(data: bytes, shift: int) -> bytes:
-    """The digits that these bytes have wherever they come so many bytes after a multiple of three: what the bytes around
-    them have a share in is left off."""
-    from base64 import b64encode
-
+def _encode_base64(data: bytes, shift: int) -> bytes:
+    """Return the base64 digits that depend on these bytes alone when they start `shift` bytes after a multiple of three."""
     first = -(-8 * shift // 6)
     return b64encode(bytes(shift) + data)[first : (shift + len(data)) * 8 // 6]

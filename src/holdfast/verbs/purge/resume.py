@@ -1,4 +1,4 @@
-"""Purges that could not end: finished as soon as whoever stood in the way is gone, and until then told by `doctor`."""
+"""Unfinished purges: finish them as soon as nothing blocks them, and report them to `doctor` until then."""
 
 from __future__ import annotations
 
@@ -12,236 +12,267 @@ from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.ledger.receipts import UNKNOWN, damaged_ids, find_losses
 from holdfast.models import Problem, Scope
-from holdfast.verbs.doctor.fixes import lacks_room
-from holdfast.verbs.doctor.fixes import mending as mending_of
-from holdfast.verbs.purge import verify_files
-from holdfast.verbs.purge.job import rendered_anew
+from holdfast.verbs.doctor.fixes import fixes_for, is_disk_full
+from holdfast.verbs.purge.job import render_files_again
+from holdfast.verbs.purge.verify_files import TABLE_PREFIX, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from holdfast.context.caller import Context
-    from holdfast.verbs.doctor.fixes import Fix
+    from holdfast.verbs.doctor.fixes import Fixes
+
+    Stored = dict[str, Any]  # a receipt as the ledger keeps it
 
 LOCK = "purge"
-_SCRUBBED = ("index.db", "index.db-wal", "ledger.db", "ledger.db-wal")
-_SHOWN = 20  # receipts that are named
-_AGAIN = "Put ledger.db back from a backup; where there is none, purge again what must not come back"
-_UNSIGNED = ", or delete the file ledger.purged if nothing is"
-_SECONDS = 1.0  # that somebody who only looks waits for a reader
-_UNMADE = "it could not be made anew"
-_CUT_SHORT = "it was cut short; `holdfast doctor` says what ends it"
+_DATABASES = ("index.db", "index.db-wal", "ledger.db", "ledger.db-wal")
+_MAX_RECEIPTS_NAMED = 20
+_RESTORE_LEDGER = "Put ledger.db back from a backup; where there is none, purge again what must not come back"
+_OR_DELETE_SIGN = ", or delete the file ledger.purged if nothing is"
+_BUSY_SECONDS = 1.0  # to wait for a reader
+_LISTING_FAILED = "it could not be made anew"
+_INTERRUPTED = "it was cut short; `holdfast doctor` says what ends it"
 
 
-def must_have_room(context: Context) -> None:
-    """Nothing is begun that surely could not be ended: what was purged is gone from the index when that is written anew."""
-    if not context.config.store and lacks_room(context.config.home):
+def require_disk_space(context: Context) -> None:
+    """Raise DiskTrouble if the disk is too full to finish a purge, which rewrites the index."""
+    if not context.config.store and is_disk_full(context.config.home):
         raise no_space("the disk is too full for a purge, which writes the index anew", context.config.home)
 
 
 @contextmanager
-def cut_short(context: Context) -> Iterator[None]:
-    """Where the disk is full before the end all the same, say so: what was begun is ended by the next purge, or by `doctor`."""
+def report_full_disk(context: Context) -> Iterator[None]:
+    """Say in the error of a full disk that the purge has begun: the next purge or `doctor` finishes it."""
     try:
         yield
     except DiskTrouble as error:
-        if error.full and _begun(context):
+        if error.full and _has_unfinished(context):
             error.context = "the purge was begun and is not complete"
         raise
 
 
-def _begun(context: Context) -> bool:
+def _has_unfinished(context: Context) -> bool:
     try:
         return bool(context.ledger.purges.unfinished())
     except HoldfastError:
-        return True  # for all that anybody knows
+        return True  # unknown: assume the worse
 
 
-def finish(context: Context, told_of: Callable[[str], str]) -> list[dict[str, Any]]:
-    """Do what is left of purges that were held up or cut short; the receipts of those that must wait on. Whoever purges now
-    looks after their own."""
-    if not context.ledger.purges.any():
-        return []
-    left = context.ledger.purges.unfinished()
-    if not left:
+# --- finishing --------------------------------------------------------------------------------------------------------
+
+
+def finish(context: Context) -> list[Stored]:
+    """Finish interrupted and waiting purges; return the receipts of those that must wait on.
+
+    Does nothing while another process purges: that process finishes its own.
+    """
+    if not context.ledger.purges.any() or not context.ledger.purges.unfinished():
         return []
     lock = context.store.named_lock(LOCK, 0)
     if not lock.acquire(0):
         return []
     try:
         with context.sync.use_primary():
-            carried = [_carried_on(context, told, told_of) for told in context.ledger.purges.unfinished()]
-            return [told for told in carried if told["state"] != "done"]
+            receipts = [_continue(context, receipt) for receipt in context.ledger.purges.unfinished()]
+            return [receipt for receipt in receipts if receipt["state"] != "done"]
     finally:
         lock.release()
 
 
-def _carried_on(context: Context, told: dict[str, Any], told_of: Callable[[str], str]) -> dict[str, Any]:
-    """The receipt as it stands when all was done that can be done now. Its text is not known any more: rows are compared by
-    digest. What was cut short before every place was looked at can only be purged again."""
-    says = cache(lambda text: context.ledger.purges.would_undo(told["id"], text))
-    kind = told.get("kind")
-    if told["state"] == "begun" and (kind != "note" or still_there(context, told)):
-        return told
-    if not all(_is_gone(context, told["id"], path) for path, _ in told.get("left", [("", "")])):
-        return told
+def _continue(context: Context, receipt: Stored) -> Stored:
+    """Do what can be done now and return the receipt as it stands then.
+
+    The text is not known any more, so rows are compared by digest. A purge that was interrupted before it had looked
+    everywhere can only be run again.
+    """
+    is_purged = cache(lambda text: context.ledger.purges.would_undo(receipt["id"], text))
+    kind = receipt.get("kind")
+    if receipt["state"] == "begun" and (kind != "note" or _find_remaining_notes(context, receipt)):
+        return receipt
+    if not all(_is_gone(context, receipt["id"], path) for path, _ in receipt.get("left", [("", "")])):
+        return receipt
     try:
         context.refresh(tuple(context.store.scopes()), archived=True)
-        told = _unsaid(context, told, context.ledger.done.mask(says))
-        context.query(lambda: context.index.scrub(_SECONDS, rewrite=True))
-        context.ledger.scrub(_SECONDS)
+        receipt = _count_masked(context, receipt, context.ledger.done.mask(is_purged))
+        context.query(lambda: context.index.scrub(_BUSY_SECONDS, rewrite=True))
+        context.ledger.scrub(_BUSY_SECONDS)
     except (Busy, DiskTrouble):
-        return told
-    if any(says(text) for text in context.query(lambda: context.index.list_texts(transcripts=kind == "text"))):
-        return told
-    unmade = _unmade(context, told)
-    return _kept(context, told, unmade, *rendered_anew(context, told_of))
+        return receipt
+    indexed = context.query(lambda: context.index.list_texts(transcripts=kind == "text"))
+    if any(is_purged(text) for text in indexed):
+        return receipt
+    failed_listings = _write_listings(context, receipt)
+    return _store_continued(context, receipt, failed_listings, *render_files_again(context))
 
 
-def _kept(
-    context: Context, told: dict[str, Any], unmade: list[list[str]], written: list[str], failed: list[str]
-) -> dict[str, Any]:
-    """The receipt, complete, or with the lists that are left to be made."""
+def _store_continued(
+    context: Context, receipt: Stored, failed_listings: list[list[str]], checks: list[str], beyond_reach: list[str]
+) -> Stored:
+    """Store the receipt: done, or pending with the listings that could not be written."""
     how = f"finished {dates.now()}: the logs were emptied, and no row of the index says it (compared by digest)"
-    now = {"state": "pending" if unmade else "done", "pending": [f"{path}: {why}" for path, why in unmade], "left": unmade}
-    added = _added(told, written if unmade else [*written, how], failed)
-    kept = {name: value for name, value in {**told, **now, **added}.items() if unmade or name != "named"}
-    if kept != told:
-        context.ledger.purges.put(told["id"], kept)
-    return kept
+    state = {
+        "state": "pending" if failed_listings else "done",
+        "pending": [f"{path}: {why}" for path, why in failed_listings],
+        "left": failed_listings,
+    }
+    lines = _add_lines(receipt, checks if failed_listings else [*checks, how], beyond_reach)
+    updated = {**receipt, **state, **lines}
+    if not failed_listings:
+        updated.pop("named", None)
+    if updated != receipt:
+        context.ledger.purges.put(receipt["id"], updated)
+    return updated
 
 
-def _added(told: dict[str, Any], checks: list[str], beyond: list[str]) -> dict[str, list[str]]:
-    """What a receipt says with these, each once."""
-    more = {"checks": checks, "beyond_reach": beyond}
-    return {name: list(dict.fromkeys([*told[name], *lines])) for name, lines in more.items()}
+def _add_lines(receipt: Stored, checks: list[str], beyond_reach: list[str]) -> dict[str, list[str]]:
+    """Return the receipt's two lists with these lines added, each once."""
+    added = {"checks": checks, "beyond_reach": beyond_reach}
+    return {name: list(dict.fromkeys([*receipt[name], *lines])) for name, lines in added.items()}
 
 
-def _unmade(context: Context, told: dict[str, Any]) -> list[list[str]]:
-    """The lists that may say it and could not be made anew, each with why: all that there are, where a purge was cut short
-    before it came to them."""
-    before = dict(told["left"])
-    every = [f"shelf/{folder}/index.md" for folder in context.store.scopes()] if told["state"] == "begun" else list(before)
-    wanted = [path for path in every if _is_listing(path)]
-    unmade = [path for path in wanted if not context.sync.write_listing(Scope.of_folder(path[6:-9]))]
-    return [[path, _in_the_way(context, path) or before.get(path, _UNMADE)] for path in unmade]
+def _count_masked(context: Context, receipt: Stored, rows: int) -> Stored:
+    """Add masked rows to the receipt, stored before anything can fail."""
+    if rows:
+        receipt = {**receipt, "usage_rows": receipt["usage_rows"] + rows}
+        context.ledger.purges.put(receipt["id"], receipt)
+    return receipt
 
 
-def _in_the_way(context: Context, path: str) -> str:
-    """What keeps a list from being made, as far as can be seen from outside."""
+def _write_listings(context: Context, receipt: Stored) -> list[list[str]]:
+    """Write the index.md files that may contain the text; return those that failed, each with why.
+
+    An interrupted purge may not have reached them: then all of them are written.
+    """
+    reasons = dict(receipt["left"])
+    if receipt["state"] == "begun":
+        paths = [f"shelf/{folder}/index.md" for folder in context.store.scopes()]
+    else:
+        paths = [path for path in reasons if _is_listing(path)]
+    failed = [path for path in paths if not context.sync.write_listing(_scope_of_listing(path))]
+    return [[path, _find_obstacle(context, path) or reasons.get(path, _LISTING_FAILED)] for path in failed]
+
+
+def _scope_of_listing(path: str) -> Scope:
+    return Scope.of_folder(path.removeprefix("shelf/").removesuffix("/index.md"))
+
+
+def _find_obstacle(context: Context, path: str) -> str:
+    """Return what keeps a listing from being written, as far as that can be seen; "" if nothing is visible."""
     full = os.path.join(context.config.home, path)
     try:
         if stat.S_ISDIR(os.lstat(full).st_mode):
             return "a folder stands in its place"
     except OSError:
-        pass  # nothing is there, or nobody may see it
+        pass  # missing, or not visible
     return "" if os.access(os.path.dirname(full), os.W_OK | os.X_OK) else "its folder cannot be written to"
 
 
-def _unsaid(context: Context, told: dict[str, Any], rows: int) -> dict[str, Any]:
-    """The receipt with so many rows more, on record before anything can fail."""
-    if rows:
-        told = {**told, "usage_rows": told["usage_rows"] + rows}
-        context.ledger.purges.put(told["id"], told)
-    return told
+def _is_gone(context: Context, receipt_id: str, path: str) -> bool:
+    """Return whether nothing is left to do about a path except emptying logs and writing listings.
 
-
-def _is_gone(context: Context, receipt: str, path: str) -> bool:
-    """Whether nothing is left to do about a file but to empty logs and to make lists anew. What people and agents keep is
-    looked at by a purge only."""
-    if path in _SCRUBBED or _is_listing(path):
+    Files that people and agents keep are only handled by another purge.
+    """
+    if path in _DATABASES or _is_listing(path):
         return True
-    if path.startswith(verify_files.TABLE):
-        from holdfast.verbs.purge.verify_postgres import strings
+    if path.startswith(TABLE_PREFIX):
+        from holdfast.verbs.purge.verify_postgres import strings_in_table
 
-        return not any(context.ledger.purges.would_undo(receipt, text) for text in strings(context, path))
-    ours = verify_files.kind_of(path) in ("ours", "temp")
-    return ours and not os.path.lexists(os.path.join(context.config.home, path))
+        return not any(context.ledger.purges.would_undo(receipt_id, text) for text in strings_in_table(context, path))
+    return kind_of(path) in ("ours", "temporary") and not os.path.lexists(os.path.join(context.config.home, path))
 
 
 def _is_listing(path: str) -> bool:
-    return path.startswith("shelf/") and path.endswith("/index.md") and verify_files.kind_of(path) == "ours"
+    return path.startswith("shelf/") and path.endswith("/index.md") and kind_of(path) == "ours"
 
 
-def still_there(context: Context, told: dict[str, Any]) -> list[tuple[Scope, str]]:
-    """The notes that a purge was cut short over: scope and key. They are known by their digests, since a receipt does not keep
-    a key that was made from the text."""
+def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope, str]]:
+    """Return the scope and key of each note that an interrupted purge left, found by digest: the receipt may not keep keys."""
     found = []
     for folder in context.store.scopes():
-        place = Scope.of_folder(folder)
-        notes = [("notes", entry.name, entry.name[:-3]) for entry in context.store.entries(folder, "notes") if entry.regular]
-        for part, name, key in [*notes, *[(one.part, one.name, one.key) for one in context.store.list_trash(place)]]:
+        scope = Scope.of_folder(folder)
+        files = [("notes", entry.name, entry.name[:-3]) for entry in context.store.entries(folder, "notes") if entry.regular]
+        files += [(trashed.part, trashed.name, trashed.key) for trashed in context.store.list_trash(scope)]
+        for part, name, key in files:
             content = context.store.read_name(folder, part, name)
             texts = [version.text for version in versions_of(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
-            if any(context.ledger.purges.would_undo(told["id"], text, path) for text in texts):
-                found.append((place, key))
+            if any(context.ledger.purges.would_undo(receipt["id"], text, path) for text in texts):
+                found.append((scope, key))
     return found
 
 
-def told_of_note(
-    context: Context, places: list[Scope], key: str, written: list[str], failed: list[str]
-) -> dict[str, Any] | None:
-    """The receipt of a purge of this very note that is not over, with what was rendered anew by now: whoever asks for the
-    note to be purged hears of that, and not that there is nothing to purge."""
+def find_unfinished(
+    context: Context, scopes: list[Scope], key: str, checks: list[str], beyond_reach: list[str]
+) -> Stored | None:
+    """Return the receipt of an unfinished purge of this very note, with these lines added; None if there is none."""
     unfinished = context.ledger.purges.unfinished()
-    named = {named_as(context, place, key) for place in places} if unfinished else set()
-    for told in unfinished:
-        scope = Scope(**told["scope"]) if told.get("scope") else None
-        if named.intersection(told.get("named", ())) or (told.get("key") == key and scope in places):
-            now = {"key": key, "state": "pending", "pending": told["pending"] or [_CUT_SHORT]}
-            return {**told, **now, **_added(told, written, failed)}
+    marks = {mark_of_note(context, scope, key) for scope in scopes} if unfinished else set()
+    for receipt in unfinished:
+        scope = Scope(**receipt["scope"]) if receipt.get("scope") else None
+        if marks.intersection(receipt.get("named", ())) or (receipt.get("key") == key and scope in scopes):
+            state = {"key": key, "state": "pending", "pending": receipt["pending"] or [_INTERRUPTED]}
+            return {**receipt, **state, **_add_lines(receipt, checks, beyond_reach)}
     return None
 
 
-def named_as(context: Context, place: Scope, key: str) -> str:
-    """What stands for a note in the receipt of its purge until that is over: its key may be made of what is purged."""
-    return context.ledger.purges.digest_target(f"{place.folder}/notes/{key}")
+def mark_of_note(context: Context, scope: Scope, key: str) -> str:
+    """Return the digest that stands for a note in an unfinished receipt: its key may be made of the purged text."""
+    return context.ledger.purges.digest_target(f"{scope.folder}/notes/{key}")
 
 
-def problems(context: Context, told_of: Callable[[str], str]) -> list[Problem]:
-    """Purges that are not over, each with what to do."""
+# --- problems ---------------------------------------------------------------------------------------------------------
+
+
+def problems(context: Context) -> list[Problem]:
+    """Finish what can be finished; return the purges that are not done, and lost receipts, each with what to do."""
     if not context.config.enabled or not context.store.exists():
         return []
-    mending, found = mending_of(context.config), []
+    fixes, found = fixes_for(context.config), []
     try:
         if context.ledger.purges.receipts() or context.ledger.purges.counts():
-            context.ledger.purges.set_flag()  # somebody may have taken it for a leftover
-        found += _lost(context)
-        for told in finish(context, told_of):
-            found.append(_problem(context, mending, told))
+            context.ledger.purges.set_flag()  # somebody may have deleted it as a leftover
+        found += _lost_receipts(context)
+        found += [_unfinished_problem(context, fixes, receipt) for receipt in finish(context)]
     except HoldfastError as error:
         found.append(Problem("purge", f"whether every purge is complete cannot be seen: {error.message}", error.fix))
     return found
 
 
-def _lost(context: Context) -> list[Problem]:
-    """What the ledger does not know any more of what was purged: nothing of it can be found out again."""
+def _lost_receipts(context: Context) -> list[Problem]:
+    """Return what the ledger lost of earlier purges; it cannot be recovered."""
     lost, damaged = find_losses(context.ledger.purges), damaged_ids(context.ledger.purges)
-    found = [Problem("purges_lost", "; ".join(lost), f"{_AGAIN}{_UNSIGNED if UNKNOWN in lost else ''}", "ledger.db")]
-    more = f" and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
-    what = f"receipts of purges are damaged: {', '.join(damaged[:_SHOWN])}{more}; what they are about is still refused"
-    return (found if lost else []) + ([Problem("receipt", what, _AGAIN, "ledger.db")] if damaged else [])
+    found = []
+    if lost:
+        fix = f"{_RESTORE_LEDGER}{_OR_DELETE_SIGN if UNKNOWN in lost else ''}"
+        found.append(Problem("purges_lost", "; ".join(lost), fix, "ledger.db"))
+    if damaged:
+        names, more = ", ".join(damaged[:_MAX_RECEIPTS_NAMED]), len(damaged) - _MAX_RECEIPTS_NAMED
+        names += f" and {more} more" if more > 0 else ""
+        what = f"receipts of purges are damaged: {names}; what they are about is still refused"
+        found.append(Problem("receipt", what, _RESTORE_LEDGER, "ledger.db"))
+    return found
 
 
-def _problem(context: Context, mending: Fix, told: dict[str, Any]) -> Problem:
-    """What is left of one, and the command that ends it."""
-    retry = mending.holdfast(told["retry"]) if told.get("retry") else "Purge it again"
-    if room := mending.room():  # nothing can be ended before
-        return Problem("purge", f"the purge of {told['what']} is not complete (receipt {told['id']}): the disk is full", room)
-    close = f"Close what holds it, then {mending.holdfast('doctor')}"
-    if told["state"] == "begun":
-        there = still_there(context, told) if told.get("kind") in ("note", "turns") else []
-        if told.get("kind") == "note" and not there:  # nothing of it can be purged again
-            return Problem("purge", f"the purge of {told['what']} was cut short and is not over (receipt {told['id']})", close)
-        if there:
-            retry = mending.holdfast(mending.purge(*there[0]) + (" --transcripts" if told["kind"] == "turns" else ""))
-        return Problem("purge", f"the purge of {told['what']} was cut short; purge it again (receipt {told['id']})", retry)
-    what = f"the purge of {told['what']} is not complete (receipt {told['id']}): {'; '.join(told['pending'])}"
-    paths = [path for path, _ in told.get("left", [("", "")])]
-    if any(_is_listing(path) and _in_the_way(context, path) for path in paths):
-        close = f"Clear the way for index.md, then {mending.holdfast('doctor')}"
-    waits = all(path and verify_files.kind_of(path) in ("ours", "temp") for path in paths)
-    return Problem("purge", what, close if waits else retry)
+def _unfinished_problem(context: Context, fixes: Fixes, receipt: Stored) -> Problem:
+    """Return what is left of one purge, and the command that finishes it."""
+    subject, id = f"the purge of {receipt['what']}", receipt["id"]
+    retry = fixes.holdfast(receipt["retry"]) if receipt.get("retry") else "Purge it again"
+    if free_space := fixes.free_space_first():  # nothing can be finished before
+        return Problem("purge", f"{subject} is not complete (receipt {id}): the disk is full", free_space)
+    close = f"Close what holds it, then {fixes.holdfast('doctor')}"
+    if receipt["state"] == "begun":
+        remaining = _find_remaining_notes(context, receipt) if receipt.get("kind") in ("note", "turns") else []
+        if receipt.get("kind") == "note" and not remaining:  # nothing of it is left to purge again
+            return Problem("purge", f"{subject} was cut short and is not over (receipt {id})", close)
+        if remaining:
+            transcripts = " --transcripts" if receipt["kind"] == "turns" else ""
+            retry = fixes.holdfast(fixes.purge_words(*remaining[0]) + transcripts)
+        return Problem("purge", f"{subject} was cut short; purge it again (receipt {id})", retry)
+    paths = [path for path, _ in receipt.get("left", [("", "")])]
+    if any(_is_listing(path) and _find_obstacle(context, path) for path in paths):
+        close = f"Clear the way for index.md, then {fixes.holdfast('doctor')}"
+    only_waits = all(path and kind_of(path) in ("ours", "temporary") for path in paths)
+    what = f"{subject} is not complete (receipt {id}): {'; '.join(receipt['pending'])}"
+    return Problem("purge", what, close if only_waits else retry)

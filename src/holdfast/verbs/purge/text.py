@@ -1,10 +1,13 @@
-"""A text gone from everything we keep: the versions of notes that hold it, the turns, and the files where that is asked for."""
+"""Purge a text from everything we keep: versions of notes, turns of sessions and, on request, files."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats import note_file
+from holdfast.formats.versions import ParsedNote, parse_note, versions_of
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
 from holdfast.models import Scope, key_of
 from holdfast.safety import validate
@@ -12,131 +15,156 @@ from holdfast.store.interface import Changed
 from holdfast.store.layout import FILE_BYTES, parse_trashed_key
 from holdfast.verbs.purge import transcripts
 from holdfast.verbs.purge.job import PurgeJob
-from holdfast.verbs.purge.versions import without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.context.caller import Context
-    from holdfast.models import Receipt
+    from holdfast.formats.note_file import Head
+    from holdfast.models import Receipt, Version
 
-LEAST = 12
-INSTEAD = "[purged]"
+MIN_TEXT = 12  # folded characters
+REPLACEMENT = "[purged]"  # stands in a file where the text was
 _PARTS = ("notes", "trash", "archive")
-_INDEXED = ("notes", "archive")  # those of them that the catalogue has rows of
-_LOOKED_INTO = ("trash", "archive", *_PARTS)  # on both sides of the notes: what moves meanwhile is met either way
+_INDEXED_PARTS = ("notes", "archive")
+_SEARCH_ORDER = ("trash", "archive", *_PARTS)  # before and after the notes: a note that moves meanwhile is found either way
 _ATTEMPTS = 100
-_ABOUT = "it stands in what is said about the note, such as a tag; change that, and purge again"
+_IN_HEADER = "it stands in what is said about the note, such as a tag; change that, and purge again"
 
 
-def purge_text(context: Context, text: str, files: bool, told_of: Callable[[str], str]) -> Receipt:
-    """The steps, for every scope of the home: nobody can write it, then it goes, then everything is read back."""
-    wanted = folded(text)
-    scopes = tuple(context.store.scopes())
-    context.refresh(scopes, archived=True)
-    work = PurgeJob(
-        context, "text", f"a text of {len(text)} characters", retry="purge --text -" + (" --files" if files else "")
-    )
-    work.texts[text], work.anywhere, work.marks = None, True, [context.ledger.purges.digest_target(text)]
-    words = [wanted] if " " not in wanted and len(wanted) >= WORD_LEAST else []
-    work.refuse([text], more=context.ledger.purges.digests((), (), words))
-    scopes = tuple(context.store.scopes())  # also those that came meanwhile: from now on nobody may write it
-    for folder in scopes:
-        with context.store.lock_scope(Scope.of_folder(folder)):
-            pass  # who asked before it was refused has written by now, and is found
-        while _notes(work, Scope.of_folder(folder), wanted):
-            pass  # again: somebody may have moved one to where we had looked already
-        if files:
-            _files(work, Scope.of_folder(folder), text)
-    transcripts.take_out(work, scopes, [text])
-    _names(work, scopes, wanted)
-    context.refresh(scopes, archived=True)
-    work.scrub([Scope.of_folder(folder) for folder in scopes], told_of)
-    work.check()
-    removed = [path.partition(" (")[0] for path in work.removed]
-    return work.done([f"shelf/{path}" for path in dict.fromkeys([*removed, *map(_before, removed)])])
-
-
-def _before(path: str) -> str:
-    """Where a file in the trash or the archive stood when it was a note."""
-    folder, _, name = path.rpartition("/")
-    scope, _, part = folder.rpartition("/")
-    binned = part in ("trash", "archive") and "--" in name
-    return f"{scope}/notes/{name.rpartition('--')[0]}.md" if binned else path
-
-
-def _names(work: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
-    """What is named after it says it for as long as it has that name."""
-    slug = key_of(wanted)
-    for folder in scopes:
-        here = [f"{folder}/{part}/{one.name}" for part in _PARTS for one in work.context.store.entries(folder, part)]
-        tree = work.context.store.tree(folder, 0)
-        for path in [*here, *[f"{folder}/files/{one.name}" for one in tree.census()]]:
-            name = folded(path[len(folder) :])
-            if wanted in name or (len(slug) >= LEAST and slug in name):
-                work.pending.append((f"shelf/{path}", "its name says it; rename it, and purge again"))
-
-
-def purgeable(value: object) -> str:
-    """The text, if it can be told from innocent ones."""
+def check_text(value: object) -> str:
+    """Return the text to purge; raise UsageError if it is too short to be told from other texts."""
     text = validate.text(value, FILE_BYTES, "a text to purge", allowed=True).strip()
-    if len(folded(text)) < LEAST:
+    if len(folded(text)) < MIN_TEXT:
         what = f"a text of {len(folded(text))} characters is too short to purge wherever it stands"
-        raise UsageError(what, f"Give {LEAST} or more, or purge the note")
+        raise UsageError(what, f"Give {MIN_TEXT} or more, or purge the note")
     return text
 
 
-def _notes(work: PurgeJob, place: Scope, wanted: str) -> bool:
-    """Out of every note of a scope; whether any held it."""
-    before = len(work.removed)
-    for part in _LOOKED_INTO:
-        for entry in list(work.context.store.entries(place.folder, part)):
+def purge_text(context: Context, text: str, *, files: bool) -> Receipt:
+    """Purge a text from every scope of the home, with `files` from the files of trees too; return the receipt."""
+    wanted = folded(text)
+    context.refresh(tuple(context.store.scopes()), archived=True)
+    job = PurgeJob(
+        context, kind="text", what=f"a text of {len(text)} characters", retry="purge --text -" + (" --files" if files else "")
+    )
+    job.texts[text], job.within_lines, job.marks = None, True, [context.ledger.purges.digest_target(text)]
+    words = [wanted] if " " not in wanted and len(wanted) >= WORD_LEAST else []
+    job.refuse([text], digests=context.ledger.purges.digests((), (), words))
+    scopes = tuple(context.store.scopes())  # includes scopes created before the text was refused
+    for scope in map(Scope.of_folder, scopes):
+        with context.store.lock_scope(scope):
+            pass  # a writer that was allowed before the refusal has written by now, and is found
+        while _purge_from_notes(job, scope, wanted):
+            pass  # again: a note may have moved to where we had looked already
+        if files:
+            _purge_from_files(job, scope, text)
+    transcripts.remove_turns(job, scopes, [text])
+    _report_names(job, scopes, wanted)
+    context.refresh(scopes, archived=True)
+    job.scrub([Scope.of_folder(folder) for folder in scopes])
+    job.verify()
+    removed = [path.partition(" (")[0] for path in job.removed]
+    return job.finish([f"shelf/{path}" for path in dict.fromkeys([*removed, *map(_original_path, removed)])])
+
+
+def _original_path(path: str) -> str:
+    """Return where a file of the trash or the archive stood when it was a note; other paths unchanged."""
+    folder, _, name = path.rpartition("/")
+    scope, _, part = folder.rpartition("/")
+    is_trashed = part in ("trash", "archive") and "--" in name
+    return f"{scope}/notes/{name.rpartition('--')[0]}.md" if is_trashed else path
+
+
+def _report_names(job: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
+    """Report files whose names contain the text: only a person can rename them."""
+    slug, store = key_of(wanted), job.context.store
+    for folder in scopes:
+        notes = [f"{folder}/{part}/{entry.name}" for part in _PARTS for entry in store.entries(folder, part)]
+        files = [f"{folder}/files/{entry.name}" for entry in store.tree(folder, 0).census()]
+        for path in [*notes, *files]:
+            name = folded(path[len(folder) :])
+            if wanted in name or (len(slug) >= MIN_TEXT and slug in name):
+                job.pending.append((f"shelf/{path}", "its name says it; rename it, and purge again"))
+
+
+# --- notes ------------------------------------------------------------------------------------------------------------
+
+
+def _purge_from_notes(job: PurgeJob, scope: Scope, wanted: str) -> bool:
+    """Remove the text from every note of a scope; return whether any contained it."""
+    before = len(job.removed)
+    for part in _SEARCH_ORDER:
+        for entry in list(job.context.store.entries(scope.folder, part)):
             if entry.regular and entry.name.endswith(".md"):
-                _note(work, place, part, entry.name, wanted)
-    return len(work.removed) > before
+                _purge_from_note(job, scope, part, entry.name, wanted)
+    return len(job.removed) > before
 
 
-def _note(work: PurgeJob, place: Scope, part: str, name: str, wanted: str) -> None:
-    """Out of one note's file: the versions that hold it; where all do, the file."""
-    store = work.context.store
+def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: str) -> None:
+    """Remove from one file the versions that contain the text, or the file if all do; retry when others change it."""
+    path = f"{scope.folder}/{part}/{name}"
     for _ in range(_ATTEMPTS):
-        content = store.read_name(place.folder, part, name)
+        content = job.context.store.read_name(scope.folder, part, name)
         if content is None or wanted not in folded(content.text()):
             return
         parsed = parse_note(content.data, content.modified)
         versions = versions_of(parsed)
-        kept = [place_ for place_, version in enumerate(versions) if wanted not in folded(version.text)]
-        gone = [version.text for version in versions if wanted in folded(version.text)]
-        if not gone:
-            work.pending.append((f"shelf/{place.folder}/{part}/{name}", _ABOUT))
+        kept = [number for number, version in enumerate(versions) if wanted not in folded(version.text)]
+        purged = [version.text for version in versions if wanted in folded(version.text)]
+        if not purged:
+            job.pending.append((f"shelf/{path}", _IN_HEADER))
             return
-        work.refuse(gone, [line for one in gone for line in lines_of(one) if wanted in line])
-        path = f"{place.folder}/{part}/{name}"
-        if part in _INDEXED and 0 not in kept:
-            work.vectors += work.context.query(lambda: work.context.index.read_vectors(place.folder, part, [name]))
+        job.refuse(purged, lines=[line for text in purged for line in lines_of(text) if wanted in line])
+        if part in _INDEXED_PARTS and 0 not in kept:
+            job.vectors += _vectors_of(job.context, scope.folder, part, name)
         try:
             if kept:
-                store.replace_file(place, part, name, without(parsed, kept), content.file_id)
-                path += f" ({len(gone)} of {len(versions)} versions)"
-            elif not store.erase_file(place, part, name, content.file_id):
-                continue
-            else:
+                job.context.store.replace_file(scope, part, name, _without_versions(parsed, kept), content.file_id)
+                job.removed.append(f"{path} ({len(purged)} of {len(versions)} versions)")
+            elif job.context.store.erase_file(scope, part, name, content.file_id):
                 counted = (part, name) if part != "archive" else ("notes", f"{parse_trashed_key(name)}.md")
-                work.ids += [id for id in (parsed.head.id, path_usage_id(place.folder, *counted)) if id]
+                job.ids += [id for id in (parsed.head.id, path_usage_id(scope.folder, *counted)) if id]
+                job.removed.append(path)
+            else:
+                continue
         except Changed:
             continue
-        work.removed.append(path)
-        work.index_rows += part in _INDEXED
+        job.index_rows += part in _INDEXED_PARTS
         if not kept:
             return
-    work.pending.append((f"shelf/{place.folder}/{part}/{name}", "it is written by others all the time; purge again"))
+    job.pending.append((f"shelf/{path}", "it is written by others all the time; purge again"))
 
 
-def _files(work: PurgeJob, place: Scope, text: str) -> None:
-    """Out of the tree of a scope: where it stands word for word, a mark takes its place."""
-    context = work.context
-    tree = context.store.tree(place.folder)
+def _vectors_of(context: Context, folder: str, part: str, name: str) -> list[bytes]:
+    return context.query(lambda: context.index.read_vectors(folder, part, [name]))
+
+
+def _without_versions(parsed: ParsedNote, kept: list[int]) -> bytes:
+    """Return the bytes of a note file with only these versions, counted from the newest; the newest of them is current."""
+    versions = versions_of(parsed)
+    chain = [versions[number] for number in reversed(kept)]
+    rebuilt = note_file.new(_head_of_version(parsed.head, chain[0]), chain[0].text)
+    for older, newer in pairwise(chain):
+        closed = older.closed or older.valid_to or newer.valid_from
+        rebuilt = note_file.succeed(rebuilt, older.replace(closed=closed), _head_of_version(parsed.head, newer), newer.text)
+    head = parsed.head if kept[0] == 0 else _head_of_version(parsed.head, chain[-1])
+    page = note_file.with_head(parsed.page.replace(body=rebuilt.body, past=rebuilt.past), head)
+    return note_file.render(page).encode("utf-8", "surrogateescape")
+
+
+def _head_of_version(head: Head, version: Version) -> Head:
+    return head.replace(
+        type=version.type, tags=version.tags, source=version.source, updated=version.recorded,
+        valid_from=version.valid_from, valid_to=version.valid_to, approved=None,
+    )  # fmt: skip
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
+    """Replace the text in the files of a scope's tree where it stands word for word."""
+    tree = job.context.store.tree(scope.folder)
     data = text.encode()
     for entry in list(tree.census()):
         if not entry.regular or entry.file_id[2] > FILE_BYTES:
@@ -145,9 +173,10 @@ def _files(work: PurgeJob, place: Scope, text: str) -> None:
         content = tree.read(parts)
         if content is None or data not in content.data:
             continue
+        path = f"{scope.folder}/files/{entry.name}"
         try:
-            tree.write(parts, content.data.replace(data, INSTEAD.encode()), content.file_id)
+            tree.write(parts, content.data.replace(data, REPLACEMENT.encode()), content.file_id)
         except Conflict:
-            work.pending.append((f"shelf/{place.folder}/files/{entry.name}", "somebody else changed it; purge again"))
+            job.pending.append((f"shelf/{path}", "somebody else changed it; purge again"))
             continue
-        work.removed.append(f"{place.folder}/files/{entry.name} (the text in it)")
+        job.removed.append(f"{path} (the text in it)")

@@ -1,6 +1,8 @@
-"""What was said in sessions, purged: turns that hold a text, or a whole session. Where a turn was, a line names the receipt."""
+"""Purge transcripts: the turns that contain a text, or a whole session. A line that names the receipt replaces each turn."""
 
 from __future__ import annotations
+
+from shlex import quote
 
 from holdfast.formats import transcript
 from holdfast.ledger.purges import LINE_LEAST, TEXT_LEAST, folded, lines_of
@@ -9,7 +11,7 @@ from holdfast.verbs.purge.job import PurgeJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from holdfast.context.caller import Context
     from holdfast.formats.transcript import TranscriptLine
@@ -17,142 +19,139 @@ if TYPE_CHECKING:
     from holdfast.store.interface import Line, Transcript
 
 _ATTEMPTS = 100
-_LOOKED_FOR = 2000  # turns of a session, and vectors, that are looked for in bytes afterwards
+_MAX_SEARCHED = 2000  # turns of a session, and vectors, that the verification searches for
 
 
-def take_out(work: PurgeJob, folders: Iterable[str], texts: list[str]) -> None:
-    """Every turn of these scopes that holds one of the texts, or a line of one."""
-    wanted = {one for text in texts for one in (folded(text), *lines_of(text)) if len(one) >= TEXT_LEAST}
-    if wanted:
-        for folder in folders:
-            work.context.store.transcript_files(folder).wait_for_writers()
-            changed = [
-                transcript_file.name
-                for transcript_file in _rolls(work.context, folder)
-                if _take_out(work, transcript_file, wanted)
-            ]
-            if changed:
-                _catalogue(work.context, folder)
+# --- turns ------------------------------------------------------------------------------------------------------------
 
 
-def _take_out(work: PurgeJob, transcript_file: Transcript, wanted: set[str]) -> bool:
-    """Out of one session's file; whether it held any. What goes is refused before it goes."""
-    transcript_file.wait_for_writers()  # who asked before it was refused may be about to write
-    found = [said for _, said in _said(transcript_file) if _holds(said, wanted)]
+def remove_turns(job: PurgeJob, folders: Iterable[str], texts: list[str]) -> None:
+    """Remove every turn of these scopes that contains one of the texts, or a line of one."""
+    wanted = {line for text in texts for line in (folded(text), *lines_of(text)) if len(line) >= TEXT_LEAST}
+    if not wanted:
+        return
+    for folder in folders:
+        job.context.store.transcript_files(folder).wait_for_writers()
+        changed = [_remove_turns(job, transcript_file, wanted) for transcript_file in _list_files(job.context, folder)]
+        if any(changed):
+            _reindex(job.context, folder)
+
+
+def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) -> bool:
+    """Remove turns from one session's file, refusing each first; return whether there were any."""
+    transcript_file.wait_for_writers()  # a writer that was allowed before the refusal may be about to append
+    found = [turn for turn in _read_turns(transcript_file) if _contains_any(turn, wanted)]
     if not found:
         return False
     session = _session_of(transcript_file)
-    _refuse(work, session, found, TEXT_LEAST)
-    gone: list[TranscriptLine] = []
+    _refuse(job, session, found, TEXT_LEAST)
+    removed: list[TranscriptLine] = []
 
-    def instead(line: Line) -> bytes | None:
-        said = transcript.parse(line.data)
-        if said is None or not _holds(said, wanted):
+    def replace(line: Line) -> bytes | None:
+        turn = transcript.parse(line.data)
+        if turn is None or not _contains_any(turn, wanted):
             return None
-        gone.append(said)
-        return transcript.purged_line(work.id)
+        removed.append(turn)
+        return transcript.purged_line(job.id)
 
-    work.turns += transcript_file.replace_lines(instead)
-    _refuse(work, session, [said for said in gone if said not in found], TEXT_LEAST)
+    job.turns += transcript_file.replace_lines(replace)
+    _refuse(job, session, [turn for turn in removed if turn not in found], TEXT_LEAST)
     return True
 
 
-def purge_session(context: Context, session: str, client: str | None, told_of: Callable[[str], str]) -> Receipt | None:
-    """A whole session of this caller's, here and in the trash; None where there is none."""
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def purge_session(context: Context, session: str, client: str | None) -> Receipt | None:
+    """Purge a session that this caller sees, also from the trash; return the receipt, or None if there is no such session."""
     folders = context.visible_folders(None)
-    transcript_files = _of(context, folders, session, client)
-    if not transcript_files:
+    files = _files_of_session(context, folders, session, client)
+    if not files:
         return None
-    place = Scope.of_folder(next(iter(transcript_files.values()))[0])
-    work = PurgeJob(
-        context, "session", f"the transcript of session {session}", scope=place, retry=_again(place, session, client)
-    )
-    work.marks = [context.ledger.purges.digest_target(f"{place.folder} {session}")]
+    scope = Scope.of_folder(next(iter(files.values()))[0])
+    job = PurgeJob(
+        context, kind="session", what=f"the transcript of session {session}", scope=scope,
+        retry=_retry_command(scope, session, client),
+    )  # fmt: skip
+    job.marks = [context.ledger.purges.digest_target(f"{scope.folder} {session}")]
     context.refresh(folders)
-    beyond = 0
-    for _ in range(_ATTEMPTS):  # until nothing is left, whatever others add, forget or restore meanwhile
-        found = _of(context, folders, session, client)
+    not_searched = 0
+    for _ in range(_ATTEMPTS):  # until none is left, whatever other processes append, forget or restore
+        found = _files_of_session(context, folders, session, client)
         if not found:
             break
-        transcript_files |= found
-        beyond += sum([_erase(work, folder, transcript_file, session) for folder, transcript_file in found.values()])
-    work.scrub(
-        [Scope.of_folder(folder) for folder in dict.fromkeys([folder for folder, _ in transcript_files.values()])], told_of
-    )
-    goes_on = _of(context, folders, session, client)
-    now = "the session goes on, and its file holds what was said since" if goes_on else "no file of this session"
-    work.checks.append(f"the transcript's folder and the trash listed again: {now}")
-    if beyond:
-        why = f"shorter than {LINE_LEAST} characters, or beyond the first {_LOOKED_FOR:,}"
-        work.checks.append(f"{beyond} of its turns not looked for in bytes: {why}")
-    work.check()
-    here = [
-        f"shelf/{folder}/transcripts/{_stem(transcript_file)}.jsonl" for folder, transcript_file in transcript_files.values()
-    ]
-    return work.done([*here, *[f"shelf/{path}" for path in work.removed]])
+        files |= found
+        not_searched += sum([_erase(job, folder, transcript_file, session) for folder, transcript_file in found.values()])
+    job.scrub([Scope.of_folder(folder) for folder in dict.fromkeys([folder for folder, _ in files.values()])])
+    continues = _files_of_session(context, folders, session, client)
+    now = "the session goes on, and its file holds what was said since" if continues else "no file of this session"
+    job.checks.append(f"the transcript's folder and the trash listed again: {now}")
+    if not_searched:
+        why = f"shorter than {LINE_LEAST} characters, or beyond the first {_MAX_SEARCHED:,}"
+        job.checks.append(f"{not_searched} of its turns not looked for in bytes: {why}")
+    job.verify()
+    original = [f"shelf/{folder}/transcripts/{_stem(transcript_file)}.jsonl" for folder, transcript_file in files.values()]
+    return job.finish([*original, *[f"shelf/{path}" for path in job.removed]])
 
 
-def _of(context: Context, folders: Iterable[str], session: str, client: str | None) -> dict[str, tuple[str, Transcript]]:
-    """By path, the files of a session, each with the scope it is in."""
-    transcript_files = [(folder, transcript_file) for folder in folders for transcript_file in _rolls(context, folder)]
+def _erase(job: PurgeJob, folder: str, transcript_file: Transcript, session: str) -> int:
+    """Erase one file as it was read, refusing its turns first; return how many turns the verification cannot search for."""
+    context, seen = job.context, transcript_file.file_id()
+    turns = list(_read_turns(transcript_file))
+    searched = [turn.text for turn in turns if len(turn.text) >= LINE_LEAST][:_MAX_SEARCHED]
+    names = [transcript_file.name]
+    vectors = context.query(lambda: context.index.read_vectors(folder, "transcripts", names))
+    _refuse(job, session, turns, LINE_LEAST)
+    if seen is None or not transcript_file.erase(seen):
+        return 0  # it moved or grew: the next attempt finds it
+    job.texts.update(dict.fromkeys(searched))
+    job.vectors += vectors[:_MAX_SEARCHED]
+    job.removed.append(transcript_file.path)
+    job.turns += len(turns)
+    job.index_rows += 1
+    _reindex(context, folder)
+    return len(turns) - len(searched)
+
+
+def _files_of_session(
+    context: Context, folders: Iterable[str], session: str, client: str | None
+) -> dict[str, tuple[str, Transcript]]:
+    """Return the files of a session by path, each with the folder of its scope."""
     return {
         transcript_file.path: (folder, transcript_file)
-        for folder, transcript_file in transcript_files
-        if _is_of(transcript_file, session, client)
+        for folder in folders
+        for transcript_file in _list_files(context, folder)
+        if _is_of_session(transcript_file, session, client)
     }
 
 
-def _erase(work: PurgeJob, folder: str, transcript_file: Transcript, session: str) -> int:
-    """One file, as it was read: what goes is refused before it goes. How many of its turns are not looked for in bytes."""
-    context, seen, name = work.context, transcript_file.file_id(), [transcript_file.name]
-    every = [said for _, said in _said(transcript_file)]
-    looked = [said.text for said in every if len(said.text) >= LINE_LEAST][:_LOOKED_FOR]
-    vectors = context.query(lambda: context.index.read_vectors(folder, "transcripts", name))
-    _refuse(work, session, every, LINE_LEAST)
-    if seen is None or not transcript_file.erase(seen):
-        return 0  # it was moved, or more was said: it is met again
-    work.texts.update(dict.fromkeys(looked))
-    work.vectors += vectors[:_LOOKED_FOR]
-    work.removed.append(transcript_file.path)
-    work.turns += len(every)
-    work.index_rows += 1
-    _catalogue(context, folder)
-    return len(every) - len(looked)
-
-
-def _again(place: Scope, session: str, client: str | None) -> str:
-    """The words that purge the session again."""
-    from shlex import quote
-
-    whose = f" --{place.kind} {quote(place.id)}" if place.id and place.kind != "session" else ""
-    return f"purge --session {quote(session)}{f' --client {quote(client)}' if client else ''}{whose}"
-
-
-def _is_of(transcript_file: Transcript, session: str, client: str | None) -> bool:
+def _is_of_session(transcript_file: Transcript, session: str, client: str | None) -> bool:
     folder, _, stem = _stem(transcript_file).partition("/")
     return stem == transcript.file_name(session) and (client is None or transcript.file_name(client) == folder)
 
 
-def _stem(transcript_file: Transcript) -> str:
-    """The client and the session of a file, here or in the trash."""
-    stem = transcript_file.name.removesuffix(".jsonl")
-    return stem.rpartition("--")[0] if transcript_file.part == "trash" else stem
+def _retry_command(scope: Scope, session: str, client: str | None) -> str:
+    """Return the command line that purges the session again."""
+    scope_option = f" --{scope.kind} {quote(scope.id)}" if scope.id and scope.kind != "session" else ""
+    return f"purge --session {quote(session)}{f' --client {quote(client)}' if client else ''}{scope_option}"
 
 
-def _rolls(context: Context, folder: str) -> Iterator[Transcript]:
-    """Every session's file of a scope, and those in its trash; that on both sides of the others, so that one which is moved
-    meanwhile is met, whichever way it goes."""
+# --- transcript files -------------------------------------------------------------------------------------------------
+
+
+def _list_files(context: Context, folder: str) -> Iterator[Transcript]:
+    """Yield every transcript file of a scope; the trash before and after, so that a file that moves meanwhile is found."""
     transcript_files = context.store.transcript_files(folder)
     yield from transcript_files.list_trashed()
     yield from [transcript_files.transcript_file(entry.name) for entry in transcript_files.census() if entry.regular]
     yield from transcript_files.list_trashed()
 
 
-def _said(transcript_file: Transcript) -> Iterator[tuple[Line, TranscriptLine]]:
+def _read_turns(transcript_file: Transcript) -> Iterator[TranscriptLine]:
     for line in transcript_file.read_lines():
-        said = transcript.parse(line.data)
-        if said is not None:
-            yield line, said
+        turn = transcript.parse(line.data)
+        if turn is not None:
+            yield turn
 
 
 def _session_of(transcript_file: Transcript) -> str:
@@ -160,17 +159,23 @@ def _session_of(transcript_file: Transcript) -> str:
     return header.session if header else ""
 
 
-def _holds(said: TranscriptLine, wanted: set[str]) -> bool:
-    text = folded(said.text)
-    return any(one in text for one in wanted)
+def _stem(transcript_file: Transcript) -> str:
+    """Return CLIENT/SESSION of a file, also of one in the trash."""
+    stem = transcript_file.name.removesuffix(".jsonl")
+    return stem.rpartition("--")[0] if transcript_file.part == "trash" else stem
 
 
-def _refuse(work: PurgeJob, session: str, said: list[TranscriptLine], least: int) -> None:
-    """Each turn by its id, and by its words where it has enough of them not to be said by chance, and no note says them."""
-    texts = [one.text for one in said if len(folded(one.text)) >= least]
-    work.spare_said(texts)
-    work.refuse(texts, more=[work.context.ledger.purges.digest_turn(session, one.id or "", one.text) for one in said])
+def _contains_any(turn: TranscriptLine, wanted: set[str]) -> bool:
+    text = folded(turn.text)
+    return any(line in text for line in wanted)
 
 
-def _catalogue(context: Context, folder: str) -> None:
+def _refuse(job: PurgeJob, session: str, turns: list[TranscriptLine], min_chars: int) -> None:
+    """Refuse each turn by its id, and by its text where that is long enough to be unique and no note says it."""
+    texts = [turn.text for turn in turns if len(folded(turn.text)) >= min_chars]
+    job.allow_shared_turns(texts)
+    job.refuse(texts, digests=[job.context.ledger.purges.digest_turn(session, turn.id or "", turn.text) for turn in turns])
+
+
+def _reindex(context: Context, folder: str) -> None:
     context.query(lambda: context.sync.refresh_folder(folder, "transcripts"))

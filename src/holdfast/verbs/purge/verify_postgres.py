@@ -1,9 +1,12 @@
-"""Reading back the rows of everything a tenant has in PostgreSQL: what `reading` is to a home."""
+"""Verify a purge in PostgreSQL: read back every row that the tenant has."""
 
 from __future__ import annotations
 
+import json
+
 from holdfast.verbs.purge import verify_files
-from holdfast.verbs.purge.patterns import Traces
+from holdfast.verbs.purge.patterns import Patterns
+from holdfast.verbs.purge.verify_files import TABLE_PREFIX, ScanResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,16 +15,15 @@ if TYPE_CHECKING:
 
     from holdfast.context.caller import Context
     from holdfast.postgres.store import PostgresStore
-    from holdfast.verbs.purge.verify_files import Found
 
-_BATCH = 1 << 20  # bytes of rows that are looked through at once
-_BETWEEN = b"\n\0\n"  # rows: no trace has this
+_BATCH = 1 << 20  # bytes of rows that are searched at once
+_ROW_SEPARATOR = b"\n\0\n"  # contained in no pattern
 
 
-class Tables:
-    """Every row that this caller may see, of every table."""
+class PostgresVerifier:
+    """Verifies every row, of every table, that this caller may see."""
 
-    beyond: tuple[str, ...] = (
+    unreachable: tuple[str, ...] = (
         "the write-ahead log, the replicas and the backups of the PostgreSQL server, and what its disk has not yet overwritten",
         "what a model was already told",
     )
@@ -30,91 +32,95 @@ class Tables:
         self._context = context
         store: Any = context.store
         self._store: PostgresStore = store
-        self._tables = [verify_files.TABLE + name for name in self._store.list_tables()]
+        self._tables = [TABLE_PREFIX + name for name in self._store.list_tables()]
 
-    def files(self, under: str = "") -> list[str]:
-        """Every document and transcript by its path; and, unless only those are wanted, every other table."""
+    def list_files(self, under: str = "") -> list[str]:
+        """Return the path of every document and transcript and, unless only those `under` are wanted, every other table."""
         return self._store.list_paths() + ([] if under else self._tables)
 
-    def scan(self, paths: Iterable[str], traces: Traces) -> Found:
-        """Which of the traces stand in which of these documents and tables, and in files beside the store."""
+    def scan(self, paths: Iterable[str], patterns: Patterns) -> ScanResult:
+        """Search these documents and tables, and files outside the store, for the patterns."""
         wanted = dict.fromkeys(paths)
+        progress = self._context.progress
         local = [path for path in wanted if path.startswith("/")]
-        found, unread = verify_files.scan(self._context.config.home, local, traces, self._context.progress)
-        if not len(traces):
-            return found, unread
-        tables = [path for path in wanted if path.startswith(verify_files.TABLE)]
-        self._context.progress.start("reading everything back", len(tables) + 1)
+        result = verify_files.scan_files(self._context.config.home, local, patterns, progress)
+        if not len(patterns):
+            return result
+        tables = [path for path in wanted if path.startswith(TABLE_PREFIX)]
+        matches = result.matches
+        progress.start("reading everything back", len(tables) + 1)
         try:
             for path, data in self._store.read_everything():
-                if path in wanted and (numbers := traces.within(data)):
-                    found[path] = found.get(path, set()) | numbers
+                if path in wanted and (numbers := patterns.find_in(data)):
+                    matches[path] = matches.get(path, set()) | numbers
             for path in tables:
-                self._context.progress.step()
-                numbers = self._within(path[len(verify_files.TABLE) :], traces)
+                progress.step()
+                numbers = self._scan_table(path.removeprefix(TABLE_PREFIX), patterns)
                 if numbers:
-                    found[path] = numbers
+                    matches[path] = numbers
         finally:
-            self._context.progress.end()
-        return found, unread
+            progress.end()
+        return result
 
-    def _within(self, table: str, traces: Traces) -> set[int]:
+    def _scan_table(self, table: str, patterns: Patterns) -> set[int]:
         found: set[int] = set()
-        for batch in _batches(self._store.read_table(table)):
-            found |= traces.within(batch)
+        for batch in _join_in_batches(self._store.read_table(table)):
+            found |= patterns.find_in(batch)
         return found
 
-    def texts(self, paths: Iterable[str]) -> Iterator[str]:
-        """What these documents say."""
-        some = dict.fromkeys(paths)
-        for path, data in self._store.read_everything() if some else ():
-            if path in some:
-                yield from verify_files.said_in(path, data)
-        yield from [
-            text for path in some if path.startswith("/") for text in verify_files.texts_of(self._context.config.home, path)
-        ]
+    def read_texts(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the texts of these documents, then of the files outside the store."""
+        wanted = dict.fromkeys(paths)
+        for path, data in self._store.read_everything() if wanted else ():
+            if path in wanted:
+                yield from verify_files.texts_in(path, data)
+        for path in wanted:
+            if path.startswith("/"):
+                yield from verify_files.read_texts_of_file(self._context.config.home, path)
 
-    def traced(self, texts: Iterable[str], vectors: list[bytes]) -> Traces:
-        """What is looked for in rows; vectors are asked for one by one, since a server does not tell how it writes them."""
-        return Traces(texts)
+    def make_patterns(self, texts: Iterable[str], vectors: list[bytes]) -> Patterns:
+        """Return the patterns of the texts; vectors are queried one by one, since the server stores them in its own format."""
+        return Patterns(texts)
 
-    def told_of_vectors(self, vectors: list[bytes]) -> str:
-        """Each is asked for; one that is still there is another text's too, since a vector goes with its passage."""
-        here = sum([self._context.query(lambda one=one: self._context.index.has_vector(one)) for one in vectors])  # type: ignore[misc]
-        shared = f"{here} are other texts' too" if here else "none is there"
-        return f"its {len(vectors)} vectors looked for among those that are kept: {shared}"
-
-    def looked_in(self, files: int) -> str:
+    def describe_searched(self, files: int) -> str:
+        """Return, for the receipt, where the pieces of a text were searched for."""
         documents = files - len(self._tables)
         return f"every byte of {documents} documents and in every row of {len(self._tables)} other tables"
 
-    def swept(self) -> list[str]:
-        """Deleted rows are taken out of the tables' files where that is allowed."""
+    def describe_vectors(self, vectors: list[bytes]) -> str:
+        """Query each vector; one that remains belongs to another text too, since a vector is deleted with its passage."""
+        remaining = sum([self._has_vector(vector) for vector in vectors])
+        shared = f"{remaining} are other texts' too" if remaining else "none is there"
+        return f"its {len(vectors)} vectors looked for among those that are kept: {shared}"
+
+    def _has_vector(self, vector: bytes) -> bool:
+        return self._context.query(lambda: self._context.index.has_vector(vector))
+
+    def vacuum(self) -> list[str]:
+        """Vacuum the tables where that is allowed, so that deleted rows leave the server's files."""
         why = self._store.vacuum()
         return [f"rows in the server's files until it vacuums them: {why}"] if why else []
 
-    def held_elsewhere(self, paths: Iterable[str], traces: Traces) -> list[str]:
-        """Nobody keeps a database in git."""
+    def find_other_copies(self, paths: Iterable[str], patterns: Patterns) -> list[str]:
+        """Return nothing: a database is not kept in git."""
         return []
 
 
-def strings(context: Context, path: str) -> Iterator[str]:
-    """Every text of every row of one table."""
-    import json
-
+def strings_in_table(context: Context, path: str) -> Iterator[str]:
+    """Yield every string of every row of one table, named as `list_files` names it."""
     store: Any = context.store
-    for row in store.read_table(path[len(verify_files.TABLE) :]):
+    for row in store.read_table(path.removeprefix(TABLE_PREFIX)):
         yield from [value for value in json.loads(row).values() if isinstance(value, str)]
 
 
-def _batches(rows: Iterator[bytes]) -> Iterator[bytes]:
-    """Rows put together, so that looking through them is few calls."""
-    held: list[bytes] = []
+def _join_in_batches(rows: Iterator[bytes]) -> Iterator[bytes]:
+    """Join rows into batches, so that few searches suffice."""
+    batch: list[bytes] = []
     size = 0
     for row in rows:
-        held.append(row)
+        batch.append(row)
         size += len(row)
         if size >= _BATCH:
-            yield _BETWEEN.join(held)
-            held, size = [], 0
-    yield _BETWEEN.join(held)
+            yield _ROW_SEPARATOR.join(batch)
+            batch, size = [], 0
+    yield _ROW_SEPARATOR.join(batch)

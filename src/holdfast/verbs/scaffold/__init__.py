@@ -1,6 +1,6 @@
-"""Template trees for an agent's own files: real markdown, put into a scope's tree where it is missing and nowhere else (F6).
+"""Scaffolds: template trees for an agent's own files, copied into a scope's tree where files are missing (F6).
 
-A tree here is a folder beside this file: to add one, add its folder. `.keep` stands for a folder that begins empty.
+Each scaffold is a folder beside this file. `.keep` stands for a folder that begins empty.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.context.caller import Context
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_TEMPLATES = os.path.dirname(os.path.abspath(__file__))
 _KEEP = ".keep"
 
 
@@ -29,53 +29,57 @@ class Scaffolded(Record):
     kept: tuple[str, ...]
 
 
-def names() -> list[str]:
-    """Every scaffold we know."""
-    return sorted([entry.name for entry in os.scandir(_HERE) if entry.is_dir() and entry.name[0].isalpha()])
+def list_scaffolds() -> list[str]:
+    """Return the names of all scaffolds."""
+    return sorted([entry.name for entry in os.scandir(_TEMPLATES) if entry.is_dir() and entry.name[0].isalpha()])
 
 
-def declared(*lists: str | Iterable[str] | None) -> tuple[str, ...]:
-    """The scaffolds that a client or an agent declares, as lists or comma texts, each once; an unknown one is an error."""
-    words = [word for one in lists if one for word in (one.split(",") if isinstance(one, str) else one)]
-    return tuple(dict.fromkeys([_known(word.strip()) for word in words if word.strip()]))
+def parse_names(*lists: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names in these lists or comma-separated strings, each once; raise UsageError for an unknown one."""
+    words = [word for names in lists if names for word in (names.split(",") if isinstance(names, str) else names)]
+    return tuple(dict.fromkeys([_check_name(word.strip()) for word in words if word.strip()]))
 
 
-def place_of(context: Context, kind: str | None) -> Scope:
-    """Whose tree it is: the one that was named, else the agent's if it has a name, else the project's."""
+def choose_scope(context: Context, kind: str | None) -> Scope:
+    """Return the scope of that kind; by default the agent's if it has a name, else the project's."""
     return context.scope(kind if kind is not None else "agent" if context.agent else "project")
 
 
-def make(context: Context, name: str, place: Scope) -> Scaffolded:
-    """Put what is missing into the scope's tree. What stands there stays, whoever put it there and however late."""
-    tree = context.store.tree(place.folder)
-    made: dict[str, bool] = {}
-    for path, file in _templates(os.path.join(_HERE, _known(name))):
+def create(context: Context, name: str, scope: Scope) -> Scaffolded:
+    """Create the missing files and folders of a scaffold in the scope's tree; never change one that exists."""
+    tree = context.store.tree(scope.folder)
+    created: dict[str, bool] = {}
+    for path, template in _list_templates(os.path.join(_TEMPLATES, _check_name(name))):
         parts = tuple(path.removesuffix("/").split("/"))
-        made[path] = tree.create_folder(parts) if path.endswith("/") else tree.create_file(parts, _read(file))
-    if any(made.values()):
-        context.update_index(lambda: context.sync.refresh_folder(place.folder, "files"))
-    created = tuple([path for path, new in made.items() if new])
-    return Scaffolded(name, place, created, tuple([path for path, new in made.items() if not new]))
+        created[path] = tree.create_folder(parts) if path.endswith("/") else tree.create_file(parts, _read(template))
+    if any(created.values()):
+        context.update_index(lambda: context.sync.refresh_folder(scope.folder, "files"))
+    return Scaffolded(
+        name=name,
+        scope=scope,
+        created=tuple([path for path, is_new in created.items() if is_new]),
+        kept=tuple([path for path, is_new in created.items() if not is_new]),
+    )
 
 
-def _known(name: object) -> str:
-    known = names()
+def _check_name(name: object) -> str:
+    known = list_scaffolds()
     if not isinstance(name, str) or name not in known:
         raise UsageError(f"there is no scaffold {str(name)[:60]!r}", f"One of: {', '.join(known)}")
     return name
 
 
-def _templates(folder: str, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The path in the tree and the template of each file; a folder that begins empty ends in / and has none."""
+def _list_templates(folder: str, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path in the tree and the template of each file; a folder that begins empty ends in / and has none."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.is_dir():
-            yield from _templates(entry.path, f"{prefix}{entry.name}/")
+            yield from _list_templates(entry.path, f"{prefix}{entry.name}/")
         elif entry.name == _KEEP:
             yield prefix, ""
         else:
             yield prefix + entry.name, entry.path
 
 
-def _read(file: str) -> bytes:
-    with open(file, "rb") as template:
-        return template.read()
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

@@ -1,7 +1,7 @@
-"""What an agent that keeps continuity reads when it starts, in its order and within a budget (F7).
+"""Compose what an agent that keeps continuity reads when it starts, in a fixed order and within a budget (F7).
 
-Heartbeat, messages of the operator, the state as last seen, open loops, then who it is and what for. The block is made as a
-briefing's: data between marks that no file can forge, and nothing in it can close it, open a fence or hide.
+Heartbeat, messages of the operator, live state, open loops, identity and goals. Like a briefing it is a block of data between
+marks that no file can forge.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from holdfast.base.lazy_re import pattern
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.models import Record
 from holdfast.safety import validate
-from holdfast.safety.escape import safe
+from holdfast.safety.escape import CUT_MARK, safe
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render
-from holdfast.verbs.scaffold.inbox import unread
+from holdfast.verbs.scaffold.inbox import list_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.models import Scope
     from holdfast.store.interface import Tree
 
-CHARS = 6000  # unless somebody asks for more or less
-LEAST = 1500
+DEFAULT_CHARS = 6000
+MIN_CHARS = 1500
 INBOX, OUTBOX = "operator-inbox.jsonl", "operator-outbox.jsonl"
 _ORDER = (
     ("Heartbeat", "HEARTBEAT.md"),
@@ -37,8 +37,7 @@ _ORDER = (
 )
 _FURTHER = ("memory/WORLD_MODEL.md", "memory/CAPABILITIES.md")
 _RESEARCH = "memory/research"
-_MARK = " […]"
-_LINE = 60  # characters that the first line of a part gets, if it is that long
+_MIN_LINE = 60  # characters that the first line of a part gets, if it is that long
 _COMMENT = pattern(r"(?s)<!--.*?-->")
 
 
@@ -63,8 +62,8 @@ class Boot(Record):
     disabled: bool = False
 
 
-class _Said(Record):
-    """The lines of one file, made safe, and its place in the order."""
+class _Section(Record):
+    """The escaped lines of one file, and its place in the order."""
 
     name: str
     path: str
@@ -73,132 +72,133 @@ class _Said(Record):
     scope: str
 
     def head(self, shown: int) -> str:
-        """The line above them."""
+        """Return the line above them."""
         of = f", {shown} of {len(self.lines)} lines" if shown < len(self.lines) else ""
         return f"- [{self.scope}] {self.name}, {self.path} ({self.date or 'no date'}{of}):"
 
     @property
-    def _frame(self) -> int:
+    def _head_chars(self) -> int:
         return len(self.head(len(self.lines) - 1)) + 1  # the longest it can be
 
     @property
     def full(self) -> int:
-        """What it takes, with its head and newlines."""
-        return self._frame + sum([len(line) + 3 for line in self.lines])
+        """Return the characters of all lines, with the head and newlines."""
+        return self._head_chars + sum([len(line) + 3 for line in self.lines])
 
     @property
     def least(self) -> int:
-        return min(self.full, self._frame + min(len(self.lines[0]), _LINE) + len(_MARK) + 3)
+        """Return the fewest characters in which it says anything."""
+        return min(self.full, self._head_chars + min(len(self.lines[0]), _MIN_LINE) + len(CUT_MARK) + 3)
 
-    def within(self, size: int) -> list[str]:
-        """As many whole lines as fit; of a first line that is too long, its beginning."""
-        room, kept = size - self._frame, []
+    def fit(self, size: int) -> list[str]:
+        """Return as many whole lines as fit; of a first line that is too long, its beginning."""
+        room, kept = size - self._head_chars, []
         for line in self.lines:
             room -= len(line) + 3
             if room < 0:
                 break
             kept.append(line)
-        return kept or [self.lines[0][: room + len(self.lines[0]) - len(_MARK)].rstrip() + _MARK]
+        return kept or [self.lines[0][: room + len(self.lines[0]) - len(CUT_MARK)].rstrip() + CUT_MARK]
 
 
 def boot(context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None) -> Boot:
-    """The steps of `Memory.boot`. What a client or the agent declares is made first, as far as it is missing."""
-    most, wanted = chars(cap), scaffold.declared(context.config.scaffolds, scaffolds)
+    """Return what `Memory.boot` promises; first create the files of scaffolds that the client or the settings name."""
+    chars, wanted = check_cap(cap), scaffold.parse_names(context.config.scaffolds, scaffolds)
     if not context.config.enabled:
         return Boot("", disabled=True)
     for name in wanted:
-        scaffold.make(context, name, scaffold.place_of(context, kind))
-    found = [(place, said) for place in _places(context, kind) if (said := _all_said(context, place))]
+        scaffold.create(context, name, scaffold.choose_scope(context, kind))
+    found = [(scope, sections) for scope in _list_scopes(context, kind) if (sections := _read_sections(context, scope))]
     if not found:
         return Boot("")
-    place, said = next((one for one in found if any(part.date for part in one[1])), found[0])
-    return _composed(said, place, _further(_tree(context, place)), most)
+    scope, sections = next((one for one in found if any(section.date for section in one[1])), found[0])
+    return _compose(sections, scope, _list_further(context.store.tree(scope.folder)), chars)
 
 
-def _tree(context: Context, place: Scope) -> Tree:
-    return context.store.tree(place.folder)
-
-
-def _all_said(context: Context, place: Scope) -> list[_Said]:
-    tree = _tree(context, place)
-    return [said for name, path in _ORDER if (said := _said(tree, place, name, path))]
-
-
-def chars(cap: int | None) -> int:
+def check_cap(cap: int | None) -> int:
+    """Return the budget in characters; raise UsageError if the cap is too small."""
     if cap is None:
-        return CHARS
-    if not isinstance(cap, int) or isinstance(cap, bool) or cap < LEAST:
-        raise UsageError(f"a start-up takes {LEAST:,} to {render.MOST_CHARS:,} characters, not {cap!r}", "Give that many")
+        return DEFAULT_CHARS
+    if not isinstance(cap, int) or isinstance(cap, bool) or cap < MIN_CHARS:
+        raise UsageError(f"a start-up takes {MIN_CHARS:,} to {render.MOST_CHARS:,} characters, not {cap!r}", "Give that many")
     return min(cap, render.MOST_CHARS)
 
 
-def _places(context: Context, kind: str | None) -> list[Scope]:
-    """Where to look: an agent's own files come first, since this is about who it is."""
-    places = context.visible_scopes(kind)
-    return sorted(places, key=lambda place: place.kind != "agent") if kind is None else places
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _said(tree: Tree, place: Scope, name: str, path: str) -> _Said | None:
-    """What a file says, or why it cannot be read; None where it says nothing."""
+def _list_scopes(context: Context, kind: str | None) -> list[Scope]:
+    """Return the scopes to look in: by default the agent's own first, since this is about its identity."""
+    scopes = context.visible_scopes(kind)
+    return sorted(scopes, key=lambda scope: scope.kind != "agent") if kind is None else scopes
+
+
+def _read_sections(context: Context, scope: Scope) -> list[_Section]:
+    tree = context.store.tree(scope.folder)
+    return [section for name, path in _ORDER if (section := _read_section(tree, scope, name, path))]
+
+
+def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | None:
+    """Return what a file says, or why it cannot be read; None if it says nothing."""
     try:
-        path, text, date = _text(tree, path)
+        path, text, date = _read_file(tree, path)
         text = validate.cleaned(text)
-        lines = unread(text, _answers(tree)) if path == INBOX else _lines(text)
+        lines = list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
-    told = safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
-    return _Said(name, safe(path), date, tuple(told), place.kind)
+    escaped = safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
+    return _Section(name=name, path=safe(path), date=date, lines=tuple(escaped), scope=scope.kind)
 
 
-def _answers(tree: Tree) -> str:
-    """What was answered; where that cannot be read, no message counts as answered."""
+def _read_outbox(tree: Tree) -> str:
+    """Return the answers to the operator; if they cannot be read, no message counts as answered."""
     try:
-        return _text(tree, OUTBOX)[1]
+        return _read_file(tree, OUTBOX)[1]
     except HoldfastError:
         return ""
 
 
-def _text(tree: Tree, path: str) -> tuple[str, str, str]:
-    """Where the file really stands (some keep all of it at the top), its text, and the day it was last written."""
-    for there in dict.fromkeys((path, path.rpartition("/")[2])):
-        content = tree.read(tuple(there.split("/")))
+def _read_file(tree: Tree, path: str) -> tuple[str, str, str]:
+    """Return the real path of a file (it may be at the top of the tree), its text, and the day of its last change."""
+    for candidate in dict.fromkeys((path, path.rpartition("/")[2])):
+        content = tree.read(tuple(candidate.split("/")))
         if content is not None:
-            return there, content.text().removeprefix("\ufeff"), timestamp(content.modified)[:10]
+            return candidate, content.text().removeprefix("\ufeff"), timestamp(content.modified)[:10]
     return path, "", ""
 
 
-def _lines(text: str) -> list[str]:
-    """The lines that say something: no comments, no blank lines, no heading with nothing below it."""
+def _significant_lines(text: str) -> list[str]:
+    """Return the lines that say something: no comments, no blank lines, no heading with nothing below it."""
     kept: list[str] = []
     below = 0  # the depth of the heading that was kept last, from the end; a plain line is deeper than all
     for line in reversed(_COMMENT.sub("", text).split("\n")):
         if not line.strip(" \t\r"):
             continue
-        depth = _depth(line)
+        depth = _heading_depth(line)
         if not depth or below > depth:
             kept.append(line.rstrip(" \t\r"))
             below = depth or 99
     return kept[::-1]
 
 
-def _depth(line: str) -> int:
-    """Of a heading: the number of its marks; 0 for any other line."""
+def _heading_depth(line: str) -> int:
+    """Return the depth of a heading; 0 for any other line."""
     marks = len(line) - len(line.lstrip("#"))
     return marks if 1 <= marks <= 6 and line[marks : marks + 1] in ("", " ") else 0
 
 
-def _further(tree: Tree) -> tuple[str, ...]:
-    """What else there is to read."""
+def _list_further(tree: Tree) -> tuple[str, ...]:
+    """Return the other files and folders of the agent that say something."""
     found = []
     for path in _FURTHER:
         try:
-            there, text, _ = _text(tree, path)
+            real_path, text, _ = _read_file(tree, path)
         except HoldfastError:
             continue
-        if _lines(text):
-            found.append(there)
+        if _significant_lines(text):
+            found.append(real_path)
     try:
         research = tree.list_names(tuple(_RESEARCH.split("/")))
     except HoldfastError:
@@ -206,44 +206,54 @@ def _further(tree: Tree) -> tuple[str, ...]:
     return (*found, f"{_RESEARCH}/") if research else tuple(found)
 
 
-def _composed(said: list[_Said], place: Scope, further: tuple[str, ...], chars: int) -> Boot:
-    """Each part gets a first line while there is room; what is left goes round, and the longest are cut first."""
-    room = chars - len(_block([], place, _Missing([(one.path, len(one.lines)) for one in said], further)))
-    fitting = list(said)
-    while len(fitting) > 1 and sum([one.least for one in fitting]) > room:
+# --- composing --------------------------------------------------------------------------------------------------------
+
+
+def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int) -> Boot:
+    """Give each section a first line while there is room, then share the rest: the longest are cut first."""
+    everything = [(section.path, len(section.lines)) for section in sections]
+    room = chars - len(_frame([], scope, _describe_missing(everything, further)))
+    fitting = list(sections)
+    while len(fitting) > 1 and sum([section.least for section in fitting]) > room:
         fitting.pop()
-    sizes = _sizes(fitting, room)
+    sizes = _share_room(fitting, room)
     rows: list[str] = []
     parts: list[Part] = []
-    for one in said:
-        kept = one.within(sizes[one.path]) if one.path in sizes else []
+    for section in sections:
+        kept = section.fit(sizes[section.path]) if section.path in sizes else []
         if kept:
-            rows += [one.head(len(kept)), *["  " + line for line in kept]]
-        parts.append(Part(one.name, one.path, one.date, len(one.lines), len(one.lines) - len(kept)))
-    missing = _Missing([(part.path, part.left_out) for part in parts if part.left_out], further)
-    return Boot(_block(rows, place, missing), place, tuple(parts), missing.count, further)
+            rows += [section.head(len(kept)), *["  " + line for line in kept]]
+        lines = len(section.lines)
+        parts.append(Part(name=section.name, path=section.path, date=section.date, lines=lines, left_out=lines - len(kept)))
+    cut = [(part.path, part.left_out) for part in parts if part.left_out]
+    return Boot(
+        text=_frame(rows, scope, _describe_missing(cut, further)),
+        scope=scope,
+        parts=tuple(parts),
+        left_out=sum([lines for _, lines in cut]),
+        further=further,
+    )
 
 
-def _sizes(said: list[_Said], room: int) -> dict[str, int]:
-    """What each part may take, by its path: the short ones all they want, the long ones an equal share of the rest."""
-    spare = max(room - sum([one.least for one in said]), 0)
-    extras = render.split([one.full - one.least for one in said], spare)
-    return {one.path: one.least + extra for one, extra in zip(said, extras, strict=True)}
+def _share_room(sections: list[_Section], room: int) -> dict[str, int]:
+    """Return the characters of each section by path: short ones are whole, long ones get an equal share of the rest."""
+    spare = max(room - sum([section.least for section in sections]), 0)
+    extras = render.share([section.full - section.least for section in sections], spare)
+    return {section.path: section.least + extra for section, extra in zip(sections, extras, strict=True)}
 
 
-class _Missing:
-    """What is not in the block, and the words for it."""
-
-    def __init__(self, cut: list[tuple[str, int]], further: tuple[str, ...]) -> None:
-        self.count = sum([lines for _, lines in cut])
+def _describe_missing(cut: list[tuple[str, int]], further: tuple[str, ...]) -> str:
+    """Return the words for what is not in the block: lines of files, and further files."""
+    words = "Nothing was left out; "
+    if cut:
         lines = ", ".join([f"{path} ({count})" for path, count in cut])
-        self.words = f"{self.count} more left out; lines of {lines}; " if cut else "Nothing was left out; "
-        self.words += f"beside this there are {', '.join(further)}; " if further else ""
+        words = f"{sum([count for _, count in cut])} more left out; lines of {lines}; "
+    return words + (f"beside this there are {', '.join(further)}; " if further else "")
 
 
-def _block(rows: list[str], place: Scope, missing: _Missing) -> str:
-    return render.framed(
+def _frame(rows: list[str], scope: Scope, missing: str) -> str:
+    return render.frame(
         "each line shows its scope, file and day. Where two disagree, the live state is right.",
         rows,
-        f"{missing.words}read a file with `holdfast read {place.folder}/files/PATH`.",
+        f"{missing}read a file with `holdfast read {scope.folder}/files/PATH`.",
     )

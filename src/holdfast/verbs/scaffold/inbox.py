@@ -1,4 +1,4 @@
-"""Messages an operator left in operator-inbox.jsonl: which are unread, each as one line. Reads whatever stands there. Pure."""
+"""The messages of an operator in operator-inbox.jsonl: which are unread, each as one line."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ _TEXT = ("text", "body", "content", "message")
 _TIME = ("time", "ts", "at", "created")
 _FROM = ("from", "sender", "author")
 _ANSWERS = ("re", "reply_to", "in_reply_to")
-_CHARS = 500  # of one message; the file has all of it
+_MAX_CHARS = 500  # of one message
 _DONE = ("read", "done", "closed", "handled", "answered")  # as a status; the first also as a mark of its own
 
 
-def unread(inbox: str, outbox: str = "") -> list[str]:
-    """The messages that are neither marked as read nor answered, the newest first. A line that is no JSON is a message too."""
-    answered = _answered(outbox) if inbox.strip() else set()
-    told = [_told(line, number, answered) for number, line in enumerate(inbox.split("\n"), 1) if line.strip("\r \t\0")]
-    return [line for line in reversed(told) if line]
+def list_unread(inbox: str, outbox: str = "") -> list[str]:
+    """Return the messages that are neither marked as read nor answered, newest first. A line that is not JSON is a message."""
+    answered = _answered_ids(outbox) if inbox.strip() else set()
+    messages = [
+        _format_message(line, number, answered) for number, line in enumerate(inbox.split("\n"), 1) if line.strip("\r \t\0")
+    ]
+    return [line for line in reversed(messages) if line]
 
 
-def _told(line: str, number: int, answered: set[str]) -> str:
-    """A message as one line; nothing if it was read."""
-    said = _parsed(line)
-    if not isinstance(said, dict):
-        return f"- line {number}: {_short(said if isinstance(said, str) else line)}"
-    id = _first(said, ("id",)) or digest(line.strip().encode("utf-8", "replace"))[:8]
-    if id in answered or _is_read(said):
+def _format_message(line: str, number: int, answered: set[str]) -> str:
+    """Return a message as one line; "" if it was read or answered."""
+    message = _parse_json(line)
+    if not isinstance(message, dict):
+        return f"- line {number}: {_shorten(message if isinstance(message, str) else line)}"
+    id = _first_field(message, ("id",)) or digest(line.strip().encode("utf-8", "replace"))[:8]
+    if id in answered or _is_read(message):
         return ""
-    about = ", ".join([word for word in (_first(said, _TIME), _first(said, _FROM) or "operator") if word])
-    return f"- {_flat(id)[:60]} ({_flat(about)[:80]}): {_short(_first(said, _TEXT) or line)}"
+    about = ", ".join([word for word in (_first_field(message, _TIME), _first_field(message, _FROM) or "operator") if word])
+    return f"- {_join_lines(id)[:60]} ({_join_lines(about)[:80]}): {_shorten(_first_field(message, _TEXT) or line)}"
 
 
-def _is_read(said: dict[str, Any]) -> bool:
-    return bool(said.get("read") or said.get("read_at")) or str(said.get("status")).lower() in _DONE
+def _is_read(message: dict[str, Any]) -> bool:
+    return bool(message.get("read") or message.get("read_at")) or str(message.get("status")).lower() in _DONE
 
 
-def _answered(outbox: str) -> set[str]:
-    """The ids that the answers name."""
-    found = [said for line in outbox.split("\n") if isinstance(said := _parsed(line), dict)]
-    return {id for said in found if (id := _first(said, _ANSWERS))}
+def _answered_ids(outbox: str) -> set[str]:
+    """Return the ids of the messages that the answers name."""
+    found = [message for line in outbox.split("\n") if isinstance(message := _parse_json(line), dict)]
+    return {id for message in found if (id := _first_field(message, _ANSWERS))}
 
 
-def _parsed(line: str) -> Any:
-    """What a line of JSON says; None if it is none."""
+def _parse_json(line: str) -> Any:
+    """Return the value of a line of JSON; None if it is not JSON."""
     if not line.strip():
         return None
     import json
@@ -57,17 +59,17 @@ def _parsed(line: str) -> Any:
         return None
 
 
-def _first(said: dict[str, Any], names: tuple[str, ...]) -> str:
-    """The first of these fields that says something plain."""
-    found = (said.get(name) for name in names)
-    plain = (str(one).strip() for one in found if isinstance(one, str | int | float) and not isinstance(one, bool))
-    return next((one for one in plain if one), "")
+def _first_field(message: dict[str, Any], names: tuple[str, ...]) -> str:
+    """Return the first of these fields that is a non-empty string or a number, as a string."""
+    values = (message.get(name) for name in names)
+    plain = (str(value).strip() for value in values if isinstance(value, str | int | float) and not isinstance(value, bool))
+    return next((value for value in plain if value), "")
 
 
-def _short(text: str) -> str:
-    flat = _flat(text)
-    return flat if len(flat) <= _CHARS else flat[:_CHARS].rstrip() + " […]"
+def _shorten(text: str) -> str:
+    flat = _join_lines(text)
+    return flat if len(flat) <= _MAX_CHARS else flat[:_MAX_CHARS].rstrip() + " […]"
 
 
-def _flat(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " / ".join([line for row in text.split("\n") if (line := row.strip(" \t\r"))])
