@@ -1,8 +1,8 @@
-"""The home folder: made for its owner only, refused when it is somebody else's; its locks; and its SQLite files.
+"""The home folder: ownership, permissions, locks and its SQLite files.
 
 A `Database` is one file that any number of processes, threads and forks share. It is made under a lock, opened when first
 needed, looked up anew when somebody deleted or replaced it, and when it turns out damaged it is thrown away (what is
-derived) or set aside (what is truth) and `Renewed` tells the caller to ask again.
+derived) or set aside (what is truth) and `DatabaseReset` tells the caller to ask again.
 """
 
 from __future__ import annotations

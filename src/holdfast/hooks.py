@@ -1,7 +1,7 @@
-"""The hooks of coding agents: `holdfast hook CLIENT EVENT` hears on stdin what happened and says on stdout what the model
-should know. It leaves with 0 and with output that its client understands, whatever happens; what went wrong is for `doctor`.
+"""Hooks of coding agents: `holdfast hook CLIENT EVENT` reads the event from stdin and prints what the model should know.
 
-An agent waits for this at every prompt, so it loads as little as it can.
+It always exits with 0 and with output that the client understands; `doctor` shows what failed. The agent waits for a hook at
+every prompt, so this module imports as little as possible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL by name, what SQLite's errors mean to us, how a database is set aside, and what becomes of open ones at a fork."""
+"""SQLite helpers: SQL by name, translation of errors, moving a damaged database aside, and forks."""
 
 from __future__ import annotations
 

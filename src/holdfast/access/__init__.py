@@ -1,4 +1,4 @@
-"""Who may do what: agents and their tokens, roles, and one decision for every request, written into the audit.
+"""Access control: agents, tokens, roles, and one audited decision per request.
 
 Nothing is allowed that a role does not name. A role that cannot be read means nothing until it is mended.
 """

@@ -1,4 +1,4 @@
-"""What happened: ids and digests, never content. Durable, because nothing else could tell it again."""
+"""Durable records that are not prose: audit log, agents, usage, purges; ids and digests, no text."""
 
 from __future__ import annotations
 

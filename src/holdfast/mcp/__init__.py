@@ -1,1 +1,1 @@
-"""The MCP door: an agent's tools, resources and prompts, each turned into one verb of Memory, on the official SDK."""
+"""MCP server: tools, resources and prompts, each of which calls one method of Memory."""

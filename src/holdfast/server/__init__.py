@@ -1,1 +1,1 @@
-"""The HTTP door: an API for agents elsewhere, each route one verb, for whoever has a token and a role that allows it."""
+"""HTTP server: an API with tokens and roles, one route per method of Memory, and MCP on the same port."""

@@ -1,1 +1,1 @@
-"""THE TRUTH. The only room that opens, renames or unlinks a memory."""
+"""Source of truth: notes, files and transcripts on disk, and the only code that changes them."""
