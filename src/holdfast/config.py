@@ -1,4 +1,4 @@
-"""The only reader of the environment and of config.toml: one frozen Config, and every setting earns its place."""
+"""Settings from the environment, config.toml and the defaults; no other module reads the environment."""
 
 from __future__ import annotations
 

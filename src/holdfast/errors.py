@@ -1,4 +1,4 @@
-"""Every way Holdfast says no. Each error knows its message, its exit code, its HTTP status and what to do next.
+"""Error classes: each has a code, an exit status, an HTTP status and a hint that says what to do.
 
 HoldfastError
 ├── NotFound          1  404  what was asked for is not there: a note, a version, a file, an agent

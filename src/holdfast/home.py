@@ -1,4 +1,4 @@
-"""The home folder: created for its owner only, rejected when another user owns it, and the locks inside it."""
+"""The home folder: ownership, permissions, and the locks inside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The hooks of coding agents: `holdfast hook CLIENT EVENT` reads on stdin what happened and prints what the model should know.
+"""Hooks of coding agents: `holdfast hook CLIENT EVENT` reads the event from stdin and prints what the model should know.
 
-It always exits with 0 and with output that the client understands; failures go to a log that `doctor` shows. An agent waits for
-it at every prompt, so it imports as little as possible.
+It always exits with 0 and with output that the client understands; `doctor` shows what failed. The agent waits for a hook at
+every prompt, so this module imports as little as possible.
 """
 
 from __future__ import annotations

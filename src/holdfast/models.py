@@ -1,4 +1,4 @@
-"""The thing itself: what a note, a version, a fact and an answer are, and the rules their names obey. Pure."""
+"""Value types: notes, versions, facts, turns, scopes, hits, answers and receipts."""
 
 from __future__ import annotations
 

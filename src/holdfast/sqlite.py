@@ -1,4 +1,4 @@
-"""SQLite files of the home: connections, transactions, recovery, SQL by name.
+"""SQLite files of the home: connections, transactions, recovery from damage, SQL by name.
 
 A `Database` is one file that any number of processes, threads and forks share. It is created under a lock, opened on first
 use and opened again after another process deleted or replaced it. A damaged file is deleted if it is derived, else set

@@ -347,7 +347,8 @@ def test_killed_in_between_it_goes_on_and_the_old_vectors_answer_all_the_while(f
         assert answer[0].key == "vet" and "older vectors of minilm" in answer.reason and 0 < left < 80
     done = len(server.texts)
     subprocess.run([sys.executable, "-c", _EMBED, str(home)], env=env, cwd=tmp_path, check=True, timeout=120)
-    sent = [text for text in server.texts[done:] if text in MANY.values()]
+    # A set: the server may still be answering the killed process and note its last texts only now.
+    sent = set(server.texts[done:]) & set(MANY.values())
     assert len(sent) == left  # what was there stayed, what was missing came
     assert not memory.recall(PUPPY).degraded and set(models(home)) == {"static", f"{server.setting}/embeddings"}
 

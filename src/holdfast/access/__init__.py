@@ -1,4 +1,4 @@
-"""Who may do what: tokens, roles, and one decision for every request, written into the audit.
+"""Access control: agents, tokens, roles, and one audited decision per request.
 
 Default deny: only what a role names is allowed. A role file that cannot be read allows nothing until it is fixed.
 """

@@ -1,4 +1,4 @@
-"""The coding agents' programs, one file each: how to notice one, what an install changes, and how its hooks speak.
+"""Coding agents, one file each: how to detect one, what an install changes, and the format of its hooks.
 
 Which there are is what stands in this folder: to add one, add its file.
 """

@@ -1,4 +1,4 @@
-"""Text to vectors: models that come from the package registry, a folder, a hub, or an endpoint; loaded when first used."""
+"""Embedding models: text to vectors; each model is loaded when it is first used."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Editing files that belong to somebody else: a part of ours goes in and comes out, every other byte stays as it was."""
+"""Edits of other programs' JSON, TOML and Markdown files that keep every other byte."""

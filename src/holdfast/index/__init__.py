@@ -1,1 +1,1 @@
-"""THE CATALOGUE. The only room that searches; always rebuilt from the shelf."""
+"""Derived index of keywords and vectors, which is rebuilt from the store."""

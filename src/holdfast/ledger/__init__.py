@@ -1,7 +1,4 @@
-"""Durable records that are not prose: projects, use counts, purges, agents, the audit, and what agents have done.
-
-They hold ids and digests, never the text of a note. Unlike the index they cannot be made again.
-"""
+"""Durable records that are not prose: audit log, agents, usage, purges; ids and digests, no text."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The MCP server: tools, resources and prompts, each one verb of Memory, on the official SDK."""
+"""MCP server: tools, resources and prompts, each of which calls one method of Memory."""

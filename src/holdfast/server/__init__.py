@@ -1,1 +1,1 @@
-"""The HTTP server: `holdfast serve`."""
+"""HTTP server: an API with tokens and roles, one route per method of Memory, and MCP on the same port."""

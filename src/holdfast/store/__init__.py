@@ -1,1 +1,1 @@
-"""The source of truth: notes, files and transcripts. The only package that writes, moves or deletes them on disk."""
+"""Source of truth: notes, files and transcripts on disk, and the only code that changes them."""
