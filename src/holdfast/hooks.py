@@ -177,7 +177,7 @@ def _prompt(context: Context, client: Client, heard: Heard) -> str:
     from holdfast.verbs.brief import select
 
     prompt = _strip_prompt(heard.prompt)
-    count = select.heard_prompt(context, prompt)
+    count = select.count_prompt(context, prompt)
     reminder = _reminder(context, count)
     cap = client.cap - len(reminder)
     matching = select.brief(context, prompt=prompt, cap=cap, matches=_ask_resident(context, prompt)).text
@@ -201,7 +201,9 @@ def _capture(context: Context, client: Client, heard: Heard) -> str:
         from holdfast.verbs.history import import_history
 
         try:
-            import_history(context, heard.transcript, client.name, "project", written=client.transcripts, kept="live")
+            import_history(
+                context, heard.transcript, client=client.name, scope="project", written=client.transcripts, kept="live"
+            )
         except (Refused, UsageError):  # its message may quote the transcript
             fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
             raise Trouble("the transcript that the client names cannot be read", fix) from None

@@ -9,13 +9,13 @@ from holdfast.api.interface import MemoryInterface, copy_docstrings
 from holdfast.base import dates
 from holdfast.context.caller import Context, typed_errors
 from holdfast.errors import UsageError
-from holdfast.models import SCOPES, SEARCH_MODES, Cleared, Forgotten, Progress
+from holdfast.models import SEARCH_MODES, Cleared, Forgotten, Progress
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # `list` is a verb here
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import Any, NoReturn, Self
 
@@ -210,10 +210,12 @@ class Memory(MemoryInterface):
 
         self._context.require_enabled()
         session, client = validate.session(session, client)
-        return purge.purge(self._context, key, scope, transcripts, session, client, text, files, self._project_briefing)
+        return purge.purge(
+            self._context, key=key, scope=scope, transcripts=transcripts, session=session, client=client, text=text, files=files
+        )  # fmt: skip
 
     def receipts(self, id: str | None = None) -> List[Receipt]:
-        from holdfast.verbs import purge
+        from holdfast.verbs.purge import receipts
 
         return receipts.list_receipts(self._context, validate.string(id, "id of a receipt"))
 
@@ -231,7 +233,7 @@ class Memory(MemoryInterface):
         self._context.require_enabled()
         archived = retention.run(self._context, dry_run)
         if not dry_run:
-            purge.finish(self._context, self._project_briefing)
+            purge.finish(self._context)
         if archived and not dry_run:
             self._update_rendered_files()
         return archived
@@ -242,7 +244,9 @@ class Memory(MemoryInterface):
         from holdfast.verbs import forget_source
 
         self._context.require_enabled()
-        swept = forget_source.sweep(self._context, source, revert, dry_run, everywhere)
+        swept = forget_source.forget_by_source(
+            self._context, source, revert=revert, dry_run=dry_run, everywhere=everywhere
+        )
         return swept if dry_run else swept.replace(beyond_reach=self._update_rendered_files())
 
     def review(self, *, scope: str | None = None, everywhere: bool = False) -> List[Note]:
@@ -336,8 +340,7 @@ class Memory(MemoryInterface):
         from holdfast.verbs import render
 
         self._context.require_enabled()
-        briefing: Callable[[str], str] = (lambda _: "") if remove else self._project_briefing
-        return render.render(self.config, os.fspath(path), briefing, self.project)
+        return render.render(self._context, os.fspath(path), remove=remove)
 
     def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
         from holdfast.verbs.scaffold import boot
@@ -396,10 +399,9 @@ class Memory(MemoryInterface):
         return status.status(self._context, select.brief(self._context, remember=False), whole)
 
     def check(self) -> List[Problem]:
-        from holdfast.verbs import purge, render, status
+        from holdfast.verbs.doctor import checks
 
-        unfinished = purge.problems(self._context, self._project_briefing)
-        return [*status.check(self._context), *unfinished, *render.problems(self.config.home)]
+        return checks.find_problems(self._context)
 
     def reindex(self) -> Reindexed:
         from holdfast.verbs import status
@@ -474,17 +476,7 @@ class Memory(MemoryInterface):
         """Render the briefing again into every file that has one; return the files that may still show what was forgotten."""
         from holdfast.verbs import render
 
-        if not render.anywhere(self.config.home):
-            return ()
-        return tuple(render.render_anew(self.config, self._project_briefing)[1])
-
-    def _project_briefing(self, project: str) -> str:
-        """Return the briefing for a file of a project, without notes of one session or one agent."""
-        from holdfast.verbs.brief import select
-
-        config = self.config.replace(project=None, session=None, agent=None, allowed_scopes=SCOPES)
-        with Memory(config=config, project=project, client=self.config.client) as memory:
-            return select.brief(memory._context, remember=False).text
+        return tuple(render.render_all(self._context)[1])
 
 
 def context_of(memory: Memory) -> Context:

@@ -132,14 +132,14 @@ def facts(
 
 def receipts(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:
     """Return a page of `Memory.receipts`. The cursor is the id of the last receipt; receipts are never deleted."""
-    from holdfast.verbs import purge
+    from holdfast.verbs.purge.receipts import list_receipts_after
 
     try:
         if cursor:
             memory.receipts(cursor)
     except NotFound:
         raise UsageError("no such cursor", _FIX) from None
-    found = purge.receipts_behind(context_of(memory), cursor or None, limit + 1)
+    found = list_receipts_after(context_of(memory), cursor or None, limit + 1)
     return _cut_page(found, limit, lambda receipt: receipt.id)
 
 

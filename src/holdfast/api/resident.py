@@ -178,7 +178,7 @@ class Resident:
                 from holdfast.api.memory import context_of
                 from holdfast.verbs.brief import relevance
 
-                found = relevance.matches(context_of(memory), request["prompt"], "hybrid") if memory.config.enabled else []
+                found = relevance.find_matches(context_of(memory), request["prompt"], "hybrid") if memory.config.enabled else []
                 return {"matches": [match.as_dict() for match in found]}
             return {"answer": memory.recall(query, **arguments).as_dict()}
 

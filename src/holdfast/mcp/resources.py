@@ -83,8 +83,8 @@ def _describe_note(note: Note) -> dict[str, Any]:
 def _note_block(note: Note) -> str:
     """Return a note for a context: data between marks, like a briefing. Secrets are redacted before the lines are indented,
     because an indented secret may not be recognised."""
-    told = render.Told(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
-    return render.whole(told, ", in quarantine" if note.quarantined else "")
+    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
+    return render.compose_note(view, ", in quarantine" if note.quarantined else "")
 
 
 def _contents(uri: str, text: str, kind: str) -> dict[str, Any]:

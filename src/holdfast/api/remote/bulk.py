@@ -166,7 +166,7 @@ def log_turns(
     if session is None:
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     checked, redacted = [], 0
-    for turn in history.gated(turns, redact):
+    for turn in history.check_turns(turns, redact):
         text = validate.cleaned(turn.text) if redact else turn.text
         redacted += text != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": text}
@@ -188,7 +188,7 @@ def import_transcripts(caller: RemoteCaller, path: str, client: str | None, kind
         return _import_transcript(caller, path, client, kind, request, must_be_one=True)
     return [
         logged
-        for file in history.files_in(path, caller.config.home)
+        for file in history.list_transcripts(path, caller.config.home)
         for logged in _import_transcript(caller, file, client, kind, request, must_be_one=False)
     ]
 
@@ -197,7 +197,7 @@ def _import_transcript(
     caller: RemoteCaller, path: str, client: str | None, kind: str, request: Request, *, must_be_one: bool
 ) -> list[Logged]:
     with Source(path) as source:
-        reader = history.reader_of(source, client, must_be_one)
+        reader = history.find_reader(source, client, must_be_one)
         if reader is None:
             return []
         where = folder(source, reader) if kind == "project" else ""
@@ -231,9 +231,9 @@ def _chat_lines(source: Source, reader: Dialect, tools: bool, cut_short: list[Ho
     """Yield the turns as lines of a plain chat, each with the id that a home gives it. An error goes to `cut_short`."""
     tally = Tally()
     try:
-        for session, turn in history.said_in(source, reader, tools):
+        for session, turn in history.read_turns(source, reader, tools):
             name = validate.withheld(session)[0]
-            yield _chat_line(name, transcript.counted(history.without_secrets(turn), name, tally))
+            yield _chat_line(name, transcript.counted(history.redact_turn(turn), name, tally))
     except HoldfastError as error:
         cut_short.append(error)
 

@@ -46,8 +46,8 @@ from holdfast.verbs.forget_source import Swept
 from holdfast.verbs.graph import Edge, Graph
 from holdfast.verbs.read import Piece, Snippet, Snippets
 from holdfast.verbs.recall import make_filter
-from holdfast.verbs.scaffold import Scaffolded, declared
-from holdfast.verbs.scaffold.boot import Boot, chars
+from holdfast.verbs.scaffold import Scaffolded, parse_names
+from holdfast.verbs.scaffold.boot import Boot, check_cap
 from holdfast.verbs.status import Reindexed, Status
 from holdfast.verbs.trace import Trace
 
@@ -391,7 +391,7 @@ class RemoteMemory(MemoryInterface):
         return parse_record(Brief, self._request("POST", "/v1/brief", drop_none(body), repeatable=repeatable))
 
     def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
-        limit, wanted = chars(cap), declared(self.config.scaffolds, scaffolds)
+        limit, wanted = check_cap(cap), parse_names(self.config.scaffolds, scaffolds)
         if not self.config.enabled:
             return Boot("", disabled=True)
         body = {"scope": self._scope_kind(scope), "cap": min(limit, _BOOT_CHARS), "scaffolds": List(wanted) or None}

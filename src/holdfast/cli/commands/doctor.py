@@ -28,7 +28,7 @@ def doctor(call: Invocation) -> int:
     held = _held(call)
     store = call.memory.config.store
     where = without_password(store) if store else call.memory.home
-    looked_at, total = (0, 0) if call.is_remote else secrets.looked_at(context_of(call.memory))
+    looked_at, total = (0, 0) if call.is_remote else secrets.count_transcript_bytes(context_of(call.memory))
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
         "transcripts": {"bytes": total, "looked_at": looked_at}, "archived": _archived(call),

@@ -129,7 +129,8 @@ def _import_file(request: AuthorizedRequest, params: ImportTranscript, file: IO[
     name = or_none(params.name) or request.target.session or digest[:16]
     descriptor = os.dup(file.fileno())
     logged = import_upload(
-        context_of(request.memory), descriptor, name, or_none(params.client), params.scope, or_none(params.written)
+        context_of(request.memory), descriptor, name,
+        client=or_none(params.client), scope=params.scope, written=or_none(params.written),
     )
     return ImportedSessions(sessions=list(logged)).as_dict()
 
