@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from holdfast.base.ids import digest
 
 from battery.verbs import caller
 from holdfast import HoldfastError, Memory
-from holdfast.formats.versions import ParsedNote, parse_note, versions_of
-from holdfast.models import digest
+from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.store.listing import MOST as SMALL
 
 State = dict[str, bytes]  # what stands on the shelf: `scope/part/name`, and its bytes
@@ -63,7 +63,7 @@ def leaf_of(data: bytes) -> ParsedNote:
 
 def texts_of(data: bytes) -> tuple[str, ...]:
     """Every version's text, newest first."""
-    return tuple(version.text for version in versions_of(leaf_of(data)))
+    return tuple(version.text for version in list_versions(leaf_of(data)))
 
 
 # --- the truth --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Client, Heard
+    from holdfast.clients.base import Client, HookInput
     from holdfast.config import Config
     from holdfast.context.caller import Context
     from holdfast.verbs.brief.relevance import Match
@@ -104,7 +104,7 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
     return client.said(event, text) if text else nothing
 
 
-def _handle(client: Client, heard: Heard, home: str | None) -> str:
+def _handle(client: Client, heard: HookInput, home: str | None) -> str:
     """Return what the model should know; mostly nothing."""
     if not heard.event or (heard.event == "start" and heard.source == "resume"):
         return ""
@@ -117,7 +117,7 @@ def _handle(client: Client, heard: Heard, home: str | None) -> str:
     return _run_steps(client, heard, settings)
 
 
-def _run_steps(client: Client, heard: Heard, settings: Config) -> str:
+def _run_steps(client: Client, heard: HookInput, settings: Config) -> str:
     steps = _steps_of(client, heard, settings)
     if not steps:
         return ""
@@ -128,7 +128,7 @@ def _run_steps(client: Client, heard: Heard, settings: Config) -> str:
         context.close()
 
 
-def _steps_of(client: Client, heard: Heard, settings: Config) -> list[str]:
+def _steps_of(client: Client, heard: HookInput, settings: Config) -> list[str]:
     """Return the steps of an event; mostly none, and then nothing is opened."""
     if heard.event == "prompt":
         return ["prompt"] if "prompt" in client.injects and _strip_prompt(heard.prompt) else []
@@ -143,11 +143,11 @@ def _steps_of(client: Client, heard: Heard, settings: Config) -> list[str]:
 # --- the events -------------------------------------------------------------------------------------------------------
 
 
-def _start(context: Context, client: Client, heard: Heard) -> str:
+def _start(context: Context, client: Client, heard: HookInput) -> str:
     return _start_briefing(context, client, client.cap, _is_first(heard))
 
 
-def _is_first(heard: Heard) -> bool:
+def _is_first(heard: HookInput) -> bool:
     """Return whether a session starts. Some clients send this event and the first prompt at the same time."""
     return heard.event == "start" and heard.source == "startup"
 
@@ -164,14 +164,14 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
     return booted + select.brief(context, cap=cap - len(booted), first=first, anew=anew).text
 
 
-def _begin(context: Context, client: Client, heard: Heard) -> str:
+def _begin(context: Context, client: Client, heard: HookInput) -> str:
     from holdfast.verbs.brief import select
 
     select.reset_shown(context, _is_first(heard))
     return ""
 
 
-def _prompt(context: Context, client: Client, heard: Heard) -> str:
+def _prompt(context: Context, client: Client, heard: HookInput) -> str:
     """Return the notes that match a prompt, and at intervals a reminder. If the client shows nothing at the start, the first
     prompt also gets the briefing."""
     from holdfast.verbs.brief import select
@@ -194,7 +194,7 @@ def _reminder(context: Context, count: int) -> str:
     return compose_reminder()
 
 
-def _capture(context: Context, client: Client, heard: Heard) -> str:
+def _capture(context: Context, client: Client, heard: HookInput) -> str:
     """Store the session's transcript; turns that are stored already are not added again."""
     if os.path.isfile(heard.transcript):
         from holdfast.errors import Refused, Trouble, UsageError
@@ -233,7 +233,7 @@ def _has_resident(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
-def _open_context(client: Client, heard: Heard, settings: Config) -> Context:
+def _open_context(client: Client, heard: HookInput, settings: Config) -> Context:
     """Return the context of the folder and session that the client names."""
     folder = heard.folder or "."
     if not os.path.isdir(folder):
@@ -242,8 +242,9 @@ def _open_context(client: Client, heard: Heard, settings: Config) -> Context:
 
             raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
         folder = "."
+    from holdfast.base.ids import digest, is_name
     from holdfast.context.caller import Context
-    from holdfast.models import Progress, digest, is_name
+    from holdfast.models import Progress
 
     session = heard.session or settings.session
     if session and not is_name(session):
@@ -313,9 +314,9 @@ class _ScannerOptions:
 def _strip_prompt(prompt: str) -> str:
     """Return a prompt as the person wrote it; empty for a command of the client, such as /compact."""
     if "holdfast-memory" in prompt:  # some clients send our own block back
-        from holdfast.formats.transcript import stripped
+        from holdfast.formats.transcript import strip_own_output
 
-        prompt = stripped(prompt)
+        prompt = strip_own_output(prompt)
     text = prompt.strip()
     first = text.partition(" ")[0]
     return "" if first.startswith("/") and "/" not in first[1:] and "." not in first else text

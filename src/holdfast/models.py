@@ -134,9 +134,9 @@ class Written(Record):
         every = "".join(said + names).replace("\n", "")
         if every.isascii() and every.isprintable():
             return ()
-        from holdfast.safety import hidden_chars
+        from holdfast.base import invisible
 
-        return hidden_chars.kinds("\n".join(said), *names)
+        return invisible.find_kinds("\n".join(said), *names)
 
 
 def _each(value: str | tuple[str, ...]) -> tuple[str, ...]:

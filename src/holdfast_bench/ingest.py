@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from holdfast.base.record import Record
+
 from holdfast.base import dates
 from holdfast.errors import UsageError
 from holdfast.formats.transcript import ROLES
-from holdfast.models import Answer, Record
+from holdfast.models import Answer
 from holdfast_bench.cases import Case, Doc
 
 _PROBE = "is everything here yet"

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from itertools import count, cycle
 from pathlib import Path
 
+from holdfast.base.record import Record
+
 from holdfast.api.memory import Memory
 from holdfast.errors import Trouble
-from holdfast.models import Record
 from holdfast_bench import floors
 from holdfast_bench.load_client import Pressed, press, request
 from holdfast_bench.progress import crowd, folder, started, teller

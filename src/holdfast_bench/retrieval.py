@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from holdfast.base.record import Record
+
 from holdfast.api.memory import Memory
 from holdfast.errors import UsageError
-from holdfast.models import Record
 from holdfast_bench import metrics
 from holdfast_bench.cases import Case, half, read
 from holdfast_bench.ingest import feed, moment, ranking

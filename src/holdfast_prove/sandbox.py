@@ -10,11 +10,12 @@ import json
 import os
 from typing import Any
 
+from holdfast.base.record import Record
+
 from holdfast import config
 from holdfast.api.memory import Memory
-from holdfast.clients.base import Client, Place
+from holdfast.clients.base import Client, InstallTarget
 from holdfast.clients.install import install
-from holdfast.models import Record
 
 FACT = ("Canary", "share of traffic")
 VALUES = {"2026-02-01": "5 %", "2026-09-01": "10 %"}  # by the day since when; the last one is current
@@ -86,7 +87,7 @@ class Stage:
             memory.store_many([{"text": text, "key": f"ship-{number}", "pinned": True} for number, text in enumerate(logs, 1)])
             memory.store(f"Code word of the harbour: {briefed}", key="harbour", pinned=True)
 
-    def furnish(self, client: Client, place: Place, files: dict[str, str]) -> None:
+    def furnish(self, client: Client, place: InstallTarget, files: dict[str, str]) -> None:
         """What the client needs to start without a person, and on top of it what an install of ours does."""
         for name, text in files.items():
             write(os.path.join(self.home, name), text)

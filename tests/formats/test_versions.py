@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import strategies as some
+from holdfast.base.record import Record
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -12,7 +13,8 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.formats import note_file
 from holdfast.formats import versions as note_versions
 from holdfast.formats.versions import Draft
-from holdfast.models import Record, Scope, Source, Version
+from holdfast.index import entries
+from holdfast.models import Scope, Source, Version
 
 HERE = Scope("project", "p")
 DAYS = [f"2026-03-0{day}T00:00:00Z" for day in range(1, 8)]
@@ -76,15 +78,15 @@ def oracle(saids: list[Said], as_of: str, known_at: str | None) -> str | None:
 @given(stores())
 def test_every_question_on_both_clocks_is_answered_as_by_going_through_all_that_was_said(saids):
     note = written(saids)
-    versions = note_versions.versions_of(note)
+    versions = note_versions.list_versions(note)
     assert [version.text for version in versions] == [f"text {said.tick}" for said in reversed(saids)]
     for as_of in BETWEEN:
         for known_at in [None, *BETWEEN]:
             expected = oracle(saids, as_of, known_at)
-            place = note_versions.version_at(versions, as_of, known_at)
+            place = note_versions.find_version(versions, as_of, known_at)
             assert (versions[place].text if place is not None else None) == expected
         try:
-            then = note_versions.note_at(HERE, "k", note, as_of, None)
+            then = note_versions.to_note_at(HERE, "k", note, as_of, None)
         except NotFound:
             assert oracle(saids, as_of, None) is None
         else:
@@ -109,21 +111,21 @@ def test_histories_that_people_wrote_are_answered_by_the_same_rule(versions):
                 end = version.closed if closed else version.valid_to
                 if (known_at is None or version.recorded <= known_at) and version.valid_from <= as_of < (end or "9"):
                     covering.append(place)
-            assert note_versions.version_at(versions, as_of, known_at) == min(covering, default=None)
+            assert note_versions.find_version(versions, as_of, known_at) == min(covering, default=None)
 
 
 @pytest.mark.promise("T1")
 def test_only_known_at_asks_what_was_held_then():
     note = written([Said(DAYS[0], None, None, 0), Said(DAYS[4], None, None, 1)])
-    versions = note_versions.versions_of(note)
-    assert note_versions.version_at(versions, None, DAYS[2]) == 1
-    assert note_versions.version_at(versions, None, DAYS[5]) == 0
+    versions = note_versions.list_versions(note)
+    assert note_versions.find_version(versions, None, DAYS[2]) == 1
+    assert note_versions.find_version(versions, None, DAYS[5]) == 0
 
 
 @pytest.mark.promise("T1")
 def test_a_correction_of_the_past_changes_what_was_true_but_not_what_was_known():
     note = written([Said(DAYS[0], None, None, 0), Said(DAYS[3], None, None, 1), Said(DAYS[5], DAYS[1], None, 2)])
-    ask = lambda as_of, known_at=None: note_versions.note_at(HERE, "k", note, as_of, known_at).text  # noqa: E731
+    ask = lambda as_of, known_at=None: note_versions.to_note_at(HERE, "k", note, as_of, known_at).text  # noqa: E731
     assert ask(DAYS[2]) == "text 2"
     assert ask(DAYS[2], DAYS[4]) == "text 0"
     assert ask(DAYS[4], DAYS[4]) == "text 1"
@@ -160,8 +162,8 @@ def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence
         assert action == ("created" if before is None else "unchanged" if note is before else "updated")
         if action == "updated":
             assert again.older == before.older + 1
-            assert note_versions.versions_of(again)[2:] == note_versions.versions_of(before)[1:]
-            old, was = note_versions.versions_of(again)[1], note_versions.versions_of(before)[0]
+            assert note_versions.list_versions(again)[2:] == note_versions.list_versions(before)[1:]
+            old, was = note_versions.list_versions(again)[1], note_versions.list_versions(before)[0]
             assert old.replace(closed=None) == was
             assert again.head.updated >= before.head.updated  # a clock that goes backwards makes no history that does
         assert note_versions.compose(wanted, again, now, "ID")[0] == "unchanged"
@@ -236,9 +238,9 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
     note = note_versions.parse_note(data, modified)
     assert note_file.render(note.page).encode("utf-8", "surrogateescape") == data
     for doc in (
-        note_versions.note_entry("global", "k.md", note, (1, 2, 3)),
-        note_versions.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
-        note_versions.file_entry("global", "a/b.md", data, (1, 2, 3), modified),
+        entries.note_entry("global", "k.md", note, (1, 2, 3)),
+        entries.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
+        entries.file_entry("global", "a/b.md", data, (1, 2, 3), modified),
     ):
         repr(doc.as_dict()).encode()
         str(doc).encode()
@@ -246,7 +248,7 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
             f"{passage.text}{passage.names}{passage.tags}{passage.source}".encode()
         assert all(fact.line >= 1 for fact in doc.facts)
         assert dates.is_moment(doc.updated) and dates.is_moment(doc.created)
-    seen = note_versions.note_of(Scope("global"), "k", note)
+    seen = note_versions.to_note(Scope("global"), "k", note)
     assert repr(seen.as_dict()).encode()
     assert dates.is_moment(seen.valid_from)
 
@@ -254,25 +256,25 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
 @given(stores(4))
 def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
     note = written(saids)
-    doc = note_versions.note_entry("projects/p", "k.md", note, (1, 2, 3))
-    versions = note_versions.versions_of(note)
+    doc = entries.note_entry("projects/p", "k.md", note, (1, 2, 3))
+    versions = note_versions.list_versions(note)
     assert doc.versions == len(versions) == len(doc.passages)
     assert [passage.text for passage in doc.passages] == [version.text for version in versions]
     assert [passage.seq for passage in doc.passages] == list(range(len(versions) - 1, -1, -1))
     for passage, newer in zip(doc.passages[1:], versions, strict=False):
         assert passage.past and passage.replaced == newer.recorded
-        text, lines = note_versions.past_text(note, passage.seq)
+        text, lines = note_versions.read_past_text(note, passage.seq)
         assert text == passage.text
         assert "\n".join(note.data.decode().split("\n")[lines[0] - 1 : lines[1]]) == text
-    assert note_versions.past_text(note, len(versions) - 1) == note_versions.past_text(note, 99) == ("", (0, 0))
-    newest = note_versions.note_entry("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
+    assert note_versions.read_past_text(note, len(versions) - 1) == note_versions.read_past_text(note, 99) == ("", (0, 0))
+    newest = entries.note_entry("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
     assert newest.passages == doc.passages[:2]
 
 
 @pytest.mark.promise("F1", "F2")
 @given(some.raw_texts)
 def test_the_sections_of_a_file_are_its_lines_each_once(text):
-    pieces = note_versions.sections(text)
+    pieces = entries.split_sections(text)
     rows = text.split("\n")
     covered: list[int] = []
     for (first, last), piece in pieces:
@@ -285,7 +287,7 @@ def test_the_sections_of_a_file_are_its_lines_each_once(text):
 @pytest.mark.promise("F2")
 def test_long_sections_are_cut_again_and_headings_begin_new_ones():
     text = "intro\n# One\n" + "line\n" * 100 + "## Two\nend"
-    cuts = [lines for lines, _ in note_versions.sections(text)]
+    cuts = [lines for lines, _ in entries.split_sections(text)]
     assert cuts == [(1, 1), (2, 41), (42, 81), (82, 102), (103, 104)]
 
 
@@ -302,7 +304,7 @@ def test_long_sections_are_cut_again_and_headings_begin_new_ones():
     ],
 )
 def test_an_entry_file_needs_a_name_and_is_searchable_without(name, text, problem):
-    doc = note_versions.file_entry("global", name, text.encode(), (1, 2, 3), 0)
+    doc = entries.file_entry("global", name, text.encode(), (1, 2, 3), 0)
     assert doc.problem == problem
     assert doc.passages
 
@@ -320,10 +322,10 @@ def test_an_entry_file_needs_a_name_and_is_searchable_without(name, text, proble
     ],
 )
 def test_what_is_wrong_with_a_note_is_named(name, data, problem):
-    assert note_versions.note_entry("global", name, note_versions.parse_note(data, 0), (1, 2, 3)).problem == problem
+    assert entries.note_entry("global", name, note_versions.parse_note(data, 0), (1, 2, 3)).problem == problem
 
 
 def test_a_file_that_dates_itself_nowhere_is_dated_by_the_file_system():
     note = note_versions.parse_note(b"by hand", 1_800_000_000)
     assert note.head.created == note.head.updated == note.head.valid_from == "2027-01-15T08:00:00Z"
-    assert note_versions.note_of(HERE, "k", note).path == "projects/p/notes/k.md"
+    assert note_versions.to_note(HERE, "k", note).path == "projects/p/notes/k.md"

@@ -16,8 +16,8 @@ from random_index import HELD, SCOPES, WORDS, Toy, fill, made
 from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.context.sync import PARTS
-from holdfast.formats.versions import file_entry
 from holdfast.index import tokenizer
+from holdfast.index.entries import file_entry
 from holdfast.index.filters import SearchFilter
 from holdfast.index.results import Totals
 from holdfast.index.sqlite import SqliteIndex as Embedded

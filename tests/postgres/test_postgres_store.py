@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from holdfast.base.ids import file_fingerprint
 from tiers import tiered
 
 from holdfast.errors import Busy, Conflict, Damaged, InvalidPath, NotFound, Unsure
-from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Scope
 from holdfast.postgres import PostgresSettings
 from holdfast.postgres.store import PostgresStore
@@ -52,11 +52,11 @@ def computed_fingerprints(store, scope=FOLDER):
     """Compute the fingerprints of a scope from its entries."""
     counts = {"notes": 0, "files": 0, "transcripts": 0}
     for entry in store.entries(scope, "notes"):
-        counts["notes"] ^= fingerprint_of(entry.file_id, "")
+        counts["notes"] ^= file_fingerprint(entry.file_id, "")
     for entry in store.tree(scope).census():
-        counts["files"] ^= fingerprint_of(entry.file_id, entry.name)
+        counts["files"] ^= file_fingerprint(entry.file_id, entry.name)
     for entry in store.transcript_files(scope).census():
-        counts["transcripts"] ^= fingerprint_of(entry.file_id, entry.name)
+        counts["transcripts"] ^= file_fingerprint(entry.file_id, entry.name)
     return counts
 
 

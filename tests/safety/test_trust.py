@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from holdfast import Memory, config
 from holdfast.errors import ConfigError, HoldfastError, InvalidText, NotFound, Refused, TooLarge, UsageError
 from holdfast.formats import note_file
-from holdfast.formats.note_file import Head
+from holdfast.formats.note_file import NoteHeader
 from holdfast.mcp import handlers, markdown
 from holdfast.mcp.tools import BY_NAME
-from holdfast.models import ORIGINS, Source, Version, lowest
+from holdfast.models import ORIGINS, Source, Version, least_trusted
 from holdfast.safety import trust
 
 URL = "https://example.com/page"
@@ -33,7 +33,7 @@ def shown(memory):
 
 def test_trust_falls_from_user_to_web():
     assert ORIGINS == ("user", "agent", "tool", "import", "web")
-    assert lowest("user", "tool", "agent") == "tool"
+    assert least_trusted("user", "tool", "agent") == "tool"
 
 
 @pytest.mark.promise("S3")
@@ -113,18 +113,18 @@ sources = st.builds(
 
 @given(sources, sources, st.sampled_from([None, (LATER, "ab12")]))
 def test_whatever_a_source_says_it_is_read_back_from_head_and_history(now, before, approved):
-    head = Head("x", "user", (), EARLY, LATER, now, EARLY, approved=approved)
+    head = NoteHeader("x", "user", (), EARLY, LATER, now, EARLY, approved=approved)
     old = Version("old", "user", (), before, EARLY, EARLY, None, LATER)
-    content = note_file.parse(note_file.render(note_file.succeed(note_file.new(head, "old"), old, head, "new")))
-    again = note_file.head_of(content)
+    content = note_file.parse(note_file.render(note_file.add_version(note_file.create(head, "old"), old, head, "new")))
+    again = note_file.parse_header(content)
     assert (again.source, again.approved, again.problems) == (now, approved, ())
-    assert note_file.past_of(content)[0].source == before
+    assert note_file.past_versions(content)[0].source == before
 
 
 def test_a_trust_we_do_not_know_is_the_least_and_none_raises_an_origin():
-    assert note_file.head_of(note_file.parse("---\ntrust: divine\n---\nx\n")).source.trusted == "web"
-    assert note_file.head_of(note_file.parse("---\nsource: {origin: web}\ntrust: user\n---\nx\n")).source.trusted == "web"
-    assert note_file.head_of(note_file.parse("---\napproved: yes\n---\nx\n")).problems == (
+    assert note_file.parse_header(note_file.parse("---\ntrust: divine\n---\nx\n")).source.trusted == "web"
+    assert note_file.parse_header(note_file.parse("---\nsource: {origin: web}\ntrust: user\n---\nx\n")).source.trusted == "web"
+    assert note_file.parse_header(note_file.parse("---\napproved: yes\n---\nx\n")).problems == (
         "approved: must be {time: ..., text: ...}",
     )
 
@@ -325,13 +325,13 @@ def test_an_import_says_from_which_file_it_is_and_reads_what_export_wrote(home, 
 
 
 def test_trust_is_pure():
-    assert trust.is_below("https://evil.example/a", "https://evil.example")
-    assert not trust.is_below("https://evil.example.org/a", "https://evil.example")
-    assert trust.is_below("https://evil.example/path/x", "https://evil.example/pa")
-    assert trust.is_below("/tmp/in/a.jsonl", "/tmp/in") and not trust.is_below("/tmp/inside/a", "/tmp/in")
-    assert not trust.is_below("tool:grepper", "tool:grep")
+    assert trust.is_within("https://evil.example/a", "https://evil.example")
+    assert not trust.is_within("https://evil.example.org/a", "https://evil.example")
+    assert trust.is_within("https://evil.example/path/x", "https://evil.example/pa")
+    assert trust.is_within("/tmp/in/a.jsonl", "/tmp/in") and not trust.is_within("/tmp/inside/a", "/tmp/in")
+    assert not trust.is_within("tool:grepper", "tool:grep")
     with pytest.raises(HoldfastError):
-        trust.asked("origin:nobody")
+        trust.parse_source_query("origin:nobody")
 
 
 @pytest.mark.promise("S3")
@@ -472,7 +472,7 @@ def test_the_catalogue_knows_at_once_whether_anything_is_in_quarantine(memory):
     ],
 )  # fmt: skip
 def test_addresses_are_compared_as_a_browser_would_go_to_them(what, name, below):
-    assert trust.is_below(what, name) is below
+    assert trust.is_within(what, name) is below
 
 
 @pytest.mark.parametrize("source", ["evil.example", "https://EVIL.example", "http://evil.example:80/a", "u@evil.example/"])

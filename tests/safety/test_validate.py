@@ -7,11 +7,12 @@ import unicodedata
 
 import pytest
 import strategies as some
+from holdfast.base.ids import KEY_PATTERN
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidKey, InvalidPath, InvalidText, Refused, TooLarge, UsageError
-from holdfast.models import KEY, ORIGINS, TYPES, tags_of
+from holdfast.models import ORIGINS, TYPES, parse_tags
 from holdfast.safety import validate
 
 CAP = 64 * 1024
@@ -110,9 +111,9 @@ def test_a_key_that_breaks_the_rule_is_rejected_and_never_changed(key):
 def test_any_key_passes_as_it_is_or_not_at_all(text):
     try:
         assert validate.key(text) is text
-        assert KEY.match(text)
+        assert KEY_PATTERN.match(text)
     except InvalidKey:
-        assert not KEY.fullmatch(text)
+        assert not KEY_PATTERN.fullmatch(text)
 
 
 @pytest.mark.promise("N1", "P1")
@@ -136,10 +137,10 @@ def test_an_id_that_breaks_the_rule_is_rejected(name):
 
 @pytest.mark.promise("N2")
 def test_only_the_four_types_are_types():
-    assert [validate.type_(one) for one in TYPES] == ["user", "feedback", "project", "reference"]
+    assert [validate.note_type(one) for one in TYPES] == ["user", "feedback", "project", "reference"]
     for wrong in ("", "User", "note", "project ", "global"):
         with pytest.raises(UsageError, match="unknown type") as caught:
-            validate.type_(wrong)
+            validate.note_type(wrong)
         assert "feedback" in caught.value.fix
 
 
@@ -162,8 +163,8 @@ def test_a_choice_is_one_of_its_words():
 @example(("ci-cd", "日本語", "a b", "[x]", "#1", "c++", "🧠", "ß"))
 def test_tags_with_hyphens_and_any_script_survive(tags):
     assert validate.tags(tags) == tags
-    assert tags_of(", ".join(tags)) == tags
-    assert tags_of([f"  {tag}\t" for tag in tags]) == tags
+    assert parse_tags(", ".join(tags)) == tags
+    assert parse_tags([f"  {tag}\t" for tag in tags]) == tags
 
 
 @pytest.mark.promise("N5")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
+from holdfast.base.markdown import strip_bold
 from hypothesis import strategies as st
 
-from holdfast.formats.facts import bare_label
-from holdfast.models import ORIGINS, TYPES, Source, tags_of
+from holdfast.models import ORIGINS, TYPES, Source, parse_tags
 
 # Pieces that mean something to one of our own readers, to YAML, to markdown, to a terminal or to nobody.
 NASTY = (
@@ -48,9 +48,9 @@ note_texts = raw_texts.map(lambda text: text if text.strip().strip("\ufeff") els
 one_line = raw_texts.map(lambda text: " ".join(_CONTROL.sub(" ", text).split()) or "x")
 """A tag, subject or value that stands on one line."""
 
-labels = one_line.map(lambda text: bare_label(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
+labels = one_line.map(lambda text: strip_bold(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
 
-tags = st.lists(one_line.map(lambda text: text[:40]), max_size=4).map(tags_of)
+tags = st.lists(one_line.map(lambda text: text[:40]), max_size=4).map(parse_tags)
 
 types = st.sampled_from(TYPES)
 

@@ -13,7 +13,7 @@ from mcp_raw import HOLDFAST
 
 from holdfast import Conflict, Memory, NotFound, Purged, UsageError, config
 from holdfast.access import AccessGate
-from holdfast.config import without_password
+from holdfast.config import hide_password
 from holdfast.errors import Disabled
 from holdfast.ledger.audit_verify import verify
 from holdfast.ledger.sqlite import SqliteLedger
@@ -298,7 +298,7 @@ def test_another_note_in_postgres_under_the_same_name_is_refused_too(full, postg
         copy.copy(str(full), postgres_url, settings)
     with Memory(config=settings.replace(store=postgres_url), project="demo", cwd=tmp_path) as memory:
         assert [note.key for note in memory.list()] == ["harbour"]
-    assert "password" not in str(without_password("postgresql://me:password@host/db"))
+    assert "password" not in str(hide_password("postgresql://me:password@host/db"))
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_copied(full, tmp_path, settings):

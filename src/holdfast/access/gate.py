@@ -177,7 +177,7 @@ class AccessGate:
         """Add an agent; return it and its token, which is shown only now.
 
         Without a permit the owner of the home does this."""
-        validate.no_secret(validate.name(name, "agent"), "the name of an agent", fix="Give it another name")
+        validate.reject_secrets(validate.name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._check_role(role)
         new, now = tokens.make_token(), int(dates.clock())
         with self._changing(permit, "add", name, new, of_role=role) as decision:

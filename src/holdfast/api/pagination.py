@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
-from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, tags_of
+from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, parse_tags
 from holdfast.safety import validate
 from holdfast.verbs import facts as fact_verbs
 
@@ -31,13 +31,13 @@ def page(
     source: str | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:  # fmt: skip
     """Return a page of `Memory.list`."""
-    wanted = validate.type_(type) if type else None
+    wanted = validate.note_type(type) if type else None
     folders = context_of(memory).visible_folders(scope) if memory.config.enabled else ()
     last = _last_note(cursor, folders)
     if source is not None:  # the derived notes are found note by note: all of them are known, or none
         notes = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
         return _cut_page([note for note in notes if last is None or _is_after(note, last)], limit, _note_cursor)
-    return _note_page(memory, limit, folders, last, type=wanted, tags=tags_of(tags), archived=archived)
+    return _note_page(memory, limit, folders, last, type=wanted, tags=parse_tags(tags), archived=archived)
 
 
 def waiting(

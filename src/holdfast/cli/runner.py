@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, TypeVar
 
     from holdfast.api.memory import Memory
+    from holdfast.base.record import Record
     from holdfast.cli.parser import ParsedArguments
     from holdfast.config import Config
-    from holdfast.models import Record
 
     T = TypeVar("T")
 
@@ -87,8 +87,8 @@ class Invocation:
             return {}
         from holdfast import config
 
-        settings = {name: config.named(_OF_STORE[name]) for name in given}
-        return {one.field: config.from_text(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()}
+        settings = {name: config.find_setting(_OF_STORE[name]) for name in given}
+        return {one.field: config.parse_value(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()}
 
     def _at_gateway(self, settings: Config) -> Memory | None:
         """The memory at the address that is meant; None where that is this machine after all."""
@@ -100,9 +100,9 @@ class Invocation:
 
     def _origin(self) -> str:
         """Who types: a person, unless a coding agent says that it runs this. An agent cannot speak as a person."""
-        from holdfast.config import agent_at_work
+        from holdfast.config import runs_in_agent
 
-        if not agent_at_work():
+        if not runs_in_agent():
             return "user"
         if self["origin"] == "user":
             from holdfast.errors import Refused
@@ -112,7 +112,7 @@ class Invocation:
 
     def _session(self) -> str | None:
         """The caller's session. Where the command means a transcript's, that may have a name which no caller's could have."""
-        from holdfast.models import is_name
+        from holdfast.base.ids import is_name
 
         named: str | None = self["session"]
         of_transcript = self.words.command and any(option.name == "--session" for option in self.words.command.options)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast import clients
-from holdfast.clients.base import Place
+from holdfast.clients.base import InstallTarget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.clients.base import Client
 
-_PLACE = Place("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
+_PLACE = InstallTarget("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
 _HEAD = (
     "Client", "Name", "Briefing", "With a prompt", "Before compaction", "Capture", "Tools", "Server's words", "Plugin",
     "Proven with",

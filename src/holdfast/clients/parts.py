@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Change, Client, Place
+    from holdfast.clients.base import Change, Client, InstallTarget
 
 SKILLS = ("holdfast-memory", "update-memory")
 GATEWAY_SKILL = "update-memory"  # for agents that have the URL and a token of a gateway
@@ -16,17 +16,17 @@ SECONDS = {"start": 10, "prompt": 10, "compact": 30, "stop": 10, "end": 3}  # ho
 _DESCRIPTION = "Durable memory for AI agents: plain markdown that people own, shared by every agent on the machine."
 
 
-def server(client: Client, place: Place, **more: Any) -> dict[str, Any]:
+def server(client: Client, place: InstallTarget, **more: Any) -> dict[str, Any]:
     """The MCP server as most clients want it."""
     return {"command": place.command[0], "args": [*place.command[1:], "mcp", "--client", client.name], **more}
 
 
-def command(client: Client, place: Place, event: str) -> str:
+def command(client: Client, place: InstallTarget, event: str) -> str:
     """A hook as a shell runs it."""
     return place.shell("hook", client.name, event)
 
 
-def grouped(client: Client, place: Place, *, events: tuple[str, ...] = (), scale: int = 1, starts: str = "") -> dict[str, Any]:
+def grouped(client: Client, place: InstallTarget, *, events: tuple[str, ...] = (), scale: int = 1, starts: str = "") -> dict[str, Any]:
     """Hooks by event, in groups with matchers, as several clients want them; `scale` turns seconds into their unit."""
     hooks: dict[str, Any] = {}
     for own, ours in client.events.items():
@@ -38,7 +38,7 @@ def grouped(client: Client, place: Place, *, events: tuple[str, ...] = (), scale
     return hooks
 
 
-def agent(client: Client, place: Place, events: dict[str, str]) -> dict[str, Any]:
+def agent(client: Client, place: InstallTarget, events: dict[str, str]) -> dict[str, Any]:
     """An agent of Kiro's format, which remembers: every tool there is, our server, our hooks."""
     return {
         "name": "holdfast",
@@ -61,12 +61,12 @@ def manifest(**more: Any) -> dict[str, Any]:
     return {**about, "author": {"name": "Holdfast"}, "license": "Apache-2.0", "keywords": ["memory", "mcp"], **more}
 
 
-def plugin_folder(client: Client, place: Place) -> str:
+def plugin_folder(client: Client, place: InstallTarget) -> str:
     """Where the client's plugin stands in our home."""
     return os.path.join(place.memory, "plugins", client.name)
 
 
-def plugin_files(client: Client, place: Place) -> list[Change]:
+def plugin_files(client: Client, place: InstallTarget) -> list[Change]:
     """The plugin, as part of an install that points at it."""
     from holdfast.clients.base import Change
 
@@ -74,16 +74,16 @@ def plugin_files(client: Client, place: Place) -> list[Change]:
     return [Change(os.path.join(folder, *path.split("/")), "file", text) for path, text in client.plugin(place).items()]
 
 
-def skills(place: Place, folder: str = "skills") -> dict[str, str]:
+def skills(place: InstallTarget, folder: str = "skills") -> dict[str, str]:
     """The skills, as files of a plugin; that of the gateway only where there is one."""
-    from holdfast.clients import rubric
+    from holdfast.clients import usage_guide
 
     names = [name for name in SKILLS if place.gateway or name != GATEWAY_SKILL]
-    texts = {name: data("skills", name, "SKILL.md").replace("{rubric}", rubric().strip()) for name in names}
+    texts = {name: data("skills", name, "SKILL.md").replace("{rubric}", usage_guide().strip()) for name in names}
     return {f"{folder}/{name}/SKILL.md": text for name, text in texts.items()}
 
 
-def script(client: Client, place: Place) -> str:
+def script(client: Client, place: InstallTarget) -> str:
     """A plugin in JavaScript: how to ask, then what this client does with it."""
     import json
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.context.sync import ListingWriter
 from holdfast.index.sqlite import SqliteIndex
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.models import Record
 from holdfast.store.changes import FileChanges
 from holdfast.store.files import FileStore
 

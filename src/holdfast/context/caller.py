@@ -63,9 +63,9 @@ class Context:
         if self._project is None:
             from holdfast.project import resolve
 
-            seen = resolve.look(self.working_folder, self.project_override, self.config.isolate_worktrees)
+            seen = resolve.find_candidates(self.working_folder, self.project_override, self.config.isolate_worktrees)
             remember = self.config.enabled and self.store.exists()
-            project = resolve.settle(seen, self.ledger.projects, self.has_project, remember=remember)
+            project = resolve.resolve_project(seen, self.ledger.projects, self.has_project, remember=remember)
             self._project = (project.id, *project.aliases)
             self._project_recorded = self._project_recorded or (remember and self.has_project(project.id))
         return self._project
@@ -77,8 +77,8 @@ class Context:
         from holdfast.project import resolve
 
         self._project_recorded = True
-        seen = resolve.look(self.working_folder, None, self.config.isolate_worktrees)
-        resolve.settle(seen, self.ledger.projects, self.has_project)
+        seen = resolve.find_candidates(self.working_folder, None, self.config.isolate_worktrees)
+        resolve.resolve_project(seen, self.ledger.projects, self.has_project)
 
     def forget_project(self) -> None:
         """Resolve the project again with the next call, because the ledger's records of it changed."""
@@ -164,7 +164,7 @@ class Context:
         """Reject secrets in the caller's names: they become folder names and are kept with every note."""
         if not self._names_checked:
             for name in filter(None, (self.agent, self.client, self.session, self.project_override)):
-                validate.no_secret(name, "the name of an agent, client, session or project", fix="Give it another name")
+                validate.reject_secrets(name, "the name of an agent, client, session or project", fix="Give it another name")
             self._names_checked = True
 
     # --- index -------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Context:
             from holdfast import embedders
             from holdfast.search.hybrid import HybridSearch
 
-            self._hybrid_search = HybridSearch(self.index, embedders.for_search(self.config.embedder, self.config.embed_key))
+            self._hybrid_search = HybridSearch(self.index, embedders.open_for_search(self.config.embedder, self.config.embed_key))
         return self._hybrid_search
 
     def close(self) -> None:

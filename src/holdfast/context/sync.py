@@ -6,17 +6,10 @@ next refresh.
 
 from __future__ import annotations
 
+from holdfast.base.ids import FileId
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.formats.versions import (
-    IndexEntry,
-    ParsedNote,
-    Stamp,
-    file_entry,
-    note_entry,
-    parse_note,
-    unreadable_entry,
-    versions_of,
-)
+from holdfast.formats.versions import ParsedNote, list_versions, parse_note
+from holdfast.index.entries import IndexEntry, file_entry, note_entry, unreadable_entry
 from holdfast.index.sqlite import IndexReset
 from holdfast.models import Progress, Scope
 from holdfast.store import listing as listings
@@ -38,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.store.interface import FileContent, Store
 
     T = TypeVar("T")
-    WrittenNote = tuple[str, ParsedNote, Stamp, Stamp | None]  # file name, note, identity, identity of the file it replaced
+    WrittenNote = tuple[str, ParsedNote, FileId, FileId | None]  # file name, note, identity, identity of the file it replaced
 
 PARTS = ("notes", "files", "transcripts")
 ARCHIVE = "archive"  # refreshed only for calls that search archived notes too: a briefing never does
@@ -344,21 +337,21 @@ class Sync:
         note = parse_note(content.data, content.modified)
         if self._purge_filter.any_purged():
             path = f"{scope}/notes/{archived_key or name[:-3]}"
-            if receipt := self._purge_filter.find_receipt(path, [version.text for version in versions_of(note)]):
+            if receipt := self._purge_filter.find_receipt(path, [version.text for version in list_versions(note)]):
                 return unreadable_entry(scope, part, name, content.file_id, CAME_BACK + receipt)
         return note_entry(scope, name, note, content.file_id, archived_as=archived_key)
 
-    def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, Stamp | None]]) -> None:
+    def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, FileId | None]]) -> None:
         """Put entries into the index, except those of files that changed meanwhile."""
         self.changes.mark_index_written()
         file_ids = self._lazy_file_ids(scope, part, [entry.name for entry, _ in entries])
         self._index.put(entries, lambda entry: file_ids(entry.name) == entry.stamp)
 
-    def _lazy_file_ids(self, scope: str, part: str, names: list[str]) -> Callable[[str], Stamp | None]:
+    def _lazy_file_ids(self, scope: str, part: str, names: list[str]) -> Callable[[str], FileId | None]:
         """Look the files up once, when the index asks within its transaction."""
-        found: dict[str, Stamp | None] = {}
+        found: dict[str, FileId | None] = {}
 
-        def file_id(name: str) -> Stamp | None:
+        def file_id(name: str) -> FileId | None:
             if not found:
                 found.update(self.changes.file_ids(scope, part, names))
             return found[name]

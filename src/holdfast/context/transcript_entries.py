@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 
+from holdfast.base.ids import FileId
 from holdfast.formats import transcript
-from holdfast.formats.versions import IndexEntry, Passage, Stamp, unreadable_entry
+from holdfast.index.entries import IndexEntry, Passage, unreadable_entry
 from holdfast.models import Source
 from holdfast.safety.trust import ROLES
 
@@ -50,13 +51,13 @@ def index_transcript(
         index.put([(part, None)], lambda one: _is_same_or_grown(one.stamp, transcript_file.file_id()))
 
 
-def _is_same_or_grown(known: Stamp, current: Stamp | None) -> bool:
+def _is_same_or_grown(known: FileId, current: FileId | None) -> bool:
     """Return whether a file is the one described, or has only grown: a purge replaces it by another file."""
     return current is not None and current[0] == known[0] and current[2] >= known[2]
 
 
 def read_entries(
-    scope: str, transcript_file: Transcript, stamp: Stamp, known: tuple[int, str] | None,
+    scope: str, transcript_file: Transcript, stamp: FileId, known: tuple[int, str] | None,
     purge_filter: PurgeFilter | None = None,
 ) -> Iterator[IndexEntry]:  # fmt: skip
     """Yield the transcript in parts that can be indexed one after the other, without turns that were purged.
@@ -91,7 +92,7 @@ def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
 
 
 def _passages(
-    lines: list[Line], position: ReadPosition, header: transcript.Header | None, sources: dict[str, Source],
+    lines: list[Line], position: ReadPosition, header: transcript.TranscriptHeader | None, sources: dict[str, Source],
     purge_filter: PurgeFilter | None,
 ) -> list[Passage]:  # fmt: skip
     """Return a passage for each turn of these lines, and move the position behind them."""
@@ -112,13 +113,13 @@ def _passages(
     return passages
 
 
-def _header(transcript_file: Transcript) -> transcript.Header | None:
+def _header(transcript_file: Transcript) -> transcript.TranscriptHeader | None:
     for line in transcript_file.read_lines():
         header = transcript.parse_header(line.data)
         if header is None:
             return None
         fields = (header.session, header.client, header.started, header.kept)
-        return transcript.Header(*map(_replace_surrogates, fields))
+        return transcript.TranscriptHeader(*map(_replace_surrogates, fields))
     return None
 
 
@@ -144,7 +145,7 @@ def _passage(number: int, turn: transcript.TranscriptLine, line: Line, started: 
     )
 
 
-def _source(name: str, header: transcript.Header | None, role: str = "tool") -> Source:
+def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "tool") -> Source:
     """Return who said a turn; the turns of an imported file may be anyone's."""
     client, session = (header.client, header.session) if header else ("", name)
     origin = "import" if header is None or header.imported else ROLES[role]
@@ -152,7 +153,7 @@ def _source(name: str, header: transcript.Header | None, role: str = "tool") -> 
 
 
 def _entry(
-    scope: str, name: str, stamp: Stamp, position: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
+    scope: str, name: str, stamp: FileId, position: ReadPosition, passages: Iterable[Passage], header: transcript.TranscriptHeader | None
 ) -> IndexEntry:
     problem = "" if header else "its first line is not a transcript's"
     indexed = tuple(passages)

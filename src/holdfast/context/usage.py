@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.ids import digest
 from holdfast.errors import HoldfastError
-from holdfast.models import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -153,13 +153,13 @@ def _other(kind: str, rest: str, key: str | None, threads: int, seconds: float) 
 
         return Endpoint.named(rest, key=key, seconds=seconds)
     if kind == "onnx":
-        from holdfast.embedders.onnx import Folder
+        from holdfast.embedders.onnx import OnnxFolder
 
-        return Folder(rest, threads)
+        return OnnxFolder(rest, threads)
     if kind == "fastembed":
-        from holdfast.embedders.fastembed_model import Hub
+        from holdfast.embedders.fastembed_model import FastEmbedModel
 
-        return Hub(rest, threads)
+        return FastEmbedModel(rest, threads)
     raise ConfigError(f"there is no kind of embedder {kind!r}", _choices())
 
 

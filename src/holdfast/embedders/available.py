@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from holdfast.embedders import DEFAULT, chosen, fastembed_model, minilm, multilingual, onnx, static
+from holdfast.embedders import DEFAULT, fastembed_model, minilm, multilingual, onnx, open_embedders, static
 from holdfast.errors import ConfigError, Trouble
 
 _PATIENCE = 5.0  # seconds
@@ -22,7 +22,7 @@ _PACKAGES = {
 def missing(setting: str) -> list[tuple[str, str]]:
     """What keeps them from being loaded, each with the command that mends it, where there is one."""
     try:
-        if not chosen(setting):
+        if not open_embedders(setting):
             return []
     except ConfigError as error:
         return [(str(error), "")]

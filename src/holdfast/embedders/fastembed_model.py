@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from holdfast.config import no_telemetry
+from holdfast.config import disable_telemetry
 from holdfast.embedders.native_lock import GATE
-from holdfast.embedders.weights import install
+from holdfast.embedders.weights import install_hint
 from holdfast.errors import ConfigError, Trouble
 
 TYPE_CHECKING = False
@@ -82,9 +82,9 @@ def _fetched(model: str, threads: int) -> Any:
 
 
 def _package() -> Any:
-    no_telemetry()
+    disable_telemetry()
     try:
         from fastembed import TextEmbedding
     except ImportError:
-        raise Trouble("the package fastembed is not installed", install(PACKAGE)) from None
+        raise Trouble("the package fastembed is not installed", install_hint(PACKAGE)) from None
     return TextEmbedding

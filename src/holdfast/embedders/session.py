@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.config import no_telemetry
+from holdfast.config import disable_telemetry
 from holdfast.embedders.native_lock import GATE
 from holdfast.embedders.vectors import pooled
-from holdfast.embedders.weights import install
+from holdfast.embedders.weights import install_hint
 from holdfast.errors import Damaged, Trouble
 
 TYPE_CHECKING = False
@@ -23,11 +23,11 @@ class Session:
     """One loaded model; many threads may ask it at once. Whoever loads it is inside the gate."""
 
     def __init__(self, path: str, threads: int) -> None:
-        no_telemetry()
+        disable_telemetry()
         try:
             import onnxruntime
         except ImportError:
-            raise Trouble("onnxruntime is not installed", install("onnxruntime")) from None
+            raise Trouble("onnxruntime is not installed", install_hint("onnxruntime")) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

@@ -70,13 +70,13 @@ def _table() -> Vectors:
     """The one array of the safetensors file: eight bytes of length, a header in JSON, the numbers."""
     import numpy as np
 
-    path = weights.in_package("wordllama", PACKAGE, "weights", "l2_supercat_256.safetensors")
+    path = weights.package_path("wordllama", PACKAGE, "weights", "l2_supercat_256.safetensors")
     data = weights.read(path, TABLE, PACKAGE)
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     array = next(value for name, value in header.items() if name != "__metadata__")
     if array["dtype"] != "F16" or array["shape"][1] != Static.dim:
-        raise Damaged(f"{path} does not hold the array that was expected", weights.install(PACKAGE))
+        raise Damaged(f"{path} does not hold the array that was expected", weights.install_hint(PACKAGE))
     start, end = array["data_offsets"]
     numbers = np.frombuffer(data, np.float16, (end - start) // 2, 8 + size + start)
     return numbers.reshape(array["shape"]).astype(np.float32)
@@ -85,6 +85,6 @@ def _table() -> Vectors:
 def _tokens() -> BytePairs:
     from holdfast.embedders.bpe import BytePairs
 
-    path = weights.in_package("wordllama", PACKAGE, "tokenizers", "l2_supercat_tokenizer_config.json")
+    path = weights.package_path("wordllama", PACKAGE, "tokenizers", "l2_supercat_tokenizer_config.json")
     model = json.loads(weights.read(path, TOKENS, PACKAGE))["model"]
     return BytePairs(model["vocab"], model["merges"])

@@ -40,7 +40,7 @@ class WordPiece:
     @classmethod
     def bundled(cls) -> WordPiece:
         """With the vocabulary that Holdfast brings."""
-        data = weights.read(weights.beside("uncased.txt"), VOCABULARY, "holdfast")
+        data = weights.read(weights.bundled_path("uncased.txt"), VOCABULARY, "holdfast")
         return cls({piece: number for number, piece in enumerate(data.decode().splitlines())})
 
     def ids(self, text: str, most: int) -> list[int]:

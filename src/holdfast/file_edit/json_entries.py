@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.file_edit.jsonc import Node, parse, trivia
+from holdfast.file_edit.jsonc import Node, parse, skip_blanks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _inserted(text: str, holder: Node, key: str | None, value: Any) -> str:
     if not holder.parts:
         return _first(text, holder, entry, newline, inner, outer)
     last = holder.parts[-1].end
-    comma = trivia(text, last)
+    comma = skip_blanks(text, last)
     after = comma + 1 if text.startswith(",", comma) else last
     place = _line_end(text, after)
     if after != last:
@@ -186,7 +186,7 @@ def _first(text: str, holder: Node, entry: str, newline: str, inner: str, outer:
 def _without(text: str, holder: Node, part: Node) -> str:
     """The text without one entry, the blanks before it and one comma."""
     number = next(index for index, one in enumerate(holder.parts) if one is part)
-    comma = trivia(text, part.end)
+    comma = skip_blanks(text, part.end)
     followed = text.startswith(",", comma)
     end = comma + 1 if followed else part.end
     start = len(text[: part.start].rstrip(" \t\r\n"))
@@ -199,7 +199,7 @@ def _without(text: str, holder: Node, part: Node) -> str:
         return text[:start] + text[holder.end - 1 :] if nothing_else else text[:start] + text[end:]
     if followed:
         return text[:start] + text[end:]
-    before = trivia(text, holder.parts[number - 1].end)  # the comma that was put for this entry
+    before = skip_blanks(text, holder.parts[number - 1].end)  # the comma that was put for this entry
     return text[:before] + text[before + 1 : start] + text[end:]
 
 

@@ -22,7 +22,7 @@ def put(text: str, lines: str) -> str:
 
 def take(text: str, lines: str, ours: Ours) -> str:
     """The text without them, also where a program wrote the file anew and lost the marks."""
-    without = markdown_block.take(text, markdown_block.TOML_BEGIN, markdown_block.TOML_END, _is_toml)
+    without = markdown_block.remove(text, markdown_block.TOML_BEGIN, markdown_block.TOML_END, _is_toml)
     if without != text:
         return without
     try:

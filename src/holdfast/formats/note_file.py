@@ -17,11 +17,12 @@ text can forge history. `render(parse(text)) == text` for every text.
 
 from __future__ import annotations
 
-from holdfast.base.dates import DAY, STAMP, moment
+from holdfast.base.dates import DAY, TIMESTAMP, moment
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.formats import frontmatter
-from holdfast.models import ORIGINS, TYPES, Record, Source, Version, tags_of
+from holdfast.models import ORIGINS, TYPES, Source, Version, parse_tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _PLAIN = pattern(r"[\w./+](?:[\w./@+ -]*[\w./@+-])?\Z")
 _ITEM = pattern(rf"\s*+({_QUOTED}|{_WORDS})\s*+(?:,|\Z)")
 _PAIR = pattern(rf"\s*+([a-z_]++): ({_QUOTED}|\[(?:{_QUOTED}|[^\"\[\]])*+\]|{_WORDS})\s*+(?:,|\Z)")
 _SIMPLE = pattern(r"[^\s\"'\[\]{}#&*!|>%@`,?-][^\"'\[\]{}#\n\r]*\Z")
-_STAMP = pattern(rf"(?a){STAMP}\Z")
+_STAMP = pattern(rf"(?a){TIMESTAMP}\Z")
 _REAL = pattern(r"(?a)(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ\Z")
 _ID = pattern(r"[\w.-]{1,64}\Z")
 _ODD = pattern("[<>\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
@@ -478,7 +479,7 @@ def _a_word(value: Any) -> str:
 
 def _some_tags(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        return tags_of(clean(value) if isinstance(value, str) else [clean(item) for item in value])
+        return parse_tags(clean(value) if isinstance(value, str) else [clean(item) for item in value])
     raise ValueError("must be a list")
 
 

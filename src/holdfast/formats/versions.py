@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from holdfast.base.dates import timestamp as utc
+from holdfast.base.ids import KEY_PATTERN, digest
 from holdfast.base.lazy_re import pattern
+from holdfast.base.markdown import find_title
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import note_file as page
-from holdfast.formats.note_file import Head, NoteFile, clean
-from holdfast.models import KEY, ORIGINS, TYPES, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
+from holdfast.formats.note_file import NoteFile, NoteHeader, replace_invalid
+from holdfast.models import ORIGINS, TYPES, Fact, Note, Scope, Source, Version, least_trusted
 
 Stamp = tuple[int, int, int]
 _COMMENT = pattern(r"(?s)<!--.*?-->")
@@ -83,9 +86,9 @@ def note_entry(
     """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
     its key and a time: `archived_as` is the key."""
     key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
-    head, text = parsed.head, clean(parsed.text)
-    title = title_of(text, key)
-    past = page.past_of(parsed.page, 1 if newest_only else None) if parsed.older else []
+    head, text = parsed.head, replace_invalid(parsed.text)
+    title = find_title(text, key)
+    past = page.past_versions(parsed.page, 1 if newest_only else None) if parsed.older else []
     passages = _versions(key, title, text, head, past, parsed.lines, parsed.older)
     facts = _facts(text, title, scope, f"{scope}/{part}/{name}", parsed.lines[0])
     return IndexEntry(
@@ -98,8 +101,8 @@ def note_entry(
 
 def file_entry(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> IndexEntry:
     """A text file of the agent's own tree: one passage a section."""
-    text = clean(data.decode("utf-8", "surrogateescape"))
-    title = title_of(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+    text = replace_invalid(data.decode("utf-8", "surrogateescape"))
+    title = find_title(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
     updated, entry = utc(modified), entry_head(name, text)
     called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
     passages = tuple(
@@ -128,9 +131,9 @@ def unreadable_entry(scope: str, part: str, name: str, stamp: Stamp, problem: st
 def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
     if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
         return ()
-    from holdfast.formats.facts import facts_of
+    from holdfast.formats.facts import parse_facts
 
-    return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
+    return tuple(parse_facts(text, title, Scope.of_folder(scope), path, first_line))
 
 
 def _has_prose(text: str) -> bool:
@@ -169,7 +172,7 @@ def sections(text: str) -> list[tuple[tuple[int, int], str]]:
 
 
 def _versions(
-    key: str, title: str, current: str, head: Head, past: list[Version], lines: tuple[int, int], older: int
+    key: str, title: str, current: str, head: NoteHeader, past: list[Version], lines: tuple[int, int], older: int
 ) -> tuple[Passage, ...]:
     called = f"{key.replace('-', ' ')} {title if title != key else ''}"
     passages = [
@@ -182,7 +185,7 @@ def _versions(
     for place, version in enumerate(past):
         passages.append(
             Passage(
-                older - 1 - place, True, f"{called} {' '.join(version.tags)}", clean(version.text), (0, 0),
+                older - 1 - place, True, f"{called} {' '.join(version.tags)}", replace_invalid(version.text), (0, 0),
                 version.type, version.tags, version.source, version.recorded, version.valid_from, version.valid_to,
                 version.closed, replaced,
             )
@@ -193,7 +196,7 @@ def _versions(
 
 def _problem(key: str, parsed: ParsedNote) -> str:
     found = list(parsed.head.problems)
-    if not KEY.match(key):
+    if not KEY_PATTERN.match(key):
         found.append("its name is not a valid key")
     if not parsed.data.isascii() and parsed.data.decode("utf-8", "replace").encode() != parsed.data:
         found.append("not UTF-8")
@@ -259,7 +262,7 @@ class ParsedNote(Record):
 
     data: bytes
     page: NoteFile
-    head: Head
+    head: NoteHeader
     text: str
     lines: tuple[int, int]
     older: int
@@ -276,7 +279,7 @@ class ParsedNote(Record):
             return False
         from holdfast.safety import secrets
 
-        return secrets.exposes(clean(self.text))
+        return secrets.has_secret(replace_invalid(self.text))
 
     @property
     def trust(self) -> str:
@@ -293,38 +296,38 @@ def mark_of(text: str) -> str:
 def parse_note(data: bytes, modified: int) -> ParsedNote:
     """The file that has these bytes. A person's file need not date itself: the file system does."""
     content = page.parse(data.decode("utf-8", "surrogateescape"))
-    head = page.head_of(content)
+    head = page.parse_header(content)
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
-    text, first = page.text_of(content), 1 + page.above(content).count("\n")
-    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), page.past_count(content))
+    text, first = page.current_text(content), 1 + page.render_frontmatter(content).count("\n")
+    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), page.count_past_versions(content))
 
 
 def restored(parsed: ParsedNote, now: str) -> ParsedNote:
     """A note back from the archive: it counts as touched, or it would be archived again at once."""
     head = parsed.head.replace(restored=now)
-    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
+    return _leaf(page.replace_header(parsed.page, head), head, parsed.text, parsed.older)
 
 
 def approved(parsed: ParsedNote, now: str) -> ParsedNote:
     """The same note, whose text a person read and let pass."""
     head = parsed.head.replace(approved=(now, mark_of(parsed.text)))
-    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
+    return _leaf(page.replace_header(parsed.page, head), head, parsed.text, parsed.older)
 
 
 def doubted(parsed: ParsedNote, trust: str) -> ParsedNote:
     """The same note, whose text a person took away: back from the trash, it waits until one lets it pass."""
     source = parsed.head.source
-    least = lowest(source.trusted, trust)
+    least = least_trusted(source.trusted, trust)
     head = parsed.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
-    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
+    return _leaf(page.replace_header(parsed.page, head), head, parsed.text, parsed.older)
 
 
 def note_of(scope: Scope, key: str, parsed: ParsedNote, quarantine: tuple[str, ...] = ()) -> Note:
     """The note as its file says; what is trusted no more than `quarantine` says is marked."""
     head = parsed.head
     return Note(
-        scope, key, head.id, clean(parsed.text), head.type, head.tags, head.created, head.updated, head.source,
+        scope, key, head.id, replace_invalid(parsed.text), head.type, head.tags, head.created, head.updated, head.source,
         head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", parsed.lines, parsed.digest,
         parsed.older + 1, parsed.trust in quarantine,
     )  # fmt: skip
@@ -357,8 +360,8 @@ def past_text(parsed: ParsedNote, seq: int) -> tuple[str, tuple[int, int]]:
 def versions_of(parsed: ParsedNote) -> list[Version]:
     """Every version, newest first."""
     head = parsed.head
-    current = Version(clean(parsed.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to)
-    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(parsed.page)]]
+    current = Version(replace_invalid(parsed.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to)
+    return [current, *[version.replace(text=replace_invalid(version.text)) for version in page.past_versions(parsed.page)]]
 
 
 def version_at(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
@@ -377,7 +380,7 @@ def version_at(versions: list[Version], as_of: str | None, known_at: str | None)
 
 def _lines_of(parsed: ParsedNote, place: int) -> tuple[int, int]:
     """Where in the file the text of a version stands; 0 is the current one."""
-    return parsed.lines if place == 0 else page.past_lines(parsed.page)[place - 1]
+    return parsed.lines if place == 0 else page.past_version_lines(parsed.page)[place - 1]
 
 
 # --- its next version -------------------------------------------------------------------------------------------------
@@ -412,11 +415,11 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
     """What happens (created, updated, unchanged) and the file after it."""
     _as_expected(draft, old)
     if old is None:
-        head = Head(
+        head = NoteHeader(
             new_id, draft.type or "project", draft.tags or (), now, now, draft.source, draft.valid_from or now,
             draft.valid_to, bool(draft.pinned), "", (),
         )  # fmt: skip
-        return "created", _leaf(page.new(head, draft.text), head, draft.text, 0, draft.gated)
+        return "created", _leaf(page.create(head, draft.text), head, draft.text, 0, draft.gated)
     head = old.head
     now = max(now, head.updated)  # the clock may go backwards; a note's history does not
     if not _differs(draft, head, old.text):
@@ -426,17 +429,17 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
     if head.valid_to and head.valid_from <= head.valid_to < closed:
         closed = head.valid_to
     before = Version(old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed)
-    return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.gated)
+    return "updated", _leaf(page.add_version(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.gated)
 
 
-def _leaf(content: NoteFile, head: Head, text: str, older: int, gated: bool = False) -> ParsedNote:
+def _leaf(content: NoteFile, head: NoteHeader, text: str, older: int, gated: bool = False) -> ParsedNote:
     """A file we are about to write, without reading it back."""
-    above = page.above(content)
+    above = page.render_frontmatter(content)
     first, data = 1 + above.count("\n"), f"{above}{content.body}{content.past}".encode("utf-8", "surrogateescape")
     return ParsedNote(data, content, head, text, (first, first + text.count("\n")), older, gated)
 
 
-def _head(draft: Draft, head: Head, now: str) -> Head:
+def _head(draft: Draft, head: NoteHeader, now: str) -> NoteHeader:
     return head.replace(
         type=draft.type or head.type,
         tags=head.tags if draft.tags is None else draft.tags,
@@ -457,11 +460,11 @@ def _source(draft: Draft, old: ParsedNote) -> Source:
     if draft.amends:
         session = (f"session:{before.session}",) if before.session and before.session != source.session else ()
         source = source.replace(made_from=tuple(dict.fromkeys((*before.made_from, *session, *source.made_from))))
-    trust = lowest(source.trusted, old.trust)
+    trust = least_trusted(source.trusted, old.trust)
     return source if trust == source.trusted else source.replace(trust=trust)
 
 
-def _differs(draft: Draft, head: Head, text: str) -> bool:
+def _differs(draft: Draft, head: NoteHeader, text: str) -> bool:
     return (
         draft.text != text
         or draft.type not in (None, head.type)

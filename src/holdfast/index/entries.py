@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.formats.versions import IndexEntry, Passage, Stamp
+    from holdfast.base.ids import FileId
     from holdfast.index.results import IndexedFile
     from holdfast.models import Fact
 
@@ -22,7 +22,7 @@ NEXT_VERSION = "next version"  # the current passage of a note becomes the past 
 REPLACE = "replace"  # every row of the file
 
 
-def plan_update(entry: IndexEntry, known: IndexedFile | None, replaced: Stamp | None) -> str:
+def plan_update(entry: IndexEntry, known: IndexedFile | None, replaced: FileId | None) -> str:
     """Return what an entry changes, given the indexed file and the id of the file that the writer replaced, if known.
 
     An entry may hold only the newest versions of a note or the newest turns of a transcript. Where the rows before those are

@@ -6,7 +6,7 @@ To add a filter: take it as an argument in `api`, add a field and its value here
 
 from __future__ import annotations
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from holdfast.formats.versions import IndexEntry, Stamp
+    from holdfast.base.ids import FileId
+    from holdfast.index.entries import IndexEntry
     from holdfast.index.filters import SearchFilter
     from holdfast.index.results import (
         FileProblem,
@@ -111,7 +112,7 @@ class Index(Protocol):
 
     # --- writing --------------------------------------------------------------------------------------------------------------
 
-    def put(self, entries: Iterable[tuple[IndexEntry, Stamp | None]], is_current: Callable[[IndexEntry], bool]) -> None:
+    def put(self, entries: Iterable[tuple[IndexEntry, FileId | None]], is_current: Callable[[IndexEntry], bool]) -> None:
         """Index files in one transaction, each with the id of the file that it replaced, if known; skip those that another
         writer changed meanwhile, as `is_current` finds."""
 
@@ -272,10 +273,10 @@ class Index(Protocol):
     def find_folder(self, scope: str, part: str) -> FolderState | None:
         """Return an indexed folder, or None."""
 
-    def file_ids(self, scope: str, part: str) -> dict[str, Stamp]:
+    def file_ids(self, scope: str, part: str) -> dict[str, FileId]:
         """Return the inode, ctime and size of every indexed file of a folder, by name."""
 
-    def file_id(self, scope: str, part: str, name: str) -> Stamp | None:
+    def file_id(self, scope: str, part: str, name: str) -> FileId | None:
         """Return the inode, ctime and size of an indexed file, or None."""
 
     def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from holdfast.base.fork import on_fork
-from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
+from holdfast.formats.facts import Statement, find_outdated, fold, resolve_statements, subject_key
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
-    from holdfast.formats.versions import Stamp
+    from holdfast.base.ids import FileId
 
     Contestable = TypeVar("Contestable", StatedFactRow, FoundFactRow, StatingPassage)
 
@@ -275,7 +275,7 @@ class IndexQueries:
             if names is None:
                 read = self._rows("facts", **page)
             else:
-                read = self._rows("facts_about", names=known, keys=[note_key(name) for name in known], **page)
+                read = self._rows("facts_about", names=known, keys=[subject_key(name) for name in known], **page)
             rows = [StatedFactRow(*row) for row in read]
             found += [settled or row.to_fact() for row, settled in self._settle(rows, scopes, as_of, archived)]
             if most < 0 or len(rows) < most or len(found) >= most:
@@ -322,7 +322,7 @@ class IndexQueries:
             return set()
         contested = {(subject, label) for subject, label in self._rows("contested", scopes=scopes, now=now)}
         groups = self._read_statements(scopes, contested, archived=True) if contested else []
-        return {f"{fact.path}:{fact.line}" for group in groups for fact in outdated(group, now) if not fact.archived}
+        return {f"{fact.path}:{fact.line}" for group in groups for fact in find_outdated(group, now) if not fact.archived}
 
     def find_note_stating(self, scope: str, subject: str) -> str | None:
         """Return the key of a note that states facts about a subject, of an archived note if no other does, or None."""
@@ -344,7 +344,7 @@ class IndexQueries:
         """Return the rows that hold, each with the fact as settled among several files; None where one file alone states it."""
         contested = {(row.subject, row.label) for row in rows if row.stated_elsewhere}
         groups = self._read_statements(scopes, contested, archived) if contested else []
-        settled = {(fact.path, fact.line): fact for group in groups for fact in settle(group, at)}
+        settled = {(fact.path, fact.line): fact for group in groups for fact in resolve_statements(group, at)}
         return [
             (row, settled.get((row.path, row.line)))
             for row in rows
@@ -378,13 +378,13 @@ class IndexQueries:
         row = self._row("folder_of", scope=scope, part=part)
         return FolderState(*row) if row else None
 
-    def file_ids(self, scope: str, part: str) -> dict[str, Stamp]:
+    def file_ids(self, scope: str, part: str) -> dict[str, FileId]:
         """Return the inode, ctime and size of every indexed file of a folder, by name."""
         folder = self.find_folder(scope, part)
         rows = self._rows("file_ids", folder=folder.id) if folder else []
         return {name: (unsigned(ino), ctime, size) for name, ino, ctime, size in rows}
 
-    def file_id(self, scope: str, part: str, name: str) -> Stamp | None:
+    def file_id(self, scope: str, part: str, name: str) -> FileId | None:
         """Return the inode, ctime and size of an indexed file, or None."""
         file = self._find_file(scope, part, name)
         return file.file_id if file else None

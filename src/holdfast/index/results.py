@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.models import Fact, Note, Record, Scope, Source
+from holdfast.base.record import Record
+from holdfast.models import Fact, Note, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.formats.versions import Stamp
+    from holdfast.base.ids import FileId
 
     ListedFile = tuple[str, int, int, int]  # key, id, inode and ctime of a note's file: these differ for another version
     Explanation = dict[int, dict[str, list[float]]]  # by passage and signal: its value, and what it adds to the score
@@ -65,7 +66,7 @@ class IndexedFile(Record):
     versions: int
 
     @property
-    def file_id(self) -> Stamp:
+    def file_id(self) -> FileId:
         """The inode, ctime and size of the file that was indexed."""
         return unsigned(self.ino), self.ctime, self.size
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from holdfast.formats.versions import IndexEntry, Stamp
+    from holdfast.base.ids import FileId
+    from holdfast.index.entries import IndexEntry
     from holdfast.index.interface import Index
     from holdfast.index.results import ListedFile
     from holdfast.index.vectors import SqliteVectors
@@ -179,7 +180,7 @@ class SqliteIndex(IndexQueries):
 
         return nullcontext()
 
-    def put(self, entries: Iterable[tuple[IndexEntry, Stamp | None]], is_current: Callable[[IndexEntry], bool]) -> None:
+    def put(self, entries: Iterable[tuple[IndexEntry, FileId | None]], is_current: Callable[[IndexEntry], bool]) -> None:
         """Index files in one transaction.
 
         Each entry comes with the id of the file that it replaced, if the writer knows it: then only new passages are added.

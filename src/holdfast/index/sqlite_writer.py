@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from _operator import itemgetter  # operator.itemgetter, without importing operator
 
-from holdfast.formats.versions import IndexEntry, Passage, Stamp, fingerprint_of
+from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.index import entries
+from holdfast.index.entries import IndexEntry, Passage
 from holdfast.index.results import FolderState, IndexedFile
 from holdfast.models import Fact
 
@@ -43,14 +44,14 @@ class Change:
         self._facts: list[dict[str, Any]] = []
         self._made: list[dict[str, Any]] = []
 
-    def put(self, entry: IndexEntry, replaced: Stamp | None) -> None:
+    def put(self, entry: IndexEntry, replaced: FileId | None) -> None:
         """Index a file; `replaced` is the id of the file before it, if the writer knows it."""
         folder = self._folders.find_or_add(entry.scope, entry.part)
         known = None if self._folders.was_empty(folder) else self._find(folder, entry.name)
         plan = entries.plan_update(entry, known, replaced)
         if plan == entries.SKIP:
             return
-        mix = fingerprint_of(entry.stamp, entry.name if entry.part != "notes" else "")
+        mix = file_fingerprint(entry.stamp, entry.name if entry.part != "notes" else "")
         if known is None:
             self._folders.mix(folder, mix)
             id = self._next_doc()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from _thread import RLock
 
+from holdfast.base.record import Record
 from holdfast.index.sqlite_writer import checksum
-from holdfast.models import Record
 from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from json import dumps
 
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, HoldfastError, NotFound, Template, Unsure, command
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.base.batch_queue import BatchQueue
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError
-from holdfast.models import Record
 
 if TYPE_CHECKING:
     from builtins import list as List  # `list` is a method here

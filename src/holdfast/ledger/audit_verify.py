@@ -6,9 +6,9 @@ mark beside it or a head that was kept elsewhere reach.
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError
 from holdfast.ledger.audit import FIRST, LAST, AuditMark, chain_hash
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ While a damaged ledger lies beside the current one, it is unknown what was done 
 
 from __future__ import annotations
 
+from holdfast.base.ids import keyed_digest
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.models import Record, keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

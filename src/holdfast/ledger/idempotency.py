@@ -5,9 +5,9 @@ The stored answer consists of ids from which it can be made again, never of a te
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import Busy, Conflict
 from holdfast.ledger import liveness
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

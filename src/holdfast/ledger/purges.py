@@ -9,9 +9,9 @@ at a file name.
 
 from __future__ import annotations
 
+from holdfast.base.ids import keyed_digest
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Busy, Purged, Template, command
-from holdfast.models import keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

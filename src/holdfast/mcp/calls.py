@@ -19,6 +19,7 @@ from mcp.shared.message import ServerMessageMetadata
 from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
+from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.mcp import markdown, project_resolution
@@ -26,7 +27,6 @@ from holdfast.mcp.arguments import check_arguments
 from holdfast.mcp.handlers import scope_of, writes
 from holdfast.mcp.project_resolution import Caller, Started
 from holdfast.mcp.tools import Tool
-from holdfast.models import Record
 from holdfast.safety.escape import safe
 from holdfast.safety.model_text import show_hidden
 

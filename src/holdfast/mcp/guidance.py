@@ -55,4 +55,4 @@ say so in the new version. Otherwise store a new note: one thing, full sentences
 
 def instructions() -> str:
     """Return the server's instructions: the guidance of every interface, and how to name a project over MCP."""
-    return f"{clients.rubric().strip()}\n\n{PROJECT}"
+    return f"{clients.usage_guide().strip()}\n\n{PROJECT}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.base.invisible import find_kinds
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.models import Record
-from holdfast.safety.hidden_chars import kinds
-from holdfast.safety.validate import cleaned
+from holdfast.safety.validate import without_secrets
 
 if TYPE_CHECKING:
     from holdfast.api.memory import Memory
@@ -112,7 +112,7 @@ def file(memory: Memory, given: Arguments) -> Arguments:
         if lines is not None and len(lines) != 2:
             raise UsageError("view_range needs two numbers", "Write [first, last]; -1 is the end")
         text = files.view(words[0], lines and tuple(lines), scope=scope)
-        hidden = {"hidden": list(found)} if (found := kinds(text)) else {}
+        hidden = {"hidden": list(found)} if (found := find_kinds(text)) else {}
         return {"command": command, "path": words[0], "text": text, **hidden}
     how = {"redact": given["redact"]} if given.get("redact") and command in _TEXT_COMMANDS else {}
     getattr(files, command)(*words, scope=scope, **how)
@@ -121,13 +121,13 @@ def file(memory: Memory, given: Arguments) -> Arguments:
 
 def _redact_hit(hit: Hit) -> Hit:
     """Redact a hit before it is shortened: half a secret is not recognised."""
-    return hit.replace(text=cleaned(hit.text))
+    return hit.replace(text=without_secrets(hit.text))
 
 
 def _redact_fact(fact: Fact) -> Fact:
     """Redact the value of a fact; its label tells whether it is a secret."""
     line = f"{fact.label}: {fact.value}"
-    told = cleaned(line)
+    told = without_secrets(line)
     return fact if told == line else fact.replace(value=told.removeprefix(f"{fact.label}: "))
 
 

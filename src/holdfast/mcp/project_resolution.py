@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from holdfast import clients, config
+from holdfast.base.ids import is_name
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import SCOPES, Record, is_name
+from holdfast.models import SCOPES
 from holdfast.project import resolve
 
 if TYPE_CHECKING:
@@ -127,7 +129,7 @@ def from_roots(uris: Iterable[str]) -> str:
 
 def from_environment(client: str | None) -> Hints:
     """Return the folder and the session that the client's environment variables name."""
-    environ = config.surroundings()
+    environ = config.environment()
     known = known_client(client)
     folders = ("HOLDFAST_PROJECT_DIR", *(known.folder_env if known else ()))
     sessions = known.session_env if known else ()
@@ -141,11 +143,11 @@ def from_working_folder() -> str:
         here = os.path.realpath(os.getcwd())
     except OSError:
         return ""
-    environ = config.surroundings()
+    environ = config.environment()
     plugins = [value for name, value in environ.items() if name.endswith("PLUGIN_ROOT") and os.path.isabs(value)]
     if any(_is_inside(here, os.path.realpath(plugin)) for plugin in plugins):
         return ""
-    seen = resolve.look(here)
+    seen = resolve.find_candidates(here)
     return here if seen.place or seen.remote or seen.marker else ""
 
 

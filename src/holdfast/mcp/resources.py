@@ -8,14 +8,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from holdfast.api.memory import Memory
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import HoldfastError
 from holdfast.mcp import guidance
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
-from holdfast.models import KEY, SCOPES, Note
+from holdfast.models import SCOPES, Note
 from holdfast.safety.escape import safe
 from holdfast.safety.model_text import show_hidden
-from holdfast.safety.validate import cleaned
+from holdfast.safety.validate import without_secrets
 from holdfast.verbs.brief import render
 
 _RECENT = 50  # notes in the list of resources
@@ -31,7 +32,7 @@ def list_resources(memory: Memory) -> list[dict[str, Any]]:
         "description": "What an agent is told when it starts.",
         "mimeType": "text/plain",
     }
-    return [start, *[_describe_note(note) for note in memory.list(limit=_RECENT) if KEY.match(note.key)]]
+    return [start, *[_describe_note(note) for note in memory.list(limit=_RECENT) if KEY_PATTERN.match(note.key)]]
 
 
 def read_resource(memory: Memory, uri: str, version: str) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 def _describe_note(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = safe(show_hidden(cleaned(note.text).split("\n", 1)[0]))
+        first = safe(show_hidden(without_secrets(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -83,7 +84,7 @@ def _describe_note(note: Note) -> dict[str, Any]:
 def _note_block(note: Note) -> str:
     """Return a note for a context: data between marks, like a briefing. Secrets are redacted before the lines are indented,
     because an indented secret may not be recognised."""
-    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
+    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, without_secrets(note.text))
     return render.compose_note(view, ", in quarantine" if note.quarantined else "")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeVar
 
-    from holdfast.formats.versions import Stamp
+    from holdfast.base.ids import FileId
     from holdfast.postgres.index import PostgresIndex
     from holdfast.postgres.store import PostgresStore
 
@@ -85,7 +85,7 @@ class PostgresChanges:
         """Ask no replica until the next refresh: none has what this thread just changed."""
         self.thread_state.fingerprints, self.thread_state.used_replica = None, False
 
-    def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+    def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         if part != "transcripts":
             return self._store.file_ids(scope, part, names)
         transcripts = self._store.transcript_files(scope)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
     from typing import Any, TypeVar
 
-    from holdfast.formats.versions import IndexEntry, Stamp
+    from holdfast.base.ids import FileId
+    from holdfast.index.entries import IndexEntry
     from holdfast.index.interface import Index
     from holdfast.postgres import PostgresSettings, Session
 
@@ -144,7 +145,7 @@ class PostgresIndex(IndexQueries):
 
     # --- writing --------------------------------------------------------------------------------------------------------------
 
-    def put(self, entries: Iterable[tuple[IndexEntry, Stamp | None]], is_current: Callable[[IndexEntry], bool]) -> None:
+    def put(self, entries: Iterable[tuple[IndexEntry, FileId | None]], is_current: Callable[[IndexEntry], bool]) -> None:
         """Index files in one transaction.
 
         Where the store is in the same database, it is read under the folder's lock whether the files are current, so that what

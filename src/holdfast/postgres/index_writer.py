@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from zlib import crc32
 
-from holdfast.formats.versions import fingerprint_of
+from holdfast.base.ids import file_fingerprint
 from holdfast.index import entries
 from holdfast.index.results import IndexedFile
 from holdfast.postgres.index_text import clean_text, clean_values, shorten_name, small_letters, term_number
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from holdfast.formats.versions import IndexEntry, Passage, Stamp
+    from holdfast.base.ids import FileId
+    from holdfast.index.entries import IndexEntry, Passage
     from holdfast.models import Fact
     from holdfast.postgres import Session
 
@@ -79,7 +80,7 @@ class Change:
             return stored[0] == entry.stamp[0] and stored[2] >= entry.stamp[2]
         return stored == entry.stamp
 
-    def put(self, entry: IndexEntry, replaced: Stamp | None) -> None:
+    def put(self, entry: IndexEntry, replaced: FileId | None) -> None:
         """Index a file; `replaced` is the id of the file before it, if the writer knows it."""
         entry = _clean_entry(entry)
         folder = self._folders.ids[entry.scope, entry.part]
@@ -87,7 +88,7 @@ class Change:
         plan = entries.plan_update(entry, known, replaced)
         if plan == entries.SKIP:
             return
-        mix = fingerprint_of(entry.stamp, entry.name if entry.part != "notes" else "")
+        mix = file_fingerprint(entry.stamp, entry.name if entry.part != "notes" else "")
         if known is None:
             self._folders.mix(folder, mix)
             id = self._folders.doc_ids.pop()
@@ -186,7 +187,7 @@ class _Folders:
         self.doc_ids: list[int] = []  # for new docs and passages; taken from the end
         self.passage_ids: list[int] = []
         self.indexed: dict[tuple[int, str], IndexedFile] = {}
-        self.stored: dict[tuple[str, str, str], Stamp] = {}
+        self.stored: dict[tuple[str, str, str], FileId] = {}
         self._mixes: dict[int, int] = {}
         self._counts: dict[int, Counter[str]] = {}
         for (scope, part), of_folder in files.items():

@@ -8,8 +8,8 @@ from hashlib import sha256
 
 import psycopg
 
+from holdfast.base.record import Record
 from holdfast.errors import Busy, ConfigError
-from holdfast.models import Record
 from holdfast.postgres.checks import VectorSupport
 from holdfast.postgres.connection import Result
 from holdfast.postgres.errors import translate

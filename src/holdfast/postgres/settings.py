@@ -5,9 +5,10 @@ from __future__ import annotations
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from holdfast.config import is_store, without_password
+from holdfast.base.ids import is_name
+from holdfast.base.record import Record
+from holdfast.config import hide_password, is_store
 from holdfast.errors import ConfigError
-from holdfast.models import Record, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class PostgresSettings(Record):
 
     def __repr__(self) -> str:
         """Return the fields without passwords."""
-        shown = self.replace(url=without_password(self.url), read_url=without_password(self.read_url))
+        shown = self.replace(url=hide_password(self.url), read_url=hide_password(self.read_url))
         return repr(shown) if shown != self else super().__repr__()
 
 

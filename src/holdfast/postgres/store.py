@@ -13,9 +13,9 @@ from operator import xor
 from typing import NamedTuple
 
 from holdfast.base import dates
-from holdfast.config import without_password
+from holdfast.base.ids import file_fingerprint
+from holdfast.config import hide_password
 from holdfast.errors import Busy, Conflict, Unsure
-from holdfast.formats.versions import fingerprint_of
 from holdfast.postgres import Database, Lock, statements
 from holdfast.store import layout
 from holdfast.store.interface import Changed, Entry, FileContent, no_check
@@ -91,7 +91,7 @@ class PostgresStore:
         """Return None: changes are found by comparing fingerprints."""
 
     def display_path(self, path: str) -> str:
-        return f"{without_password(self.settings.url)} ({path})"
+        return f"{hide_password(self.settings.url)} ({path})"
 
     # --- scopes and parts ------------------------------------------------------------------------------------------
 
@@ -502,7 +502,7 @@ def make_inode() -> int:
 
 def fingerprint_document(part: str, name: str, file_id: FileId) -> int:
     """Return what a document adds to the fingerprint of its folder, as the index computes it."""
-    return fingerprint_of(file_id, "" if part == "notes" else name)
+    return file_fingerprint(file_id, "" if part == "notes" else name)
 
 
 def combine(fingerprints: list[int]) -> int:

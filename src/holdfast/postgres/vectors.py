@@ -12,9 +12,9 @@ import json
 import threading
 from collections import Counter, OrderedDict
 
+from holdfast.base.record import Record
 from holdfast.errors import Trouble
 from holdfast.index.vectors import EXACT, PIECES, Model, WaitingPassage, find_runs, pack, top_passages, unpack
-from holdfast.models import Record
 from holdfast.postgres import statements, vector_problem
 from holdfast.postgres.index_text import clean_values
 from holdfast.sqlite import DatabaseReset

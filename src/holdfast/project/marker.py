@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.ids import digest, is_name
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, from_os
-from holdfast.models import Record, digest, is_name
-from holdfast.project.git import read_plain, real, same_folder, slug
+from holdfast.project.git import read_regular_file, real_path, same_folder, slug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def read_marker(folder: str) -> Marker | None:
     except (OSError, ValueError):
         return None
     try:
-        data = read_plain(MARKER_FILE, _MARKER_BYTES + 1, os.O_NOFOLLOW, inside)
+        data = read_regular_file(MARKER_FILE, _MARKER_BYTES + 1, os.O_NOFOLLOW, inside)
     finally:
         os.close(inside)
     return _marker_of(data, folder) if data is not None and len(data) <= _MARKER_BYTES else None
@@ -93,7 +94,7 @@ def _marker_of(data: bytes, folder: str) -> Marker | None:
 
 def write_marker(root: str, registry: Registry, now: str) -> str:
     """Give a folder an id that moves with it. One that is there is kept, or refused if it is another's."""
-    folder = real(root)
+    folder = real_path(root)
     if is_marked(folder):
         return _existing_marker(folder, registry)
     nonce = os.urandom(16).hex()

@@ -8,22 +8,23 @@ A repository that has memory gets an id of its own inside its git folder (docs/a
 
 from __future__ import annotations
 
+from holdfast.base.ids import is_name
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, InvalidKey
-from holdfast.models import Record, is_name
 from holdfast.project.git import (
-    began_here,
     checkout_id,
-    first_line,
+    find_repository,
+    first_reflog_line,
+    parent_folders,
     path_id,
-    real,
+    real_path,
     remote_id,
-    repository_of,
     same_folder,
     short_hex,
-    upwards,
+    started_here,
     was_cloned,
 )
-from holdfast.project.marker import MARKER_FILE, MARKER_FOLDER, Marker, honoured, is_marked, read_marker, see
+from holdfast.project.marker import MARKER_FILE, MARKER_FOLDER, Marker, is_marked, is_valid_here, read_marker, record_location
 from holdfast.project.repository_id import read_id, write_id
 
 TYPE_CHECKING = False
@@ -71,7 +72,7 @@ class Project(Record):
 
 def look(cwd: str, override: str | None = None, isolate_worktrees: bool = False) -> Candidates:
     """All that a folder says about its project. Reads only; whatever cannot be read counts as absent."""
-    here = real(cwd)
+    here = real_path(cwd)
     if override is not None:
         if not is_name(override):
             raise InvalidKey(
@@ -93,7 +94,7 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
     if marked is None and not apart:
         marked = repository.main  # a marker that git does not track stands in the main checkout only
     remote = remote_id(repository) if repository.common else None
-    first = first_line(repository.common) if repository.common else None
+    first = first_reflog_line(repository.common) if repository.common else None
     kept = read_id(repository.common) if repository.common else None
     return Candidates(
         path=path_id(repository.main) + own,
@@ -101,7 +102,7 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
         remote=remote + own if remote else None,
         marker=read_marker(marked) if marked else None,
         checkout=checkout_id(first) + own_checkout if first else None,
-        cloned=first is not None and not began_here(first),
+        cloned=first is not None and not started_here(first),
         is_clone=first is not None and was_cloned(first),
         place=repository.common,
         git_id=_git_id(kept, own_checkout) if kept else None,
@@ -140,7 +141,7 @@ def _adopted(id: str, registry: Registry, has_notes: Callable[[str], bool]) -> t
 
 def ignored_marker(seen: Candidates, registry: Registry) -> str:
     """The path of a marker in the folder that does not count."""
-    if seen.remote or not is_marked(seen.root) or (seen.marker is not None and honoured(seen.marker, registry)):
+    if seen.remote or not is_marked(seen.root) or (seen.marker is not None and is_valid_here(seen.marker, registry)):
         return ""
     return f"{seen.root}/{MARKER_FOLDER}/{MARKER_FILE}"
 
@@ -186,11 +187,11 @@ class _Evidence:
         self.registry = registry = _AskedOnce(registry)
         self._has_notes, self._noted = has_notes, dict[str, bool]()
         marker = candidates.marker
-        self.marker = marker if marker is not None and honoured(marker, registry) else None
+        self.marker = marker if marker is not None and is_valid_here(marker, registry) else None
         self._knows_git_id = candidates.git_id is not None and registry.place(candidates.git_id) is not None
         self.git_id = self._own(candidates.git_id, lambda place: _same_id(candidates.git_id, read_id(place)))
         known = None if self._knows_git_id else candidates.checkout
-        self.checkout = self._own(known, lambda place: _same_start(known, first_line(place)))
+        self.checkout = self._own(known, lambda place: _same_start(known, first_reflog_line(place)))
         if candidates.remote is not None:
             self.how, self.primary = "remote", candidates.remote
         elif self.marker is not None:
@@ -280,13 +281,13 @@ class _Evidence:
             if known_by.startswith("git:"):
                 self._follow(known_by, id)
             if not known_by.endswith(self._twin("")):
-                see(known_by, "", candidates.place, self.registry)
+                record_location(known_by, "", candidates.place, self.registry)
             if candidates.path in (id, self.primary):
-                see(candidates.path, "", candidates.place, self.registry)
+                record_location(candidates.path, "", candidates.place, self.registry)
         if marker is not None:
-            see(marker.id, marker.nonce, marker.folder, self.registry)
+            record_location(marker.id, marker.nonce, marker.folder, self.registry)
         if noted:
-            see(folder_row(id, candidates), id, candidates.folder, self.registry)
+            record_location(folder_row(id, candidates), id, candidates.folder, self.registry)
         return id
 
     def _kept_in_git(self) -> str | None:
@@ -354,10 +355,10 @@ def _same_start(id: str | None, first: bytes | None) -> bool:
 def _walk(here: str) -> tuple[Repository | None, str | None]:
     """The repository a folder is in, and the nearest folder up to its root that has a marker, good or bad."""
     marked = None
-    for folder in upwards(here):
+    for folder in parent_folders(here):
         if marked is None and is_marked(folder):
             marked = folder
-        repository = repository_of(folder)
+        repository = find_repository(folder)
         if repository is not None:
             return repository, marked
     return None, marked

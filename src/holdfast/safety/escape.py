@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.base.lazy_re import pattern
-from holdfast.safety.hidden_chars import shown
+from holdfast.safety.hidden_chars import make_visible
 
 CUT_MARK = " […]"
 _SUSPECT = ("<", "\ufe64", "\uff1c", "```", "~~~")
@@ -19,7 +19,7 @@ _TAG = pattern(  # a closing tag, a comment, a tag with attributes, or one with 
 
 def safe(text: str) -> str:
     """Return the text so that it cannot close the block, open a fence or a tag that means something, or hide anything."""
-    plain = shown(text).replace("\r", "").replace("\t", " ")
+    plain = make_visible(text).replace("\r", "").replace("\t", " ")
     if not any(bad in plain for bad in _SUSPECT):
         return plain  # most texts: a hook has no time to load regular expressions
     plain = _FENCE.sub(lambda match: "'" * len(match.group()), plain)

@@ -8,6 +8,7 @@ changes a value to make it fit: it passes unchanged or it is refused with what t
 
 from __future__ import annotations
 
+from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import (
     DOCTOR,
@@ -24,7 +25,7 @@ from holdfast.errors import (
     command,
     field,
 )
-from holdfast.models import KEY, ORIGINS, TYPES, is_name
+from holdfast.models import ORIGINS, TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ def no_secret(value: str, what: str, before: str = "", fix: str | Template = "")
         return
     from holdfast.safety import secrets
 
-    found = tuple([one for one in secrets.found(value) if not before or value[one.start : one.end] not in before])
+    found = tuple([one for one in secrets.find_secrets(value) if not before or value[one.start : one.end] not in before])
     if found:
         insist = command("store --allow-secret WHY")
         fix = fix or Template("Leave it out, or keep it with ", REDACT, "; a person may insist: ", insist)
-        raise SecretFound(f"{what} seems to hold a secret: {secrets.named(value, found)}", fix)
+        raise SecretFound(f"{what} seems to hold a secret: {secrets.describe(value, found)}", fix)
 
 
 def wish(body: str, origin: str, why: object) -> tuple[str, str]:
@@ -112,7 +113,7 @@ def redacted(value: str) -> tuple[str, tuple[str, ...]]:
         return value, ()
     from holdfast.safety import secrets
 
-    clean, rules = secrets.redacted(seen)
+    clean, rules = secrets.redact(seen)
     return (clean, rules) if rules else (value, ())
 
 
@@ -122,7 +123,7 @@ def _seen(value: str) -> str:
         return value
     from holdfast.safety import hidden_chars
 
-    return hidden_chars.bare(value)
+    return hidden_chars.remove_hidden(value)
 
 
 def cleaned(value: str) -> str:
@@ -169,7 +170,7 @@ def _withheld_of_cut(value: Cut) -> tuple[str, tuple[str, ...]]:
         return str(value), ()
     from holdfast.safety import secrets
 
-    hits = [hit for hit in secrets.found(whole) if hit.start < end and hit.end > start]
+    hits = [hit for hit in secrets.find_secrets(whole) if hit.start < end and hit.end > start]
     parts, last = [], start
     for hit in hits:
         parts += [whole[last : max(hit.start, start)], f"{secrets.MARK}{hit.rule}]"]
@@ -250,7 +251,7 @@ def encoded(value: str) -> bytes:
 
 def key(value: object, otherwise: str | Template = "or leave it out and one is made") -> str:
     """An explicit key is right or it is refused; never changed, so that two keys cannot meet."""
-    if isinstance(value, str) and KEY.match(value):
+    if isinstance(value, str) and KEY_PATTERN.match(value):
         return value
     what = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_kind(value)}"
     rule = "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; "
@@ -314,9 +315,9 @@ def one_line(value: object, what: str, most: int = 2000) -> str:
 
 def label(value: object) -> str:
     """A fact's label: the text before its colon, without `**` around it."""
-    from holdfast.formats.facts import bare_label
+    from holdfast.base.markdown import strip_bold
 
-    text_ = bare_label(one_line(value, "label", 200))
+    text_ = strip_bold(one_line(value, "label", 200))
     if ":" in text_:
         raise InvalidText(f"a colon in the label {_show(text_)}", "The label is the text before the colon")
     if text_.startswith("~~"):

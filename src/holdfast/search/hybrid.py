@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from holdfast.base import dates
 from holdfast.base.fork import on_fork
+from holdfast.base.record import Record
 from holdfast.index import tokenizer
 from holdfast.index.results import SearchResult, keyword_result
-from holdfast.models import Record
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import match_facts
 from holdfast.search.vectorize import Vectorizer, piece_tokens

@@ -85,7 +85,7 @@ def parse_json(data: bytes) -> Any:
     check_json_size(data)
     try:
         return _DECODER.decode(data.decode("utf-8-sig"))  # some programs write a byte order mark first
-    except json_lines.FieldTwice as error:
+    except json_lines.DuplicateField as error:
         raise _repeated_field("body", error.field) from None
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
@@ -140,4 +140,4 @@ def _reject_constant(name: str) -> None:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_number, object_pairs_hook=json_lines.once_each)
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_number, object_pairs_hook=json_lines.unique_fields)

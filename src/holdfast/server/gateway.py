@@ -15,11 +15,11 @@ from holdfast.access import AccessGate, Caller
 from holdfast.access.gate import MissedDecisions
 from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
+from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.ledger.interface import Ledger
-from holdfast.models import Record
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import TenantRetention
 
@@ -54,14 +54,14 @@ class Gateway:
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
         self._ready_at = -1.0
-        self._settings_stamp = config.stamp(self.home)
+        self._settings_stamp = config.config_file_id(self.home)
         self._load_settings()
 
     def config(self) -> Config:
         """Return the current settings, read again if their file changed: a person may disable memory while we run."""
-        if config.stamp(self.home) != self._settings_stamp:
+        if config.config_file_id(self.home) != self._settings_stamp:
             with self._lock:
-                stamp = config.stamp(self.home)
+                stamp = config.config_file_id(self.home)
                 if stamp != self._settings_stamp:  # no other thread has read them since
                     before = self._closables()
                     self._load_settings(self._gate.missed)

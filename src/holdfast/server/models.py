@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from holdfast.models import AGENT_ORIGINS, SCOPES, TYPES, Record
+from holdfast.base.record import Record
+from holdfast.models import AGENT_ORIGINS, SCOPES, TYPES
 
 ORDERED_ENUM = "x-ordered-enum"  # msgspec sorts the values of a Literal; the document keeps the order in which we name them
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast import __version__, models
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast.server import problem
 from holdfast.server.models import ORDERED_ENUM
 from holdfast.server.route import JSON

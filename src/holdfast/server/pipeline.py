@@ -18,8 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.access.policy import denial_reason
+from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.errors import Template, TooLarge, Unauthenticated, command
-from holdfast.models import KEY, SCOPES, is_name
+from holdfast.models import SCOPES
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
 from holdfast.server.limits import ConcurrencyLimit, RateLimit
@@ -308,7 +309,7 @@ def _audit_details(route: Route, given: dict[str, Any]) -> dict[str, str]:
         return {}
     name, role = given.get("name"), given.get("role")
     details = {"name": name} if isinstance(name, str) and is_name(name) else {}
-    return {**details, "of_role": role} if isinstance(role, str) and KEY.match(role) else details
+    return {**details, "of_role": role} if isinstance(role, str) and KEY_PATTERN.match(role) else details
 
 
 def _name_of(route: Route, name: str, value: object) -> str | None:

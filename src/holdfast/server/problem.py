@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import errors
 from holdfast.errors import HoldfastError, Template, Term
-from holdfast.safety.validate import withheld
+from holdfast.safety.validate import redact_or_withhold
 
 if TYPE_CHECKING:
     from holdfast.errors import Wording
@@ -136,7 +136,7 @@ def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, An
 
 def plain(text: str, home: str) -> str:
     """Return a text without the path of the home and without secrets."""
-    return withheld(text.replace(home, "HOME"))[0]
+    return redact_or_withhold(text.replace(home, "HOME"))[0]
 
 
 def where(error: BaseException) -> list[str]:

@@ -16,7 +16,8 @@ from typing import Any
 from holdfast.access import Role
 from holdfast.access.policy import SCOPED_ACTIONS, denial_reason
 from holdfast.safety.model_text import escape_markup, show_hidden
-from holdfast.safety.validate import around, is_plain, withheld
+from holdfast.safety.secrets.prefilter import is_surely_clean
+from holdfast.safety.validate import redact_or_withhold, with_context
 from holdfast.server.route import Reply, Route
 
 
@@ -28,14 +29,14 @@ def redact(route: Route, reply: Reply, role: Role) -> Reply:
     if route.action not in SCOPED_ACTIONS or not isinstance(reply.body, dict) or not denial_reason(role, "memory.export", None):
         return reply
     joined = "\n".join(_texts(reply.body))
-    if joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_plain(joined):  # usual: one check for all
+    if joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_surely_clean(joined):  # usual: one check for all
         return reply
     return replace(reply, body=_without_secrets(reply.body))
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield around(value)
+        yield with_context(value)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
@@ -46,7 +47,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, str):
-        return withheld(value)[0]
+        return redact_or_withhold(value)[0]
     if isinstance(value, list | tuple):
         return [_without_secrets(item) for item in value]
     if isinstance(value, dict):

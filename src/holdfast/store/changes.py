@@ -11,8 +11,8 @@ from _thread import RLock
 from _weakref import ref
 
 from holdfast.base.fork import on_fork
-from holdfast.formats.versions import fingerprint_of
-from holdfast.models import Record
+from holdfast.base.ids import file_fingerprint
+from holdfast.base.record import Record
 from holdfast.store.atomic import is_utf8
 from holdfast.store.files import FileStore, stat_entry
 from holdfast.store.interface import Entry
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol, TypeVar
 
-    from holdfast.formats.versions import Stamp
+    from holdfast.base.ids import FileId
     from holdfast.store.interface import Store
     from holdfast.store.watch import Watch
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         """What change detection needs to know of the index."""
 
         def known_folders(self, scopes: tuple[str, ...]) -> Mapping[Folder, FolderState]: ...
-        def file_id(self, scope: str, part: str, name: str) -> Stamp | None: ...
+        def file_id(self, scope: str, part: str, name: str) -> FileId | None: ...
 
     class ChangeDetector(Protocol):
         """How a backend finds out which files of the store differ from the index."""
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         def mark_index_written(self) -> None:
             """Note that this thread writes to the index."""
 
-        def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+        def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
             """Return the identity of each of these files as it is now; None for a file that does not exist."""
 
         def run_query(self, question: Callable[[], T]) -> T:
@@ -132,7 +132,7 @@ class FileChanges:
     def mark_index_written(self) -> None:
         """Do nothing: the index of a home has no replica."""
 
-    def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+    def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         if part in _NOTE_PARTS:
             return self._store.file_ids(scope, part, names)
         if part == "transcripts":
@@ -190,7 +190,7 @@ class FileChanges:
             return self._store.fingerprint(scope, part)
         total = 0
         for entry in list_files(self._store, scope, part):
-            total ^= fingerprint_of(entry.file_id, entry.name)
+            total ^= file_fingerprint(entry.file_id, entry.name)
         return total
 
     # --- inotify -----------------------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ import os
 import stat
 
 from holdfast import home as home_folder
+from holdfast.base.ids import file_fingerprint, is_name
 from holdfast.errors import Conflict, HoldfastError, from_os
-from holdfast.formats.versions import fingerprint_of
 from holdfast.home import Lock
-from holdfast.models import is_name
 from holdfast.store import atomic, layout
 from holdfast.store.atomic import Folder
 from holdfast.store.interface import Changed, Document, Entry, no_check
@@ -121,7 +120,7 @@ class FileStore:
             total, odd = _combine_file_ids(folder, with_names=part != "notes")
             for name in odd:
                 file_id = atomic.file_id(folder, name) if atomic.is_visible(folder, name) else None
-                total ^= fingerprint_of(file_id, "" if part == "notes" else name) if file_id else 0
+                total ^= file_fingerprint(file_id, "" if part == "notes" else name) if file_id else 0
         return total
 
     def tree(self, scope_folder: str, lock_seconds: float | None = None) -> FileTree:

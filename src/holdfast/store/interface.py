@@ -6,7 +6,7 @@ named by its folder (`projects/demo`) and has parts: `notes`, `files`, `trash`, 
 
 from __future__ import annotations
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

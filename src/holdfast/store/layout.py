@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from holdfast.base.dates import timestamp
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import InvalidPath, NotFound, TooLarge
-from holdfast.models import Record, TrashedNote
+from holdfast.models import TrashedNote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

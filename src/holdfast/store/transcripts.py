@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast.base.ids import digest
 from holdfast.errors import DOCTOR, Damaged, Template, from_os
 from holdfast.home import Lock
-from holdfast.models import digest
 from holdfast.store import atomic, layout
 from holdfast.store.atomic import Folder
 from holdfast.store.interface import Entry, Line, Position
@@ -323,7 +323,7 @@ def _is_complete(data: bytes) -> bool:
     """Return whether bytes without a newline are a complete line."""
     from holdfast.formats import transcript  # imports json: not on the cold path
 
-    return transcript.is_whole(data)
+    return transcript.is_complete_line(data)
 
 
 def _read_range(fd: int, start: int, end: int) -> Iterator[bytes]:

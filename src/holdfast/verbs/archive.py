@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import HoldfastError
-from holdfast.formats.versions import parse_note, restored, versions_of
+from holdfast.formats.versions import list_versions, mark_restored, parse_note
 from holdfast.store.interface import Changed
 from holdfast.verbs import quarantine
 
@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.base.ids import FileId
     from holdfast.config import Config
     from holdfast.context.caller import Context
-    from holdfast.formats.versions import Stamp
     from holdfast.models import Scope, TrashedNote
 
 
-def move_notes(context: Context, scope: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
+def move_notes(context: Context, scope: Scope, keys: list[str], part: str, seen: dict[str, FileId] | None = None) -> list[str]:
     """Move notes to the trash or the archive (`part`), and out of the index; return the keys that were moved.
 
     With `seen`, a note whose file is another than the caller saw stays.
@@ -52,7 +52,7 @@ def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> boo
         note = parse_note(content.data, content.modified)
         quarantine.refuse_restore(context, note_usage_id(scope, archived.key, note.head.id), archived.key)
         path = f"{scope.folder}/notes/{archived.key}"
-        context.purge_filter.refuse_purged([(path, version.text) for version in versions_of(note)])
+        context.purge_filter.refuse_purged([(path, version.text) for version in list_versions(note)])
         context.store.restore_note(scope, archived, archived.key)
         context.update_index(lambda: context.sync.remove_files(scope.folder, archived.part, [archived.name]))
         index_restored(context, scope, archived.key)
@@ -72,7 +72,7 @@ def index_restored(context: Context, scope: Scope, key: str, from_archive: bool 
         if content:
             note, file_id = parse_note(content.data, content.modified), content.file_id
             if from_archive:
-                note = restored(note, dates.now())
+                note = mark_restored(note, dates.now())
                 file_id = context.store.write_note(scope, key, note.data, file_id)
             context.update_index(lambda: context.sync.index_notes(scope.folder, [(f"{key}.md", note, file_id, None)]))
     except Changed:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.errors import Contended, HoldfastError, Template, Unreached, UsageError, field, from_os
 from holdfast.formats import versions
-from holdfast.models import KEY, key_of
 from holdfast.safety import validate
+from holdfast.safety.secrets import prefilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class LeftOut:
     def add(self, scope: Scope, name: str, why: str) -> None:
         self.count += 1
         if len(self.notes) < _MAX_NAMED:
-            self.notes.append({"scope": str(scope), "name": validate.cleaned(name), "why": validate.cleaned(why)})
+            self.notes.append({"scope": str(scope), "name": validate.without_secrets(name), "why": validate.without_secrets(why)})
 
     def as_dict(self) -> Row:
         return {"count": self.count, "notes": self.notes}
@@ -106,8 +107,8 @@ def _new_keys(names: list[NoteFileName]) -> dict[NoteFileName, str]:
     taken = {(scope.kind, name[:-3]) for scope, name in names} if invalid else set()
     keys: dict[NoteFileName, str] = {}
     for scope, name in invalid:
-        title = validate.cleaned(name[:-3])
-        while (scope.kind, key := key_of(title)) in taken:
+        title = validate.without_secrets(name[:-3])
+        while (scope.kind, key := derive_key(title)) in taken:
             title += " ."  # key_of adds a hash to such a title
         taken.add((scope.kind, key))
         keys[scope, name] = key
@@ -115,7 +116,7 @@ def _new_keys(names: list[NoteFileName]) -> dict[NoteFileName, str]:
 
 
 def _is_key(name: str) -> bool:
-    return bool(KEY.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
+    return bool(KEY_PATTERN.match(name)) and (prefilter.is_surely_clean(name) or validate.without_secrets(name) == name)
 
 
 def _export_note(
@@ -135,21 +136,21 @@ def _export_note(
         left_out.add(scope, name, error.message)
         return None
     if purged and context.purge_filter.find_receipt(
-        f"{scope.folder}/notes/{name[:-3]}", [version.text for version in versions.versions_of(parsed)]
+        f"{scope.folder}/notes/{name[:-3]}", [version.text for version in versions.list_versions(parsed)]
     ):
         return None
     return row
 
 
 def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNote) -> Row:
-    note = versions.note_of(scope, name[:-3], parsed, context.config.quarantine)
+    note = versions.to_note(scope, name[:-3], parsed, context.config.quarantine)
     rules: dict[str, None] = {}
     row = {
         "key": _mask_secrets(note.key, rules), "text": _mask_secrets(note.text, rules), "type": note.type,
         "tags": [_mask_secrets(tag, rules) for tag in note.tags], "valid_from": note.valid_from, "valid_to": note.valid_to,
         "pinned": note.pinned, "scope": str(scope), "id": note.id, "created": note.created, "updated": note.updated,
         "source": _source_record(note.source, rules), "quarantined": note.quarantined,
-        "versions": [_version_record(version, rules) for version in versions.versions_of(parsed)],
+        "versions": [_version_record(version, rules) for version in versions.list_versions(parsed)],
     }  # fmt: skip
     return {**row, "redacted": list(rules)}
 
@@ -178,6 +179,6 @@ def _source_record(source: Source, rules: dict[str, None]) -> Row:
 
 
 def _mask_secrets(text: str, rules: dict[str, None]) -> str:
-    clean, found = validate.withheld(text)
+    clean, found = validate.redact_or_withhold(text)
     rules.update(dict.fromkeys(found))
     return clean

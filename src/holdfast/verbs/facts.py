@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.markdown import find_title
 from holdfast.context import usage
 from holdfast.errors import HoldfastError
 from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
-from holdfast.models import Fact, FactSet, Hit, title_of
+from holdfast.models import Fact, FactSet, Hit
 from holdfast.safety import validate
 from holdfast.search.fact_matches import expand_names, find_answers
 from holdfast.verbs import write
@@ -38,7 +39,7 @@ def set_fact(
     subject, label, value, rules = validate.fact(subject, label, value, redact)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _find_key(context, subject, scope)
-    edits: list[facts.Edit] = []
+    edits: list[facts.FactEdit] = []
 
     def edit_note(note: Note | None) -> Draft:
         edits[:] = [facts.set_fact(note.text if note else f"# {subject}\n", label, value, day, many)]
@@ -49,7 +50,7 @@ def set_fact(
     mentions = (value, f"{label}: {value}", f"{subject} {label} {value}")
     note = write.write_note(context, target, key, edit_note, mentions).note
     edit = edits[0]
-    every = facts.facts_of(note.text, title_of(note.text, key), target, note.path, note.lines[0])
+    every = facts.parse_facts(note.text, find_title(note.text, key), target, note.path, note.lines[0])
     retired = [fact for fact in every if any(_is_same(fact, line) for line in edit.retired)]
     stated = next(fact for fact in every if fact.line == note.lines[0] + edit.line)
     return FactSet(edit.action, _find_indexed(context, stated), tuple(retired), note, rules)
@@ -112,7 +113,7 @@ def _make_hit(found: FoundFact, score: float, explain: bool) -> Hit:
         key=found.key,
         type=None,
         tags=found.tags,
-        text=facts.statement(fact.subject, fact.label, fact.value, fact.valid_from, fact.valid_to),
+        text=facts.format_statement(fact.subject, fact.label, fact.value, fact.valid_from, fact.valid_to),
         score=score,
         citation=f"{fact.path}:{fact.line}-{fact.line}",
         valid_from=fact.valid_from,
@@ -139,7 +140,7 @@ def _explain(fact: Fact, score: float) -> dict[str, list[float]]:
 
 def _find_key(context: Context, subject: str, scope: Scope) -> str:
     """Return the key of the note that has facts about this subject; else the key made from the subject."""
-    key = facts.note_key(subject)
+    key = facts.subject_key(subject)
     folders = context.visible_folders(scope.kind)
     if any(context.store.file_id(folder, "notes", f"{key}.md") for folder in folders):
         return key
@@ -157,5 +158,5 @@ def _find_note_stating(context: Context, folder: str, subject: str) -> str | Non
     return context.query(lambda: context.index.find_note_stating(folder, subject))
 
 
-def _is_same(fact: Fact, line: facts.Dated) -> bool:
+def _is_same(fact: Fact, line: facts.FactLine) -> bool:
     return (fact.label, fact.value, fact.valid_from) == (line.label, line.value, line.valid_from)

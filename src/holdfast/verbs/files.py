@@ -40,12 +40,12 @@ class Files:
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
         """Create or replace a file, and return "created" or "updated". A secret is refused, or masked with `redact`."""
-        text = validate.decoded(text)
+        text = validate.decode_text(text)
         parts, tree, target_scope = self._resolve(path, scope, writing=True)
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
         seen = tree.file_id(parts)
-        self._write(tree, target_scope, parts, validate.redacted(text)[0] if redact else text, seen)
+        self._write(tree, target_scope, parts, validate.redact(text)[0] if redact else text, seen)
         return "created" if seen is None else "updated"
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
@@ -56,11 +56,11 @@ class Files:
         text = self._read_text(tree, parts, path)
         count = text.count(old) if old else 0
         if count == 0 and "⟦" in old:  # the file was shown with marks for hidden characters
-            old, new, count = hidden_chars.unmarked(text, old, new)
+            old, new, count = hidden_chars.resolve_marks(text, old, new)
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
         after = text.replace(old, new)
-        self._write(tree, target_scope, parts, validate.redacted(after)[0] if redact else after, seen, text)
+        self._write(tree, target_scope, parts, validate.redact(after)[0] if redact else after, seen, text)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert text after a line; 0 is the start."""
@@ -72,7 +72,7 @@ class Files:
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
         rows[line:line] = self._check_string(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
-        self._write(tree, target_scope, parts, validate.redacted(after)[0] if redact else after, seen, before)
+        self._write(tree, target_scope, parts, validate.redact(after)[0] if redact else after, seen, before)
 
     def delete(self, path: str, *, scope: str = "project") -> None:
         """Delete a file, or a folder with its contents."""
@@ -87,7 +87,7 @@ class Files:
         parts, tree, target_scope = self._resolve(old, scope, writing=True)
         target = validate.path(new)
         self._check_may_brief(target)
-        validate.no_secret(new, "a path", fix="Give it another name")
+        validate.reject_secrets(new, "a path", fix="Give it another name")
         if not parts or not target:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
         tree.rename(parts, target)
@@ -97,7 +97,7 @@ class Files:
         if writing or not self._context.config.enabled:
             self._context.require_enabled()
             self._context.check_caller_names()
-            validate.no_secret(str(path), "a path", fix="Give it another name")
+            validate.reject_secrets(str(path), "a path", fix="Give it another name")
         target_scope, parts = self._context.scope(scope), validate.path(path)
         if writing:
             self._check_may_brief(parts)
@@ -134,6 +134,6 @@ class Files:
         seen: tuple[int, int, int] | None,
         before: str = "",
     ) -> None:
-        data = validate.encoded(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
+        data = validate.encode_text(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
         written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged([("", text)]))
         self._context.update_index(lambda: self._context.sync.index_file(target_scope.folder, "/".join(parts), written))

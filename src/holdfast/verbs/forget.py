@@ -6,7 +6,7 @@ from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import transcript
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
@@ -14,8 +14,8 @@ from holdfast.verbs import archive, quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context
-    from holdfast.formats.versions import Stamp
     from holdfast.models import TrashedNote
     from holdfast.store.interface import Transcript
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def forget_key(context: Context, key: str, kind: str | None, expected: str | None) -> list[Scope]:
     """Move the visible note with this key to the trash; return the scopes that had it."""
-    scopes = context.scopes_with_key(validate.key_of_note(key), kind)
+    scopes = context.scopes_with_key(validate.existing_key(key), kind)
     scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: key in context.store.find_archived(scope, [key]))
     return forget(context, scopes, key, expected)
 
@@ -51,7 +51,7 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
     raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
 
 
-def _trash_note(context: Context, scope: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
+def _trash_note(context: Context, scope: Scope, key: str, seen: dict[str, FileId] | None = None) -> bool:
     """Move a note and the archived copies of its key to the trash; return whether there was one.
 
     The copies are moved first, so that `restore` brings back the note. Recall would find them if they stayed.
@@ -101,7 +101,7 @@ def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: st
     content = context.store.read_name(scope.folder, trashed.part, trashed.name)
     note = parse_note(content.data, content.modified) if content else None
     quarantine.refuse_restore(context, note_usage_id(scope, trashed.key, note.head.id if note else ""), trashed.key)
-    versions = versions_of(note) if note else []
+    versions = list_versions(note) if note else []
     context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in versions])
     try:
         context.store.restore_note(scope, trashed, name)

@@ -7,9 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, Refused, Template, command
 from holdfast.formats import transcript, versions
-from holdfast.models import Record, Scope
+from holdfast.models import Scope
 from holdfast.safety import trust, validate
 from holdfast.verbs import archive, quarantine, review, trace, write
 
@@ -66,7 +67,7 @@ class _Suspect:
 
     def __init__(self, file: _File, parsed: ParsedNote) -> None:
         self.file, self.parsed = file, parsed
-        self.versions = versions.versions_of(parsed)
+        self.versions = versions.list_versions(parsed)
         self.tainted: dict[int, str] = {}  # number of the version, and by what it came from the source
 
     def taint(self, find_reason: Callable[[Version], str]) -> bool:
@@ -172,7 +173,7 @@ def _find_refusal(context: Context, suspects: list[_Suspect]) -> Refused | None:
 
 def _find_affected(context: Context, source: str, folders: tuple[str, ...]) -> _Affected:
     """Find the notes that name the source, then those made from them, until there are no more."""
-    kind, name = trust.asked(source)
+    kind, name = trust.parse_source_query(source)
     context.refresh(folders)
     suspects = _read_trash(context, folders)
     found = _find_direct(context, folders, kind=kind, name=name, source=source, suspects=suspects)
@@ -206,7 +207,7 @@ def _find_direct(
     if kind == "made":
         notes = context.query(
             lambda: context.index.find_notes_made_from_any(
-                folders, lambda what: any(trust.is_below(what, name) for name in names)
+                folders, lambda what: any(trust.is_within(what, name) for name in names)
             )
         )
     else:
@@ -214,7 +215,7 @@ def _find_direct(
     found = [*_trashed(suspects), *[_suspect(context, *note, suspects) for note in dict.fromkeys(notes)]]
 
     def find_reason(version: Version) -> str:
-        return source if trust.matches(version.source, kind, names) else ""
+        return source if trust.source_matches(version.source, kind, names) else ""
 
     return [suspect for suspect in found if suspect and suspect.taint(find_reason)]
 
@@ -230,7 +231,7 @@ def _find_note(context: Context, folders: tuple[str, ...], name: str, suspects: 
     found = [*trashed, *[_suspect(context, *note, suspects) for note in notes]]
     tainted = [suspect for suspect in found if suspect and suspect.taint(lambda _: f"note:{name}")]
     if not tainted:
-        raise NotFound(f"no note {validate.cleaned(name)[:80]!r}", Template(command("list"), " shows what there is"))
+        raise NotFound(f"no note {validate.without_secrets(name)[:80]!r}", Template(command("list"), " shows what there is"))
     return tainted
 
 
@@ -271,7 +272,7 @@ def _read(context: Context, file: _File) -> ParsedNote | None:
 
 def _list_transcripts(context: Context, folders: tuple[str, ...], source: str) -> tuple[str, ...]:
     """Return the paths of the transcripts of a session that is the source."""
-    kind, session = trust.asked(source)
+    kind, session = trust.parse_source_query(source)
     if kind != "session":
         return ()
     wanted = f"/{transcript.file_name(session)}.jsonl"
@@ -324,7 +325,7 @@ def _record_decision(context: Context, action: str, suspects: list[_Suspect], so
     """Record a person's decision before it is carried out, and reject the tainted texts; an agent's is not recorded."""
     for suspect in suspects if context.origin == "user" else ():
         subject = review.record_decision(
-            context, action, suspect.scope, suspect.key, suspect.parsed.head.id, source=validate.cleaned(source)
+            context, action, suspect.scope, suspect.key, suspect.parsed.head.id, source=validate.without_secrets(source)
         )
         texts = [suspect.versions[number].text for number in suspect.tainted]
         context.ledger.purges.reject(suspect.scope.folder, texts, subject)

@@ -17,8 +17,8 @@ from holdfast.formats import transcript
 from holdfast.formats.importers import chat, noise
 from holdfast.formats.importers.detect import dialect, folder, unknown
 from holdfast.formats.importers.json_source import Source
-from holdfast.formats.importers.message_parts import Tools, text_of
-from holdfast.formats.transcript import Header, Known, Tally, TranscriptLine
+from holdfast.formats.importers.message_parts import Tools, message_text
+from holdfast.formats.transcript import CompactMap, KnownTurns, TranscriptHeader, TranscriptLine
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
 from holdfast.store.interface import Position, Transcript
@@ -155,8 +155,8 @@ def read_turns(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[s
     for turn in reader.turns(source.rows(), source.stem):
         if turn.role == "tool" and not tools:
             continue
-        text = transcript.stripped(turn.text)
-        bare = noise.without(turn.replace(text=text) if text != turn.text else turn)
+        text = transcript.strip_own_output(turn.text)
+        bare = noise.remove_noise(turn.replace(text=text) if text != turn.text else turn)
         if bare.text.strip():
             yield turn.session or source.stem, bare
 
@@ -197,39 +197,39 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
     if speaker is not None:
         speaker = validate.one_line(speaker, "speaker", 200)
         if not redact:
-            validate.no_secret(speaker, "a speaker", fix="Give another name, or log it with redact=True")
-    role = transcript.role_of(given.get("role"), speaker)
+            validate.reject_secrets(speaker, "a speaker", fix="Give another name, or log it with redact=True")
+    role = transcript.parse_role(given.get("role"), speaker)
     if role is None:
         raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(transcript.ROLES)}")
     text = given.get("text") if given.get("text") is not None else given.get("content")
-    text = text_of(text) if isinstance(text, list | dict) else text
+    text = message_text(text) if isinstance(text, list | dict) else text
     if isinstance(text, str):
-        text = noise.without(TranscriptLine(role, transcript.stripped(text))).text
+        text = noise.remove_noise(TranscriptLine(role, transcript.strip_own_output(text))).text
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     if isinstance(text, str):
-        text = transcript.cut(text, transcript.TOOL_BYTES) if role == "tool" else text
+        text = transcript.truncate(text, transcript.TOOL_BYTES) if role == "tool" else text
     text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
     id = given.get("id")
     return TranscriptLine(
-        role, text, str(id) if id is not None and id != "" else None, transcript.time_of(given.get("time")), speaker
+        role, text, str(id) if id is not None and id != "" else None, transcript.parse_time(given.get("time")), speaker
     )
 
 
 def _check_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
         raise InvalidKey(
-            f"not a valid {what}: {ascii(validate.cleaned(str(value)))[:80]}", "Use up to 500 characters on one line"
+            f"not a valid {what}: {ascii(validate.without_secrets(str(value)))[:80]}", "Use up to 500 characters on one line"
         )
-    validate.no_secret(value, f"a {what}", fix="Give it another name")
+    validate.reject_secrets(value, f"a {what}", fix="Give it another name")
     return value
 
 
 def redact_turn(turn: TranscriptLine) -> TranscriptLine:
     """Return a turn with its secrets masked; one that is too long to be searched becomes a mark."""
-    text, rules = validate.withheld(turn.text)
-    speaker = validate.withheld(turn.speaker)[0] if turn.speaker else turn.speaker
-    id = validate.withheld(turn.id)[0] if turn.id else turn.id
+    text, rules = validate.redact_or_withhold(turn.text)
+    speaker = validate.redact_or_withhold(turn.speaker)[0] if turn.speaker else turn.speaker
+    id = validate.redact_or_withhold(turn.id)[0] if turn.id else turn.id
     if not rules and (speaker, id) == (turn.speaker, turn.id):
         return turn
     return turn.replace(text=text, speaker=speaker, id=id)
@@ -255,14 +255,14 @@ class _Writer:
         self._counts: dict[str, _Counts] = {}  # by session
         self._paths: dict[str, str] = {}
         self._open: dict[str, _SessionWriter] = {}  # the last used is the last
-        self._seen = Tally()
+        self._seen = CompactMap()
         self._waiting_turns = self._waiting_chars = 0
 
     def add(self, session: str, turn: TranscriptLine) -> None:
         if not turn.text.strip():
             return
-        session, turn = validate.withheld(session)[0], redact_turn(turn)
-        self._session_writer(session).pending.append(transcript.counted(turn, session, self._seen))
+        session, turn = validate.redact_or_withhold(session)[0], redact_turn(turn)
+        self._session_writer(session).pending.append(transcript.assign_id(turn, session, self._seen))
         self._waiting_turns += 1
         self._waiting_chars += len(turn.text)
         if self._waiting_turns >= _BATCH_TURNS or self._waiting_chars >= _BATCH_CHARS:
@@ -324,7 +324,7 @@ class _SessionWriter:
         self._context, self._transcript_file = context, transcript_file
         self._session, self._client, self._kept = session, client, kept
         self._counts = counts
-        self._known = Known()
+        self._known = KnownTurns()
         self._position = Position()  # up to which the file was read
 
     def flush(self) -> None:
@@ -350,22 +350,22 @@ class _SessionWriter:
         self._counts.redacted += sum([_REDACTED in f"{turn.speaker} {turn.text}" for turn in new])
         lines = [transcript.render(turn) for turn in new]
         if empty and new:
-            header = Header(self._session, self._client, new[0].time or dates.now(), self._kept)
+            header = TranscriptHeader(self._session, self._client, new[0].time or dates.now(), self._kept)
             lines.insert(0, transcript.render_header(header))
         return lines
 
     def _add_known(self, turn: TranscriptLine) -> None:
         """Count a stored turn as known. One that was stored with noise in it is known by what is left, so that it is not
         added again."""
-        bare = noise.without(turn)
+        bare = noise.remove_noise(turn)
         self._known.add(bare)
-        if bare is not turn and bare.text and any(turn.id == transcript.made_id(turn, number) for number in range(_MAX_SAME)):
+        if bare is not turn and bare.text and any(turn.id == transcript.derive_id(turn, number) for number in range(_MAX_SAME)):
             for role in (turn.role, "user"):
                 same = bare.replace(role=role)
-                self._known.add(same.replace(id=transcript.made_id(same, 0)))
+                self._known.add(same.replace(id=transcript.derive_id(same, 0)))
 
 
-def _parse_header(transcript_file: Transcript, line: bytes, session: str | None = None) -> Header:
+def _parse_header(transcript_file: Transcript, line: bytes, session: str | None = None) -> TranscriptHeader:
     header = transcript.parse_header(line)
     if header is None:
         raise Damaged(f"{transcript_file.path} does not start as a transcript does", "Move it out of the transcripts folder")
@@ -393,13 +393,13 @@ def expand(context: Context, what: str, *, before: int, after: int, session: str
     return turns
 
 
-def turns_of(transcript_file: Transcript, place: Position = Position(), header: Header | None = None) -> Iterator[Turn]:
+def turns_of(transcript_file: Transcript, place: Position = Position(), header: TranscriptHeader | None = None) -> Iterator[Turn]:
     """Yield every turn of a session's file from a position on; from the start the header is read, later it must be given."""
     for line in transcript_file.read_lines(place):
         if header is None:
             header = _parse_header(transcript_file, line.data)
         elif turn := transcript.parse(line.data):
-            yield transcript.turn_of(turn, header, line.number, transcript_file.path)
+            yield transcript.to_turn(turn, header, line.number, transcript_file.path)
 
 
 def _find_by_citation(context: Context, what: str) -> tuple[Transcript, int, int] | None:
@@ -440,7 +440,7 @@ def _files_of_session(transcript_files: Transcripts, session: str | None) -> Ite
 
 
 def _find_line(transcript_file: Transcript, id: str) -> int | None:
-    needle = transcript.spelled(id)
+    needle = transcript.encode_id(id)
     for line in transcript_file.read_lines():
         if needle in line.data and (turn := transcript.parse(line.data)) and turn.id == id:
             return line.number

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import DiskTrouble, NotFound, UsageError
 from holdfast.ledger.projects import ADOPTED
-from holdfast.models import Record
 from holdfast.project import resolve
 from holdfast.safety import validate
 
@@ -129,8 +129,8 @@ def find_ignored_marker(context: Context) -> str:
     """Return the path of a marker in the caller's folder that does not count, or an empty string."""
     if context.project_override:
         return ""
-    found = resolve.look(context.working_folder, None, context.config.isolate_worktrees)
-    return resolve.ignored_marker(found, context.ledger.projects)
+    found = resolve.find_candidates(context.working_folder, None, context.config.isolate_worktrees)
+    return resolve.find_ignored_marker(found, context.ledger.projects)
 
 
 def explain_unknown_project(context: Context) -> str:
@@ -203,6 +203,6 @@ def _is_gone(context: Context, id: str, folders: dict[str, bool]) -> bool:
 def _resolves_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
-    found = resolve.look(folder, None, context.config.isolate_worktrees)
-    project = resolve.settle(found, context.ledger.projects, context.has_project, remember=False)
+    found = resolve.find_candidates(folder, None, context.config.isolate_worktrees)
+    project = resolve.resolve_project(found, context.ledger.projects, context.has_project, remember=False)
     return id in (project.id, *project.aliases)

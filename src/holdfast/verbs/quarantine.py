@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Refused, Template, command
 from holdfast.formats import versions
-from holdfast.formats.note_file import clean
+from holdfast.formats.note_file import replace_invalid
 from holdfast.index.sqlite import IndexReset
-from holdfast.models import KEY, ORIGINS, Source, lowest
+from holdfast.models import ORIGINS, Source, least_trusted
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -39,19 +40,19 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
     """Return the source of a text that was made from something: it is trusted no more than that."""
     from holdfast.safety import trust
 
-    names = trust.things(made_from)
+    names = trust.parse_made_from(made_from)
     cached = context.source_cache.get((origin, names))
     if cached is not None:
         return cached
     for name in names:
-        validate.no_secret(name, "made_from", fix="Name the source without it")
-    kept, least = trust.resolved(
+        validate.reject_secrets(name, "made_from", fix="Name the source without it")
+    kept, least = trust.resolve_made_from(
         names,
         lambda note: _find_note_trust(context, note),
         lambda citation: _find_turn_trust(context, citation),
         lambda path: os.path.exists(os.path.join(context.working_folder, path)),
     )
-    least = lowest(origin, least)
+    least = least_trusted(origin, least)
     source = Source(origin, context.agent, context.client, context.session, kept, least if least != origin else None)
     if kept == names and not any(name.startswith("note:") for name in names):  # the trust of a note may change
         context.source_cache[origin, names] = source
@@ -60,11 +61,11 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
 
 def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:
     """Return how a visible note is named as a source, and how far it is trusted; `note` is its key or id."""
-    for scope in context.visible_scopes(None) if KEY.match(note) else ():
+    for scope in context.visible_scopes(None) if KEY_PATTERN.match(note) else ():
         content = context.store.read_note(scope, note)
         if content is not None:
             parsed = versions.parse_note(content.data, content.modified)
-            texts = [version.text for version in versions.versions_of(parsed)]
+            texts = [version.text for version in versions.list_versions(parsed)]
             context.purge_filter.refuse_returned(f"{scope.folder}/notes/{note}", texts)
             return f"note:{parsed.head.id or note}", parsed.trust
     folders = context.visible_folders(None)
@@ -96,7 +97,7 @@ def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
 
 def least_trusted(quarantine: tuple[str, ...]) -> str:
     """Return the lowest trust of what is in quarantine: that of a text which a person took away."""
-    return lowest(PERSON, *quarantine)
+    return least_trusted(PERSON, *quarantine)
 
 
 # --- containment of writes --------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def _find_copies(context: Context, drafts: list[Draft], composed: list[Composed]
     """Return the quarantined notes that say these texts, by text."""
     quarantine = context.config.quarantine
     texts = {
-        clean(draft.text): draft.text
+        replace_invalid(draft.text): draft.text
         for draft, (action, new) in zip(drafts, composed, strict=True)
         if action != "unchanged" and new.trust not in quarantine and draft.source.origin != PERSON
     }
@@ -175,7 +176,7 @@ def _lower_trust(draft: Draft, trust: str, id: str) -> Draft:
     """Name the note that a text was copied from as its source, so that `forget --source` finds the copy."""
     source = draft.source
     made_from = tuple(dict.fromkeys((*source.made_from, f"note:{id}"))) if id else source.made_from
-    least = lowest(source.trusted, trust)
+    least = least_trusted(source.trusted, trust)
     return draft.replace(source=source.replace(made_from=made_from, trust=least if least != source.origin else None))
 
 
@@ -196,7 +197,7 @@ def refuse_rejected(context: Context, known: Mapping[str, str], drafts: Sequence
             if len(after) > len(before):
                 found[draft.text] = " ".join(after)
     if found != known:
-        raise versions.Rejected(found)
+        raise versions.RejectedText(found)
 
 
 # --- what agents may not do -------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.context import usage
 from holdfast.errors import Disabled, HoldfastError, NotFound, Template, UsageError, command
-from holdfast.formats import versions
-from holdfast.formats.note_file import clean
-from holdfast.models import TYPES, Hit, Record, Scope, Written, tags_of
+from holdfast.formats import frontmatter, versions
+from holdfast.formats.note_file import replace_invalid
+from holdfast.models import TYPES, Hit, Scope, TextRecord, parse_tags
 from holdfast.safety import validate
 from holdfast.store.layout import parse_trashed_key
 from holdfast.verbs.recall import check_limit, round_score
@@ -40,7 +41,7 @@ _SUGGESTIONS = 5000  # notes that a key may have been meant for
 SEARCHED = "note,file"  # the kinds that `search` finds (F2); only `recall` finds turns
 
 
-class Snippet(Written):
+class Snippet(TextRecord):
     """Where something was found, and a taste of it."""
 
     _said, _called = ("snippet",), ("path",)
@@ -69,7 +70,7 @@ class Snippets(list[Snippet]):
         return {"results": [one.as_dict() for one in self], **how}
 
 
-class Piece(Written):
+class Piece(TextRecord):
     """Some lines of a file; empty text where there is no file, and `exists` says so."""
 
     _called = ("path",)
@@ -88,8 +89,8 @@ def hit_of_file(store: Store, found: FoundPassage, content: FileContent | None =
     if content is None:
         return None
     first, last = found.lines
-    text = clean(content.data.decode("utf-8", "surrogateescape"))
-    entry, rows = versions.entry_head(found.name, text), text.split("\n")
+    text = replace_invalid(content.data.decode("utf-8", "surrogateescape"))
+    entry, rows = frontmatter.parse_file_header(found.name, text), text.split("\n")
     return Hit(
         kind="file",
         scope=Scope.of_folder(found.scope),
@@ -110,13 +111,13 @@ def hit_of_file(store: Store, found: FoundPassage, content: FileContent | None =
 
 def _without_secret(text: str) -> str | None:
     """Return a text without secrets; None for an empty text."""
-    return validate.withheld(text)[0] if text else None
+    return validate.redact_or_withhold(text)[0] if text else None
 
 
 def piece_of(rows: list[str], first: int, last: int) -> str:
     """Return some lines of a text, with the lines around them attached for the check for secrets."""
     before, after = rows[max(0, first - 1 - _ROWS_AROUND) : first - 1], rows[last : last + _ROWS_AROUND]
-    return validate.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
+    return validate.excerpt("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
 
 
 def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
@@ -159,13 +160,13 @@ def snippet(hit: Hit) -> Snippet:
     """Return a hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
-    text = validate.cut(hit.text[:_SNIPPET], *_beside(hit.text))
+    text = validate.excerpt(hit.text[:_SNIPPET], *_beside(hit.text))
     return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived, hit.weak)
 
 
 def _beside(text: str) -> tuple[str, str]:
     """Return the text before and after a snippet."""
-    before, after = (text.before, text.after) if isinstance(text, validate.Cut) else ("", "")
+    before, after = (text.before, text.after) if isinstance(text, validate.Excerpt) else ("", "")
     return before, text[_SNIPPET:] + after
 
 
@@ -185,7 +186,7 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
 
     Raises `NotFound` with a suggestion, and `Purged` if its text was purged and came back.
     """
-    validate.key_of_note(key)
+    validate.existing_key(key)
     if not context.config.enabled:
         raise NotFound(Disabled().text, Disabled().hint)
     scopes = context.visible_scopes(kind)
@@ -202,7 +203,7 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
 def _parse_unpurged(context: Context, scope: Scope, key: str, content: FileContent) -> ParsedNote:
     parsed = versions.parse_note(content.data, content.modified)
     if context.purge_filter.any_purged():
-        texts = [version.text for version in versions.versions_of(parsed)]
+        texts = [version.text for version in versions.list_versions(parsed)]
         context.purge_filter.refuse_returned(f"{scope.folder}/notes/{key}", texts)
     return parsed
 
@@ -230,9 +231,9 @@ def get(context: Context, key: str, kind: str | None, as_of: When, known_at: Whe
     found = find_note(context, key, kind)
     quarantine = context.config.quarantine
     if moment:
-        note = versions.note_at(found.scope, key, found.parsed, moment, known, quarantine)
+        note = versions.to_note_at(found.scope, key, found.parsed, moment, known, quarantine)
     else:
-        note = versions.note_of(found.scope, key, found.parsed, quarantine)
+        note = versions.to_note(found.scope, key, found.parsed, quarantine)
     unarchived = record_use(context, found.scope, key, found.parsed.head.id, found.archived)
     if found.archived is None:
         return note
@@ -244,7 +245,7 @@ def list_versions(context: Context, key: str, kind: str | None) -> list[Version]
     """Return every version of a note, newest first; reading counts as use."""
     found = find_note(context, key, kind)
     record_use(context, found.scope, key, found.parsed.head.id, found.archived)
-    return versions.versions_of(found.parsed)
+    return versions.list_versions(found.parsed)
 
 
 def record_use(context: Context, scope: Scope, key: str, id: str, archived: TrashedNote | None = None) -> bool:
@@ -273,9 +274,9 @@ def list_notes(
         from holdfast.verbs import forget_source
 
         paths = forget_source.find_paths(context, source, folders)
-        every = context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags)))
+        every = context.query(lambda: context.index.list_notes(folders, wanted, parse_tags(tags)))
         return [note for note in every if note.path in paths][: limit or len(every)]
-    return context.query(lambda: context.index.list_notes(folders, wanted, tags_of(tags), most=most, archived=archived))
+    return context.query(lambda: context.index.list_notes(folders, wanted, parse_tags(tags), most=most, archived=archived))
 
 
 # --- lines by path ----------------------------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ def read_piece(context: Context, path: str, start: int, lines: int | None) -> Pi
     content = _read_file(context, folder, below) if part == "files" else _read_note(context, folder, part, below)
     if content is None:
         return nothing
-    rows = clean(content.data.decode("utf-8", "surrogateescape")).split("\n")
+    rows = replace_invalid(content.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
 
 
@@ -365,7 +366,7 @@ def overviews(store: Store, scope: Scope, most: int = len(_OVERVIEWS)) -> list[O
             content = tree.read(tuple(name.split("/")))
         except HoldfastError:
             continue
-        text = clean(content.data.decode("utf-8", "surrogateescape")) if content is not None else ""
+        text = replace_invalid(content.data.decode("utf-8", "surrogateescape")) if content is not None else ""
         if text.strip() and not (name == WIKI_INDEX and _is_template(text)):
             found.append(Overview(f"files/{name}", text, text.rstrip("\r\n").count("\n") + 1))
             if len(found) == most:

@@ -9,7 +9,7 @@ from holdfast.formats import note_file, versions
 from holdfast.index.filters import SearchFilter
 from holdfast.index.results import FoundPassage, SearchResult, keyword_result, passage_location, rank_archived_lower
 from holdfast.index.tokenizer import POSTINGS
-from holdfast.models import EVERY_PART, MODES, PARTS, SORTS, TYPES, Answer, Hit, Scope, tags_of
+from holdfast.models import EVERY_PART, MODES, PARTS, SORTS, TYPES, Answer, Hit, Scope, parse_tags
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -113,7 +113,7 @@ def make_filter(
         scopes=folders,
         part=part,
         type=wanted_type,
-        tags=tags_of(tags),
+        tags=parse_tags(tags),
         as_of=moment,
         known_at=known,
         now=dates.now(),
@@ -238,10 +238,10 @@ def _read_hit(context: Context, found: FoundPassage, content: FileContent | None
     if content is None:
         return None
     if found.past:
-        text, lines = versions.past_text(versions.parse_note(content.data, content.modified), found.seq)
+        text, lines = versions.read_past_text(versions.parse_note(content.data, content.modified), found.seq)
         quarantined = found.source.trusted in context.config.quarantine
     else:
-        text, lines = note_file.text_and_lines(content.text())
+        text, lines = note_file.read_current_text(content.text())
         quarantined = found.quarantined
     if lines == (0, 0):
         return None

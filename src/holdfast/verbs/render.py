@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, Damaged, HoldfastError, Refused
 from holdfast.file_edit import file, markdown_block
 from holdfast.home import Lock
-from holdfast.models import SCOPES, Problem, Progress, Record
+from holdfast.models import SCOPES, Problem, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def problems(home: str) -> list[Problem]:
         try:
             content = file.read(path)
             if content.bytes is not None:
-                file.check(content)
+                file.check_writable(content)
         except HoldfastError as error:
             found.append(Problem("rendered", f"what is forgotten may still stand in {path}: {error.message}", error.fix, path))
     return found
@@ -134,7 +135,7 @@ def _write_block(path: str, text: str, entry: Registered) -> tuple[Registered, s
         content = None if new is None else new.encode()
         if content == found.bytes:
             return entry, "unchanged"
-        file.check(found)
+        file.check_writable(found)
         try:
             folders = file.replace(found, content)
         except Conflict:
@@ -147,7 +148,7 @@ def _write_block(path: str, text: str, entry: Registered) -> tuple[Registered, s
     raise Conflict(f"{path} keeps being changed by somebody else", "Try again when it is quiet")
 
 
-def _decode(found: file.Found) -> str:
+def _decode(found: file.FileSnapshot) -> str:
     try:
         return (found.bytes or b"").decode("utf-8")
     except UnicodeDecodeError as error:

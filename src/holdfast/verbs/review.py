@@ -66,8 +66,8 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
         if expected is not None and old.digest != expected:
             raise Conflict(f"the note {key!r} has changed since you read it", "Read it again, and decide on what it says now")
         if old.trust not in context.config.quarantine:
-            return versions.note_of(scope, key, old, context.config.quarantine)
-        new = versions.approved(old, dates.now())
+            return versions.to_note(scope, key, old, context.config.quarantine)
+        new = versions.mark_approved(old, dates.now())
         if not recorded:  # before it is written: no approval is in a note without its record
             record_decision(context, "approved", scope, key, old.head.id)
             recorded = True
@@ -78,7 +78,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
         context.ledger.purges.unreject(_find_rejecting_folders(context, scope, new), new.text)
         context.update_index(lambda: context.sync.refresh_folder(scope.folder, "notes"))
         context.sync.write_listing(scope)
-        return versions.note_of(scope, key, new, context.config.quarantine)
+        return versions.to_note(scope, key, new, context.config.quarantine)
     raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
 
 
@@ -125,7 +125,7 @@ def mark_untrusted(
             return None
         if not trusts or note.trust in trusts:
             return note
-        untrusted = versions.doubted(note, quarantine.least_trusted(trusts))
+        untrusted = versions.lower_trust(note, quarantine.least_trusted(trusts))
         try:
             context.store.replace_file(scope, part, name, untrusted.data, content.file_id)
         except Changed:
@@ -136,7 +136,7 @@ def mark_untrusted(
 
 def _find_scope(context: Context, key: str, where: str | Scope | None) -> Scope:
     """Return the scope of the note that a person means: one of their own, or the very scope that is named."""
-    validate.key_of_note(key)
+    validate.existing_key(key)
     if isinstance(where, Scope):
         scopes = [where] if where.folder in all_folders(context) else []
     else:

@@ -7,12 +7,13 @@ import time
 from functools import partial
 
 from holdfast.base import dates
-from holdfast.config import without_password
-from holdfast.embedders import available, for_search
+from holdfast.base.record import Record
+from holdfast.config import hide_password
+from holdfast.embedders import available, open_for_search
 from holdfast.errors import HoldfastError
 from holdfast.index.filters import SearchFilter
 from holdfast.index.vectors import Model
-from holdfast.models import Record, Scope
+from holdfast.models import Scope
 from holdfast.search.vectorize import by_role
 from holdfast.verbs import archive
 
@@ -104,8 +105,8 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         briefed=brief.shown,
         sessions=sum([one.sessions for one in scopes]),
         turns=_count_turns(context, folders) if exists else 0,
-        embedder=without_password(context.config.embedder),
-        unusable="; ".join([what for what, _ in available.missing(context.config.embedder)]),
+        embedder=hide_password(context.config.embedder),
+        unusable="; ".join([what for what, _ in available.find_missing_packages(context.config.embedder)]),
         waiting=(_count_waiting(context) if exists else 0) if whole else None,
         quarantined=context.query(lambda: context.index.count_notes(visible, only=1)) if exists else 0,
         archived=tuple(archive.describe_archived(archived_kinds, context.config)),
@@ -130,7 +131,7 @@ def _disabled_status(context: Context, whole: bool) -> Status:
         degraded="",
         briefing_chars=0,
         briefed=(),
-        embedder=without_password(context.config.embedder),
+        embedder=hide_password(context.config.embedder),
     )
 
 
@@ -158,7 +159,7 @@ def _lost_purges(context: Context) -> str:
 def _store_name(context: Context) -> str:
     """Return the folder of the notes, or the address and tenant of the database."""
     if context.config.store:
-        return f"{without_password(context.config.store)} (tenant {context.config.tenant})"
+        return f"{hide_password(context.config.store)} (tenant {context.config.tenant})"
     return os.path.join(context.config.home, "shelf")
 
 
@@ -203,7 +204,7 @@ def _count_turns(context: Context, folders: tuple[str, ...]) -> int:
 def _count_waiting(context: Context) -> int:
     """Return how many passages lack vectors of a configured model: of the model that has seen the fewest."""
     try:
-        wanted = [(embedder.name, role) for role, embedder in by_role(for_search(context.config.embedder)).items()]
+        wanted = [(embedder.name, role) for role, embedder in by_role(open_for_search(context.config.embedder)).items()]
     except HoldfastError:
         return 0  # doctor reports what is wrong with the setting
     known = {(model.name, model.role): model for model in context.query(context.index.vectors.list_models)}

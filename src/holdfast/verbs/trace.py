@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from holdfast.base.dates import timestamp
+from holdfast.base.ids import KEY_PATTERN
+from holdfast.base.record import Record
 from holdfast.context.usage import path_usage_id
 from holdfast.formats import versions as note_versions
-from holdfast.models import KEY, Note, Record, Scope, Source, timestamp
+from holdfast.models import Note, Scope, Source
 from holdfast.verbs.quarantine import TAKEN_AWAY
 from holdfast.verbs.read import find_note
 
@@ -81,7 +84,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
     context.refresh(folders)
     name = f"{key}.md"
     id = parsed.head.id or path_usage_id(scope.folder, "notes", name)
-    versions = note_versions.versions_of(parsed)
+    versions = note_versions.list_versions(parsed)
     trusts = [parsed.trust, *[version.source.trusted for version in versions[1:]]]
     seen: set[tuple[str, str]] = set()
     sayings = [
@@ -91,7 +94,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
     shown = [Told(one.version, one.session, one.client, timestamp(one.time)) for one in context.ledger.sessions.history(id)]
     decisions = [Decision(one.action, timestamp(one.time), one.detail) for one in _list_decisions(context, id, parsed)]
     return Trace(
-        note=note_versions.note_of(scope, key, parsed, context.config.quarantine),
+        note=note_versions.to_note(scope, key, parsed, context.config.quarantine),
         versions=tuple(sayings),
         briefed=tuple(shown),
         led_to=_trace_derived(context, folders, scope=scope, key=key, id=parsed.head.id, seen={(scope.folder, name)}),
@@ -148,7 +151,7 @@ def _trace_source(
     if found is None or parsed is None:
         return Step(what)
     folder, name = found.scope, found.name
-    versions = note_versions.versions_of(parsed)
+    versions = note_versions.list_versions(parsed)
     then = next((version for version in versions if version.recorded <= recorded), versions[-1])  # what it said at that time
     trust = parsed.trust if then is versions[0] else then.source.trusted
     if (what, then.recorded) in seen:
@@ -161,7 +164,7 @@ def _find_by_key(context: Context, key: str) -> NoteLocation | None:
     """Return where the nearest note with this key is, without its id."""
     from holdfast.index.results import NoteLocation
 
-    for scope in context.visible_scopes(None) if KEY.match(key) else ():
+    for scope in context.visible_scopes(None) if KEY_PATTERN.match(key) else ():
         if context.store.file_id(scope.folder, "notes", f"{key}.md"):
             return NoteLocation(scope.folder, f"{key}.md", "")
     return None
@@ -180,7 +183,7 @@ def _trace_derived(
         if parsed is None:
             continue
         nearby = folder == scope.folder or scope.kind == "global"
-        made_from = [is_made_from(version.source, id, key, nearby) for version in note_versions.versions_of(parsed)]
+        made_from = [is_made_from(version.source, id, key, nearby) for version in note_versions.list_versions(parsed)]
         if not any(made_from):
             continue
         derived: tuple[Made, ...] = ()

@@ -6,10 +6,12 @@ One note and many notes take the same path, `write_notes`.
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.ids import derive_key, new_id
+from holdfast.base.record import Record
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Template, UsageError, command, field
 from holdfast.formats import versions
 from holdfast.formats.versions import Draft, ParsedNote
-from holdfast.models import SCOPES, Record, Source, Stored, key_of, new_id, tags_of
+from holdfast.models import SCOPES, Source, Stored, parse_tags
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
 from holdfast.verbs import archive, quarantine
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context, Tags, When
-    from holdfast.formats.versions import Stamp
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
 
@@ -56,7 +58,7 @@ def make_draft(
     before: str = "",
 ) -> Draft:
     """Validate what a caller wants to store. `before` is the text of the note that the draft edits."""
-    validate.of_their_kind(type, origin, expected)
+    validate.note_properties(type, origin, expected)
     return check_draft(
         _find_source(context, origin, made_from), text, note_bytes=context.config.note_bytes, key=key, type=type, tags=tags,
         valid_from=valid_from, valid_to=valid_to, pinned=pinned, expected=expected, redact=redact, allow_secret=allow_secret,
@@ -82,12 +84,12 @@ def check_draft(
     before: str = "",
 ) -> Draft:
     """Check a text before it is stored here or sent to a gateway; raise the error of the first rule that it breaks."""
-    text, redacted = validate.redacted(validate.decoded(text)) if redact else (text, ())
+    text, redacted = validate.redact(validate.decode_text(text)) if redact else (text, ())
     body = validate.text(text, note_bytes, before=before, allowed=allow_secret is not None)
-    allowed = validate.wish(body, source.origin, allow_secret) if allow_secret is not None else None
-    name = validate.key(key) if key is not None else key_of(allowed[1] if allowed else body)
+    allowed = validate.allow_secret(body, source.origin, allow_secret) if allow_secret is not None else None
+    name = validate.key(key) if key is not None else derive_key(allowed[1] if allowed else body)
     if key is not None:
-        validate.no_secret(name, "a key", fix="Give it another name")
+        validate.reject_secrets(name, "a key", fix="Give it another name")
     start, end = _validity(valid_from, valid_to)
     if not isinstance(pinned, bool | None):
         raise UsageError(
@@ -98,7 +100,7 @@ def check_draft(
         text=body,
         source=source,
         type=type,
-        tags=validate.tags(tags_of(tags)) if tags is not None else None,
+        tags=validate.tags(parse_tags(tags)) if tags is not None else None,
         valid_from=start,
         valid_to=end,
         pinned=pinned,
@@ -180,7 +182,7 @@ class _Prepared(Record):
 
     drafts: list[Draft]
     composed: list[Composed]
-    files: list[tuple[str, ParsedNote, Stamp | None]]  # those that change: name, note, identity of the file it replaces
+    files: list[tuple[str, ParsedNote, FileId | None]]  # those that change: name, note, identity of the file it replaces
     texts: list[tuple[str, str]]  # what they say, each with the path of its note
 
 
@@ -206,7 +208,7 @@ def write_notes(
             written = _store_files(scope, requests, prepared, rejected, allow_purged, mentions)
         except Changed:
             continue
-        except versions.Rejected as error:
+        except versions.RejectedText as error:
             rejected = error.rejected
             continue
         if allow_purged:
@@ -215,7 +217,7 @@ def write_notes(
             context.update_index(lambda: context.sync.index_notes(scope.folder, written))  # noqa: B023
             context.sync.write_listing(scope)
         return [
-            Stored(action, versions.note_of(scope, draft.key, note, context.config.quarantine), draft.redacted)
+            Stored(action, versions.to_note(scope, draft.key, note, context.config.quarantine), draft.redacted)
             for draft, (action, note) in zip(prepared.drafts, prepared.composed, strict=True)
         ]
     what = f"the note {keys[0]!r} is" if len(keys) == 1 else "these notes are"
@@ -229,7 +231,7 @@ def _prepare(
     current = [versions.parse_note(content.data, content.modified) if content else None for content in contents]
     drafts = [_make_current_draft(scope, request, note) for request, note in zip(requests, current, strict=True)]
     composed = _compose(requests, drafts, current, rejected)
-    files: list[tuple[str, ParsedNote, Stamp | None]] = []
+    files: list[tuple[str, ParsedNote, FileId | None]] = []
     texts: list[tuple[str, str]] = []
     for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
         if action != "unchanged":
@@ -241,7 +243,7 @@ def _prepare(
 def _make_current_draft(scope: Scope, request: WriteRequest, note: ParsedNote | None) -> Draft:
     if isinstance(request.draft, Draft):
         return request.draft
-    return request.draft(versions.note_of(scope, request.key, note, request.context.config.quarantine) if note else None)
+    return request.draft(versions.to_note(scope, request.key, note, request.context.config.quarantine) if note else None)
 
 
 def _compose(
@@ -272,7 +274,7 @@ def _compose(
 def _store_files(
     scope: Scope, requests: list[WriteRequest], prepared: _Prepared, rejected: Mapping[str, str], allow_purged: bool,
     mentions: tuple[str, ...],
-) -> list[tuple[str, ParsedNote, Stamp, Stamp | None]]:  # fmt: skip
+) -> list[tuple[str, ParsedNote, FileId, FileId | None]]:  # fmt: skip
     """Store the files that change, durably; return them with their new identities."""
     context, files = requests[0].context, prepared.files
     if not files:
@@ -307,7 +309,7 @@ def _record_allowed_secret(context: Context, scope: Scope, draft: Draft, note: P
 
 def _allow_again(
     context: Context, scope: Scope, prepared: _Prepared, contents: list[FileContent | None]
-) -> list[tuple[str, ParsedNote, Stamp, Stamp | None]]:
+) -> list[tuple[str, ParsedNote, FileId, FileId | None]]:
     """Let the texts be stored again; return the unchanged notes, which the index has left out until now."""
     for draft in prepared.drafts:
         context.purge_filter.allow_again(f"{scope.folder}/notes/{draft.key}", draft.text)
@@ -363,10 +365,10 @@ class BulkReader:
         return self.valid
 
     def _read_note(self, note: Mapping[str, Any], number: int) -> BulkDraft:
-        from holdfast.safety.trust import things
+        from holdfast.safety.trust import parse_made_from
 
         fields = _read_fields(note)
-        named, made_from = fields.pop("scope", None), things(fields.pop("made_from", None))
+        named, made_from = fields.pop("scope", None), parse_made_from(fields.pop("made_from", None))
         own = kind_of(named) if named is not None else "project"
         scope = self._target_scope(self._scope or own)
         origin = fields.pop("origin", None)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.api.remote.caller import RemoteCaller, draft_fields, drop_none
 from holdfast.api.remote.client import GatewayClient, encode, error_from_problem
 from holdfast.api.remote.records import parse_record, parse_records
+from holdfast.base.record import Record
 from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
 from holdfast.formats import transcript
 from holdfast.formats.importers import chat
 from holdfast.formats.importers.detect import folder
 from holdfast.formats.importers.json_source import Source
-from holdfast.formats.transcript import Tally, TranscriptLine
+from holdfast.formats.transcript import CompactMap, TranscriptLine
 from holdfast.formats.versions import Draft
-from holdfast.models import Interrupted, Logged, Note, Progress, Record, Stored
+from holdfast.models import Interrupted, Logged, Note, Progress, Stored
 from holdfast.safety import validate
 from holdfast.verbs import history, write
 from holdfast.verbs.export import LeftOut
@@ -167,7 +168,7 @@ def log_turns(
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     checked, redacted = [], 0
     for turn in history.check_turns(turns, redact):
-        text = validate.cleaned(turn.text) if redact else turn.text
+        text = validate.without_secrets(turn.text) if redact else turn.text
         redacted += text != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": text}
         checked.append((len(text), drop_none(fields)))
@@ -229,11 +230,11 @@ def _line_batches(source: Source, reader: Dialect, tools: bool, cut_short: list[
 
 def _chat_lines(source: Source, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
     """Yield the turns as lines of a plain chat, each with the id that a home gives it. An error goes to `cut_short`."""
-    tally = Tally()
+    tally = CompactMap()
     try:
         for session, turn in history.read_turns(source, reader, tools):
-            name = validate.withheld(session)[0]
-            yield _chat_line(name, transcript.counted(history.redact_turn(turn), name, tally))
+            name = validate.redact_or_withhold(session)[0]
+            yield _chat_line(name, transcript.assign_id(history.redact_turn(turn), name, tally))
     except HoldfastError as error:
         cut_short.append(error)
 

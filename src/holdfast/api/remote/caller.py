@@ -158,7 +158,7 @@ class RemoteCaller:
         made_from: object = None, redact: bool = False, allow_secret: str | None = None,
     ) -> Draft:  # fmt: skip
         """Check a note as a home would, so that no secret is sent. The gateway judges what it was `made_from`."""
-        validate.of_their_kind(type, origin, expected)
+        validate.note_properties(type, origin, expected)
         source = Source(validate.origin(self.origin if origin is None else origin), None, self.client, self.session)
         self.check_names()
         return check_draft(
@@ -170,7 +170,7 @@ class RemoteCaller:
         """Reject names that look like a secret, once: they become names of folders and are stored with each note."""
         if not self._names_are_checked:
             for name in filter(None, (self.client, self.session, self._named_project)):
-                validate.no_secret(name, "the name of an agent, client, session or project", fix="Give it another name")
+                validate.reject_secrets(name, "the name of an agent, client, session or project", fix="Give it another name")
             self._names_are_checked = True
 
     def origin_field(self, given: str | None = None) -> str | None:

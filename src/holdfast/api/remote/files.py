@@ -29,7 +29,7 @@ class RemoteFiles(FilesInterface):
         return text
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
-        fields = {"path": path, "file_text": _check_text(validate.decoded(text), redact)}
+        fields = {"path": path, "file_text": _check_text(validate.decode_text(text), redact)}
         answer = self._run("create", scope, fields)
         return str(answer.get("action", "created"))  # an older gateway does not say
 
@@ -59,8 +59,8 @@ def _check_text(text: object, redact: bool) -> str:
     """Return a text without secrets, or raise `SecretFound`: no secret leaves this machine."""
     checked = _check_string(text)
     if redact:
-        return validate.cleaned(checked)
-    validate.no_secret(checked, "a file")
+        return validate.without_secrets(checked)
+    validate.reject_secrets(checked, "a file")
     return checked
 
 

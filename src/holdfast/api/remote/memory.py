@@ -36,7 +36,7 @@ from holdfast.models import (
     TrashedNote,
     Turn,
     Version,
-    tags_of,
+    parse_tags,
 )
 from holdfast.safety import validate
 from holdfast.search.vectorize import WaitingCounts
@@ -180,7 +180,7 @@ class RemoteMemory(MemoryInterface):
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         self._caller.require_enabled()
-        validate.key_of_note(key)
+        validate.existing_key(key)
         kind = self._caller.find_scope(key, scope, lambda kind: self._get_note(kind, key))
         if kind is None:
             return Forgotten(False, key)
@@ -218,10 +218,10 @@ class RemoteMemory(MemoryInterface):
         if sum([given is not None for given in (key, session, text)]) != 1:
             raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
         if key is None:
-            words = validate.decoded(text) if text is not None else None
+            words = validate.decode_text(text) if text is not None else None
             body = {"session": session, "client": client, "text": words, "files": files or None}
             return parse_record(Receipt, self._request("POST", "/v1/purge", drop_none(body), keyed=True))
-        validate.key_of_note(key)
+        validate.existing_key(key)
         in_trash = self._kinds_in_trash(key, scope)
         kind = self._caller.find_scope(key, scope, lambda kind: kind in in_trash or self._get_note(kind, key))
         if kind is None:
@@ -281,7 +281,7 @@ class RemoteMemory(MemoryInterface):
         return self._request("POST", f"/v1/review/{kind}/{key}/{decision}", {"version": version, **owner}, keyed=True)
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
-        validate.key_of_note(key)
+        validate.existing_key(key)
         path = quote(key, safe="")
         return self._caller.ask_nearest(
             scope, lambda kind: parse_record(Trace, self._request("GET", f"/v1/trace/{kind}/{path}"))
@@ -314,7 +314,7 @@ class RemoteMemory(MemoryInterface):
         kinds = kind.split(",") if kind else []
         several = len(kinds) > 1  # a request names one kind or none: ask for all, and keep those
         body = {
-            "query": query, "scope": scope, "type": type or None, "tags": list(tags_of(tags)) or None, "mode": mode,
+            "query": query, "scope": scope, "type": type or None, "tags": list(parse_tags(tags)) or None, "mode": mode,
             "sort": sort, "limit": _MOST_HITS if several else limit,
             "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": search_filter.known_at, "kind": None if several else kind or None, "explain": explain or None,
@@ -324,7 +324,7 @@ class RemoteMemory(MemoryInterface):
         return _keep_kinds(answer, kinds, limit) if several else answer
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
-        validate.key_of_note(key)
+        validate.existing_key(key)
         query = {
             "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": dates.as_of(known_at, "known_at") if known_at is not None else None,
@@ -340,7 +340,7 @@ class RemoteMemory(MemoryInterface):
         if not self.config.enabled:
             return []
         query = {
-            "scope": self._scope_kind(scope), "type": type or None, "tags": list(tags_of(tags)) or None, "source": source,
+            "scope": self._scope_kind(scope), "type": type or None, "tags": list(parse_tags(tags)) or None, "source": source,
             "archived": archived or None,
         }  # fmt: skip
         found: List[Note] = []
@@ -351,7 +351,7 @@ class RemoteMemory(MemoryInterface):
         return found
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
-        validate.key_of_note(key)
+        validate.existing_key(key)
         return self._caller.ask_nearest(
             scope, lambda kind: List(self._pages(Version, _note_path(kind, key, "/history"), "versions"))
         )

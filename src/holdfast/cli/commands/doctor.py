@@ -20,14 +20,14 @@ def status(call: Invocation) -> int:
 
 def doctor(call: Invocation) -> int:
     from holdfast.api.memory import context_of
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
     from holdfast.verbs.doctor import checks, secrets
 
     problems = checks.merge_problems([*call.memory.check(), *_of_clients(call)], _of_gateway(call))
     disabled = not call.memory.config.enabled
     held = _held(call)
     store = call.memory.config.store
-    where = without_password(store) if store else call.memory.home
+    where = hide_password(store) if store else call.memory.home
     looked_at, total = (0, 0) if call.is_remote else secrets.count_transcript_bytes(context_of(call.memory))
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
@@ -65,7 +65,7 @@ def _of_clients(call: Invocation) -> list[Problem]:
     from holdfast import clients
     from holdfast.clients import health
 
-    return health.problems(clients.place(call.memory.config))
+    return health.find_problems(clients.install_target(call.memory.config))
 
 
 def _of_gateway(call: Invocation) -> list[Problem]:
@@ -95,10 +95,10 @@ def retain(call: Invocation) -> int:
 
 
 def embed(call: Invocation) -> int:
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
 
     left = call.memory.embed()
-    setting = call.memory.status().embedder if call.is_remote else without_password(call.memory.config.embedder)
+    setting = call.memory.status().embedder if call.is_remote else hide_password(call.memory.config.embedder)
     return call.answer({"embedder": setting, "left": left, "failed": left.failed}, _tell_embedded, 1 if left.failed else 0)
 
 
@@ -120,7 +120,7 @@ def resident(call: Invocation) -> int:
 
     def ready(path: str) -> None:
         call.screen.aside(f"answering for {now.home}; stop with Ctrl-C")
-        for what, _ in available.missing(now.embedder) or available.silent(now.embedder, now.embed_key):
+        for what, _ in available.find_missing_packages(now.embedder) or available.check_endpoint(now.embedder, now.embed_key):
             call.screen.aside(f"search by meaning lacks a model, and the answers say so: {what}", "yellow")
 
     Resident(now.home, open_memory).serve(ready)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 
-from holdfast.formats.transcript import CUT, TOOL_BYTES, TURN_BYTES, TranscriptLine, clean, cut, lenient_time
+from holdfast.formats.transcript import (
+    CUT,
+    TOOL_BYTES,
+    TURN_BYTES,
+    TranscriptLine,
+    parse_time_or_none,
+    replace_surrogates,
+    truncate,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +71,7 @@ def said(
 ) -> TranscriptLine:
     """A turn from what a transcript says of it; what it says wrongly is left out."""
     return TranscriptLine(
-        role, cut(clean(text), TOOL_BYTES if role == "tool" else TURN_BYTES), _word(id), lenient_time(time),
+        role, truncate(replace_surrogates(text), TOOL_BYTES if role == "tool" else TURN_BYTES), _word(id), parse_time_or_none(time),
         _word(speaker), _word(session),
     )  # fmt: skip
 
@@ -73,7 +81,7 @@ def _word(value: object) -> str | None:
         value = str(value)
     if not isinstance(value, str) or not value.strip():
         return None
-    return " ".join(clean(value).split())[:500]
+    return " ".join(replace_surrogates(value).split())[:500]
 
 
 class Tools:

@@ -6,9 +6,9 @@ nothing, and no text can make a rule run away.
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import TooLarge
-from holdfast.models import Record
-from holdfast.safety.secrets.rules import ANYWHERE, Rule, present, ranks
+from holdfast.safety.secrets.rules import ANYWHERE, Rule, find_anchors, rule_ranks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,21 +36,21 @@ class Found(Record):
 
 def plain(text: str) -> bool:
     """Whether no rule has anything to look at."""
-    return not present(text.lower())
+    return not find_anchors(text.lower())
 
 
 def found(text: str) -> tuple[Found, ...]:
     """What looks like a secret, in the order it stands there; of those that overlap, the longest."""
     lower, places = _lower(text), _Places(text)
-    hits = [hit for anchor, rules in present(lower) for rule in rules for hit in _hits(rule, anchor, text, lower, places)]
+    hits = [hit for anchor, rules in find_anchors(lower) for rule in rules for hit in _hits(rule, anchor, text, lower, places)]
     return tuple(_apart(hits)) if hits else ()
 
 
 def exposes(text: str) -> bool:
     """Whether a text seems to hold a secret, also one that hidden characters split; or is too long to tell."""
-    from holdfast.safety.hidden_chars import bare
+    from holdfast.safety.hidden_chars import remove_hidden
 
-    seen = bare(text)
+    seen = remove_hidden(text)
     try:
         return bool(found(seen))
     except TooLarge:
@@ -87,7 +87,7 @@ def named(text: str, hits: tuple[Found, ...]) -> str:
 
 def _apart(hits: list[Found]) -> list[Found]:
     """In order, none over another: what overlaps is one, under the name of the rule that knows best what it is."""
-    known = ranks()
+    known = rule_ranks()
     kept: list[Found] = []
     for hit in sorted(hits, key=lambda one: (one.start, -one.end)):
         last = kept[-1] if kept else None

@@ -4,7 +4,7 @@ a value and the value, and says whether it is a secret."""
 from __future__ import annotations
 
 from holdfast.base.lazy_re import pattern
-from holdfast.safety.secrets.rules import listed
+from holdfast.safety.secrets.rules import common_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def assigned(before: str, value: str) -> bool:
     if not _names:
         import re
 
-        _names.append(re.compile(f"(?a){listed('!names')[0]}"))
+        _names.append(re.compile(f"(?a){common_list('!names')[0]}"))
     lower = value.lower()
     if _names[0].search(before) or _is_placeholder(value):
         return False
@@ -60,7 +60,7 @@ def assigned(before: str, value: str) -> bool:
         return False
     if _NAME.search(value) or _PATH.search(value) or _PROSE.search(value) or _SLUG.search(value):
         return False
-    return not any(word in lower for word in listed("!stop"))
+    return not any(word in lower for word in common_list("!stop"))
 
 
 def password(before: str, value: str) -> bool:

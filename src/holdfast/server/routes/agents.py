@@ -8,11 +8,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import ACTIONS, Role
 from holdfast.base import dates
+from holdfast.base.dates import timestamp
 from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent
 from holdfast.ledger.audit import Entry
-from holdfast.models import timestamp
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
 from holdfast.server.problem import without_home

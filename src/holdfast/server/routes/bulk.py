@@ -207,17 +207,17 @@ def parse_line(line: bytes, most_trusted: str = _IMPORT) -> dict[str, Any] | Non
     """
     try:
         check_json_size(line)
-        row = json_lines.parsed(line, _LINE_FIX)
-    except json_lines.FieldTwice as error:
+        row = json_lines.parse_line(line, _LINE_FIX)
+    except json_lines.DuplicateField as error:
         raise _InvalidLine("invalid_request", error.text, error.hint) from None
     except problem.Problem as error:
         raise _InvalidLine(error.code, error.detail, error.fix) from None
-    if json_lines.tells_what_is_missing(row):
+    if json_lines.is_left_out_line(row):
         return None
     origin = most_trusted if row.get("origin") is None else row["origin"]
     if origin not in ORIGINS or (origin == "user" and most_trusted != "user"):
         raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(AGENT_ORIGINS)}")
-    row["origin"] = json_lines.origin_of(row, most_trusted)
+    row["origin"] = json_lines.line_origin(row, most_trusted)
     return {name: value for name, value in row.items() if value is not None}
 
 

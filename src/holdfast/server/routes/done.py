@@ -7,9 +7,9 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base import dates
+from holdfast.base.dates import timestamp
 from holdfast.errors import UsageError
 from holdfast.ledger.done import REVIEW, DoneItem
-from holdfast.models import timestamp
 from holdfast.safety import validate
 from holdfast.server.idempotency import REPLAY_WHOLE
 from holdfast.server.models import NAME_PATTERN, PAGE_LIMIT, NextCursor, PageLimit, RequestModel, ResponseModel, or_none
@@ -95,7 +95,7 @@ def _agent(request: AuthorizedRequest, named: str | None) -> str | None:
 def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
     agent, kind, subject, ledger = request.caller.agent, params.kind, _checked_subject(params.subject), request.ledger
     for text in (kind, subject):  # they are stored as they are, so they are checked as notes are
-        validate.no_secret(text, "what was done", fix="Name it without the secret")
+        validate.reject_secrets(text, "what was done", fix="Name it without the secret")
     if ledger.purges.any() and not ledger.done.exists(agent, kind, subject):
         ledger.purges.refuse([("", kind), ("", subject)])
     is_new = ledger.done.record(agent, kind, subject, int(dates.clock()))

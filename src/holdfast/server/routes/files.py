@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from holdfast.safety.hidden_chars import kinds
+from holdfast.base.invisible import find_kinds
 from holdfast.server.idempotency import Replay
 from holdfast.server.models import Redact, ResponseModel, ScopedRequest, WriteScope, choices
 from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
@@ -78,7 +78,7 @@ class FileViewed(ResponseModel, kw_only=True):
 def view_file(request: AuthorizedRequest, params: ViewFile) -> dict[str, Any]:
     lines = (params.view_range[0], params.view_range[1]) if params.view_range else None
     text = request.memory.files.view(params.path, lines, scope=params.scope)
-    hidden = {"hidden": list(found)} if (found := kinds(text)) else {}
+    hidden = {"hidden": list(found)} if (found := find_kinds(text)) else {}
     return {**FileViewed(command="view", path=params.path, text=text).as_dict(), **hidden}
 
 

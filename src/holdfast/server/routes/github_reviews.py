@@ -28,7 +28,7 @@ class PostReview(RequestModel, kw_only=True):
 
 
 def post_review(request: AuthorizedRequest, params: PostReview) -> Reviewed:
-    validate.no_secret(params.body, "a review")
+    validate.reject_secrets(params.body, "a review")
     fields = params.given("owner", "repo", "pr_number", "body", "event", "again")
     wanted = Wanted(**fields, key=request.header(KEY_HEADER))
     settings = request.gateway.config_of(request.caller)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter
-from holdfast.models import Record
 from holdfast.search import abstention
 from holdfast.verbs import recall
 

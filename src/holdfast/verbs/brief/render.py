@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.models import SCOPES, Record, digest
+from holdfast.base.ids import digest
+from holdfast.base.record import Record
+from holdfast.models import SCOPES
 from holdfast.safety.escape import CUT_MARK, flat, safe
 
 TREE_LINES = 200

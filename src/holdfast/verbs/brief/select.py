@@ -165,18 +165,18 @@ def _order_by_use(context: Context, notes: list[Note], branch: set[str]) -> list
 
 def _branch_words(context: Context) -> set[str]:
     """Return the long words of the name of the git branch where the caller works."""
-    from holdfast.project.git import branch_of
+    from holdfast.project.git import current_branch
 
-    name = branch_of(context.working_folder).lower()
+    name = current_branch(context.working_folder).lower()
     for mark in "/_.":
         name = name.replace(mark, "-")
     return {word for word in name.split("-") if len(word) > 3 and word not in ("main", "master", "feature", "bugfix", "hotfix")}
 
 
 def _statement(fact: Fact) -> str:
-    from holdfast.formats.facts import statement
+    from holdfast.formats.facts import format_statement
 
-    return validate.cleaned(statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
+    return validate.without_secrets(format_statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
 
 
 def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: str) -> bool:
@@ -184,9 +184,9 @@ def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: s
     shown as it is."""
     if note.type in STANDING or note.pinned or not any(path == note.path for path, _ in statements):
         return False
-    from holdfast.formats.facts import lines
+    from holdfast.formats.facts import find_lines
 
-    dated = {one.line: one for one in lines(note.text)}
+    dated = {one.line: one for one in find_lines(note.text)}
     rows = note.text.split("\n")
     if not all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")):
         return False
@@ -219,7 +219,7 @@ def _overviews(context: Context, scope: Scope, now: str, stale: set[str]) -> tup
 
     pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, page.text)]
     current = [(page.path, _current(page.text, f"{scope.folder}/{page.path}", 1, now, stale)) for page in pages]
-    return tuple([(path, validate.cleaned(text[:_OVERVIEW_CHARS]) + text[_OVERVIEW_CHARS:]) for path, text in current])
+    return tuple([(path, validate.without_secrets(text[:_OVERVIEW_CHARS]) + text[_OVERVIEW_CHARS:]) for path, text in current])
 
 
 def _may_be_purged(context: Context, text: str) -> bool:
@@ -241,7 +241,7 @@ def _view(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Note
     source = note.source
     origin = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
     text = _current(note.text, note.path, note.lines[0], now, stale)
-    text = validate.cleaned(text) if note.path in unsafe else text  # last: it may change how many lines there are
+    text = validate.without_secrets(text) if note.path in unsafe else text  # last: it may change how many lines there are
     return render.NoteView(
         scope=note.scope.kind, key=_shown_key(note), date=date, origin=origin, text=text, id=_usage_id(note),
         version=note.version, standing=note.type in STANDING or note.pinned, path=note.path,
@@ -256,9 +256,9 @@ def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -
         text = "\n".join(kept) if len(kept) < len(rows) else text
     if "[" not in text or ("~~" not in text and "supersede" not in text.casefold()):
         return text  # most have no such lines: a hook has no time to load regular expressions
-    from holdfast.formats.facts import current_text
+    from holdfast.formats.facts import drop_ended_facts
 
-    return current_text(text, now)
+    return drop_ended_facts(text, now)
 
 
 def _usage_id(note: Note) -> str:
@@ -269,7 +269,7 @@ def _shown_key(note: Note) -> str:
     """Return the key; the name of a file that a person created may be anything, also a secret."""
     letters = note.key.replace("-", "")
     is_ours = letters.isascii() and letters.isalnum() and letters == letters.lower()  # KEY would load all of `re`
-    return note.key if is_ours else validate.withheld(note.key)[0]
+    return note.key if is_ours else validate.redact_or_withhold(note.key)[0]
 
 
 def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
@@ -382,12 +382,12 @@ def _view_match(context: Context, match: Match, prompt: str, now: str) -> NoteVi
 def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> NoteView | None:
     """Return a note that may state facts. If it states nothing else, show what holds of its subject, wherever that is stated:
     first the facts that share words with the prompt."""
+    from holdfast.base.markdown import find_title
     from holdfast.formats import facts
     from holdfast.index import tokenizer
-    from holdfast.models import title_of
 
-    subject = title_of(note.text, note.key)
-    dated = facts.lines(note.text)
+    subject = find_title(note.text, note.key)
+    dated = facts.find_lines(note.text)
     if not dated:
         return _view(note, now, set(), unsafe)
     folders = context.visible_folders(None)
@@ -424,7 +424,7 @@ def _excerpt(context: Context, match: Match) -> NoteView | None:
         turn = turns[number]
         if number != at and (turn.role in ("tool", "system") or ROLES[turn.role] in context.config.quarantine):
             continue
-        text = validate.cleaned(turn.text).strip()
+        text = validate.without_secrets(turn.text).strip()
         is_small_talk = len(text.split()) < 4 and number != at
         if not is_small_talk and len(text) <= room:
             taken[number] = f"{turn.speaker or turn.role}: {text}"
@@ -496,7 +496,7 @@ def _record_shown(context: Context, views: list[NoteView], anew: bool = False, f
 def count_prompt(context: Context, prompt: str) -> int:
     """Count a prompt of this session: return how many it has had with this one, 0 if this one was counted already or cannot
     be counted."""
-    from holdfast.models import digest
+    from holdfast.base.ids import digest
 
     if not context.session or not context.config.enabled or not context.store.exists():
         return 0

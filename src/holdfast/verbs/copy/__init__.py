@@ -6,8 +6,9 @@ compare everything again. A copy may be interrupted at any moment and run again:
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, Disabled, Trouble
-from holdfast.models import Progress, Record
+from holdfast.models import Progress
 from holdfast.verbs.copy.documents import DocumentsCopy
 from holdfast.verbs.copy.endpoints import open_endpoint
 from holdfast.verbs.copy.purged import PurgedContent

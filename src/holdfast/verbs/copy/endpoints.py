@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 
 from holdfast import home as home_folder
-from holdfast.config import is_store, without_password
+from holdfast.config import hide_password, is_store
 from holdfast.errors import NotFound, UsageError
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.store.files import FileStore
@@ -55,12 +55,12 @@ def _open_database(url: str, config: Config) -> Endpoint:
         PostgresStore(settings, config.home, config.lock_seconds),
         ledgers.PostgresLedger(settings, config.lock_seconds),
     )
-    return Endpoint(f"{without_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
+    return Endpoint(f"{hide_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
 
 
 def _open_folder(path: str, config: Config, must_exist: bool) -> Endpoint:
     if "://" in path:
-        raise UsageError(f"cannot copy from or to {without_password(path)}", "Name a folder or a postgresql:// address")
+        raise UsageError(f"cannot copy from or to {hide_password(path)}", "Name a folder or a postgresql:// address")
     home = os.path.abspath(os.path.expanduser(path))
     if must_exist and not os.path.isdir(os.path.join(home, "shelf")) and not os.path.isfile(os.path.join(home, "ledger.db")):
         raise NotFound(f"no memory in {home}", "Name the folder that `holdfast path` prints, or a postgresql:// address")

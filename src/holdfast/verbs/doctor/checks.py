@@ -8,12 +8,12 @@ from shlex import quote
 from typing import NamedTuple
 
 from holdfast.base import dates, failure_log
-from holdfast.config import named, source, without_password
+from holdfast.config import find_setting, hide_password, setting_source
 from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.formats import facts, note_file
-from holdfast.formats.versions import entry_head
+from holdfast.formats.frontmatter import parse_file_header
 from holdfast.models import Problem, Scope
 from holdfast.verbs import projects, purge, render
 from holdfast.verbs.doctor import permissions, secrets
@@ -112,7 +112,7 @@ def _check_postgres(context: Context) -> list[Problem]:
         problems += _check_index_rows(context, fixes, scopes) + _check_ledger(context, fixes)
         problems += _check_embedder(context, fixes) + secrets.problems(context) + _check_facts(context, fixes, scopes)
     except HoldfastError as error:  # unreachable from the start, or by now
-        store = f"{without_password(config.store or '')} (tenant {config.tenant})"
+        store = f"{hide_password(config.store or '')} (tenant {config.tenant})"
         problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, store))
     return problems
 
@@ -255,7 +255,7 @@ def _check_overview(context: Context, fixes: Fixes, scope: str) -> list[Problem]
     names = [entry.name for entry in tree.census() if entry.regular and entry.name.endswith(".md")]
     if not names or overviews(context.store, Scope.of_folder(scope), most=1):
         return []
-    first = next((name for name in names if entry_head(name, _read_tree_file(context, scope, name) or "").name), None)
+    first = next((name for name in names if parse_file_header(name, _read_tree_file(context, scope, name) or "").name), None)
     if first is None:
         return []
     page = WIKI_INDEX if WIKI_INDEX in names else "MEMORY.md"
@@ -292,7 +292,7 @@ def _check_facts(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
     found: list[Problem] = []
     more = 0
     for file in _list_fact_files(context, scopes):
-        lines = facts.unread(file.text)
+        lines = facts.find_unreadable(file.text)
         if lines and len(found) < _MAX_FACT_FILES:
             path = hide_secrets(f"{file.scope}/{file.part}/{file.name}")
             fix = fixes.edit(os.path.join(context.config.home, "shelf", file.scope, file.part, file.name))
@@ -306,7 +306,7 @@ def _check_facts(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
     return found
 
 
-def _describe_unread_facts(path: str, lines: list[facts.Unread], first_line: int) -> str:
+def _describe_unread_facts(path: str, lines: list[facts.UnreadableLine], first_line: int) -> str:
     each = "; ".join([f"line {line.line + first_line}: {line.problem}" for line in lines[:_MAX_FACT_LINES]])
     more = f"; and {len(lines) - _MAX_FACT_LINES} more" if len(lines) > _MAX_FACT_LINES else ""
     what = "1 dated line" if len(lines) == 1 else f"{len(lines)} dated lines"
@@ -317,11 +317,11 @@ def _list_fact_files(context: Context, scopes: tuple[str, ...]) -> Iterator[_Fac
     for scope in scopes:
         for entry in context.store.entries(scope, "notes"):
             if entry.regular and entry.name.endswith(".md") and (whole := _read_if_dated(context, scope, "notes", entry.name)):
-                text, (first, _) = note_file.text_and_lines(whole)
+                text, (first, _) = note_file.read_current_text(whole)
                 yield _FactFile(scope, "notes", entry.name, text, first)
         for entry in context.store.tree(scope, 0).census():
             if entry.regular and (whole := _read_if_dated(context, scope, "files", entry.name)):
-                yield _FactFile(scope, "files", entry.name, note_file.clean(whole), 1)
+                yield _FactFile(scope, "files", entry.name, note_file.replace_invalid(whole), 1)
 
 
 def _read_if_dated(context: Context, scope: str, part: str, name: str) -> str:
@@ -385,9 +385,9 @@ def _check_index_rows(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -
 def _check_embedder(context: Context, fixes: Fixes) -> list[Problem]:
     """Report an embedder that cannot work. Vectors that lag behind are no problem: `status` and answers say so."""
     config = context.config
-    failures = available.missing(config.embedder) or available.silent(config.embedder, config.embed_key)
+    failures = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
     use_default = fixes.holdfast("config search.embedder default")
-    if os.path.isdir(config.home) and source(named("search.embedder"), config.home) == "HOLDFAST_EMBEDDER":
+    if os.path.isdir(config.home) and setting_source(find_setting("search.embedder"), config.home) == "HOLDFAST_EMBEDDER":
         use_default = f"unset HOLDFAST_EMBEDDER; {use_default}"  # the variable would override the setting
     return [Problem("embedder", what, fix or use_default) for what, fix in failures]
 

@@ -7,9 +7,10 @@ import stat
 from shlex import quote
 
 from holdfast import config
+from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.errors import ConfigError
-from holdfast.models import KEY, Problem, Scope, key_of
-from holdfast.safety.validate import withheld
+from holdfast.models import Problem, Scope
+from holdfast.safety.validate import redact_or_withhold
 from holdfast.store.layout import FILE_BYTES, NOTE_FILE_BYTES, parse_trashed_key
 
 TYPE_CHECKING = False
@@ -53,7 +54,7 @@ class Fixes:
         folder, name = os.path.split(path)
         name = hide_secrets(name)
         is_note = os.path.basename(folder) == "notes" and name.endswith(".md")
-        better = f"{key_of(name[:-3])}.md" if is_note else _replace_unprintable(name)
+        better = f"{derive_key(name[:-3])}.md" if is_note else _replace_unprintable(name)
         return self._command("mv -n", path, self._unused_path(os.path.join(folder, better)))
 
     def edit(self, path: str) -> str:
@@ -105,7 +106,7 @@ class Fixes:
             return self.grant_access(path)
         if info.st_size == 0:
             return self._command("rm", path)
-        return self.rename(path) if is_note and not KEY.match(name[:-3]) else self.edit(path)
+        return self.rename(path) if is_note and not KEY_PATTERN.match(name[:-3]) else self.edit(path)
 
     def purge_words(self, scope: Scope, key: str) -> str:
         """Return the arguments that purge a note of any scope."""
@@ -114,7 +115,7 @@ class Fixes:
     def purge_returned(self, scope: str, part: str, name: str) -> str:
         """Purge a note again that came back after its purge; open a file of the tree in an editor."""
         key = parse_trashed_key(name) if part == "archive" else name[:-3]
-        if part in ("notes", "archive") and KEY.match(key):
+        if part in ("notes", "archive") and KEY_PATTERN.match(key):
             return self.holdfast(self.purge_words(Scope.of_folder(scope), key))
         return self.edit(os.path.join(self._home, "shelf", scope, part, name))
 
@@ -165,7 +166,7 @@ class PostgresFixes(Fixes):
     def edit(self, path: str) -> str:
         """Purge it: a new version would leave it in the history."""
         scope, _, name = path.partition("/shelf/")[2].partition("/notes/")
-        if KEY.match(name[:-3]):
+        if KEY_PATTERN.match(name[:-3]):
             return self.holdfast(self.purge_words(Scope.of_folder(scope), name[:-3]))
         if "/transcripts/" in path:
             return self.holdfast("purge --text -")
@@ -177,7 +178,7 @@ class PostgresFixes(Fixes):
 
     def fix_file(self, scope: str, part: str, name: str) -> str:
         """Forget a note; for anything else check again."""
-        if part != "notes" or not KEY.match(name[:-3]):
+        if part != "notes" or not KEY_PATTERN.match(name[:-3]):
             return self.holdfast("doctor")
         return self.holdfast(f"forget {name[:-3]} {_scope_options(Scope.of_folder(scope))}")
 
@@ -225,7 +226,7 @@ def is_disk_full(home: str) -> bool:
 
 def hide_secrets(name: str) -> str:
     """Return a path with secrets in it masked, part by part: a report is pasted to other people."""
-    return "/".join([withheld(part)[0] for part in name.split("/")])
+    return "/".join([redact_or_withhold(part)[0] for part in name.split("/")])
 
 
 def _replace_unprintable(name: str) -> str:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from holdfast.errors import HoldfastError, TooLarge
 from holdfast.formats import transcript, versions
-from holdfast.formats.note_file import clean
+from holdfast.formats.note_file import replace_invalid
 from holdfast.models import Problem, Scope
 from holdfast.safety import secrets
-from holdfast.safety.hidden_chars import bare
-from holdfast.safety.validate import is_plain
+from holdfast.safety.hidden_chars import remove_hidden
+from holdfast.safety.secrets.prefilter import is_surely_clean
 from holdfast.verbs.doctor.fixes import fixes_for, hide_secrets
 
 TYPE_CHECKING = False
@@ -96,15 +96,15 @@ def _search_files(context: Context) -> Iterator[_Finding]:
 
 def _search_file(context: Context, file: _File) -> _Finding | None:
     text = _visible_text(context, file)
-    if not text or is_plain(text):
+    if not text or is_surely_clean(text):
         return None
     try:
-        hits = secrets.found(text)
+        hits = secrets.find_secrets(text)
     except TooLarge:
         return _Finding(file, 0, _TOO_LONG)
     if not hits or (file.part == "notes" and _is_allowed(context, file, {hit.rule for hit in hits})):
         return None
-    return _Finding(file, text.count("\n", 0, hits[0].start) + 1, secrets.named(text, hits))
+    return _Finding(file, text.count("\n", 0, hits[0].start) + 1, secrets.describe(text, hits))
 
 
 def _list_files(context: Context, scope: str) -> Iterator[_File]:
@@ -125,7 +125,7 @@ def _visible_text(context: Context, file: _File) -> str:
             content = context.store.tree(file.scope, 0).read(tuple(file.name.split("/")))
     except HoldfastError:
         return ""  # other checks report it
-    return bare(clean(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
+    return remove_hidden(replace_invalid(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
 
 
 def _is_allowed(context: Context, file: _File, rules: set[str]) -> bool:
@@ -134,7 +134,7 @@ def _is_allowed(context: Context, file: _File, rules: set[str]) -> bool:
     if content is None:
         return True
     parsed = versions.parse_note(content.data, content.modified)
-    id = versions.note_of(Scope.of_folder(file.scope), file.name[:-3], parsed).id
+    id = versions.to_note(Scope.of_folder(file.scope), file.name[:-3], parsed).id
     decisions = context.ledger.decisions.list(id) if id else []
     allowed = [one.detail.get("rules", "") for one in decisions if one.action == "secret-allowed"]
     return rules <= {rule for names in allowed for rule in names.split(", ")}
@@ -190,7 +190,7 @@ def _search_transcript(context: Context, file: _File, max_bytes: int) -> _Findin
             if bytes_left < 0:
                 break
             turn = transcript.parse(line.data)
-            rules = _find_rules(bare(clean(turn.text))) if turn else ()
+            rules = _find_rules(remove_hidden(replace_invalid(turn.text))) if turn else ()
             if rules:
                 return _Finding(file, line.number, ", ".join(rules))
     except HoldfastError:
@@ -199,9 +199,9 @@ def _search_transcript(context: Context, file: _File, max_bytes: int) -> _Findin
 
 
 def _find_rules(text: str) -> tuple[str, ...]:
-    if is_plain(text):
+    if is_surely_clean(text):
         return ()
     try:
-        return tuple(dict.fromkeys([hit.rule for hit in secrets.found(text)]))
+        return tuple(dict.fromkeys([hit.rule for hit in secrets.find_secrets(text)]))
     except TooLarge:
         return (_TOO_LONG,)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.models import Receipt, Scope
 from holdfast.store.interface import Changed
 from holdfast.store.layout import parse_trashed_key
@@ -108,7 +108,7 @@ def _collect_texts(job: PurgeJob, contents: dict[_File, FileContent]) -> list[st
         folder = file.scope.folder
         by_path = path_usage_id(folder, "notes", f"{job.key}.md"), path_usage_id(folder, file.part, file.name)
         job.ids += [id for id in (parsed.head.id, *dict.fromkeys(by_path)) if id and id not in job.ids]
-        texts += [version.text for version in versions_of(parsed)]
+        texts += [version.text for version in list_versions(parsed)]
     job.texts.update(dict.fromkeys(texts))
     return texts
 
@@ -141,7 +141,7 @@ def _verify_removed(job: PurgeJob, scopes: list[Scope], key: str) -> None:
     context = job.context
     contents = _read_files(context.store, scopes, key)
     for file, content in contents.items():
-        if any(version.text in job.texts for version in versions_of(parse_note(content.data, content.modified))):
+        if any(version.text in job.texts for version in list_versions(parse_note(content.data, content.modified))):
             raise DiskTrouble(f"{file.path} says it again", "Purge again; somebody wrote it meanwhile")
     rows = [
         _File(scope, part, name) for scope in scopes for part, names in _indexed_names(context, scope, key) for name in names

@@ -9,7 +9,7 @@ from functools import cache
 
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.ledger.receipts import UNKNOWN, damaged_ids, find_losses
 from holdfast.models import Problem, Scope
 from holdfast.verbs.doctor.fixes import fixes_for, is_disk_full
@@ -196,7 +196,7 @@ def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope
         files += [(trashed.part, trashed.name, trashed.key) for trashed in context.store.list_trash(scope)]
         for part, name, key in files:
             content = context.store.read_name(folder, part, name)
-            texts = [version.text for version in versions_of(parse_note(content.data, content.modified))] if content else []
+            texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
             if any(context.ledger.purges.would_undo(receipt["id"], text, path) for text in texts):
                 found.append((scope, key))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from holdfast.base.ids import derive_key
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
 from holdfast.formats import note_file
-from holdfast.formats.versions import ParsedNote, parse_note, versions_of
+from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
-from holdfast.models import Scope, key_of
+from holdfast.models import Scope
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
 from holdfast.store.layout import FILE_BYTES, parse_trashed_key
@@ -19,7 +20,7 @@ from holdfast.verbs.purge.job import PurgeJob
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
-    from holdfast.formats.note_file import Head
+    from holdfast.formats.note_file import NoteHeader
     from holdfast.models import Receipt, Version
 
 MIN_TEXT = 12  # folded characters
@@ -77,7 +78,7 @@ def _original_path(path: str) -> str:
 
 def _report_names(job: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
     """Report files whose names contain the text: only a person can rename them."""
-    slug, store = key_of(wanted), job.context.store
+    slug, store = derive_key(wanted), job.context.store
     for folder in scopes:
         notes = [f"{folder}/{part}/{entry.name}" for part in _PARTS for entry in store.entries(folder, part)]
         files = [f"{folder}/files/{entry.name}" for entry in store.tree(folder, 0).census()]
@@ -108,7 +109,7 @@ def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: 
         if content is None or wanted not in folded(content.text()):
             return
         parsed = parse_note(content.data, content.modified)
-        versions = versions_of(parsed)
+        versions = list_versions(parsed)
         kept = [number for number, version in enumerate(versions) if wanted not in folded(version.text)]
         purged = [version.text for version in versions if wanted in folded(version.text)]
         if not purged:
@@ -141,18 +142,18 @@ def _vectors_of(context: Context, folder: str, part: str, name: str) -> list[byt
 
 def _without_versions(parsed: ParsedNote, kept: list[int]) -> bytes:
     """Return the bytes of a note file with only these versions, counted from the newest; the newest of them is current."""
-    versions = versions_of(parsed)
+    versions = list_versions(parsed)
     chain = [versions[number] for number in reversed(kept)]
-    rebuilt = note_file.new(_head_of_version(parsed.head, chain[0]), chain[0].text)
+    rebuilt = note_file.create(_head_of_version(parsed.head, chain[0]), chain[0].text)
     for older, newer in pairwise(chain):
         closed = older.closed or older.valid_to or newer.valid_from
-        rebuilt = note_file.succeed(rebuilt, older.replace(closed=closed), _head_of_version(parsed.head, newer), newer.text)
+        rebuilt = note_file.add_version(rebuilt, older.replace(closed=closed), _head_of_version(parsed.head, newer), newer.text)
     head = parsed.head if kept[0] == 0 else _head_of_version(parsed.head, chain[-1])
-    page = note_file.with_head(parsed.page.replace(body=rebuilt.body, past=rebuilt.past), head)
+    page = note_file.replace_header(parsed.page.replace(body=rebuilt.body, past=rebuilt.past), head)
     return note_file.render(page).encode("utf-8", "surrogateescape")
 
 
-def _head_of_version(head: Head, version: Version) -> Head:
+def _head_of_version(head: NoteHeader, version: Version) -> NoteHeader:
     return head.replace(
         type=version.type, tags=version.tags, source=version.source, updated=version.recorded,
         valid_from=version.valid_from, valid_to=version.valid_to, approved=None,

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import NamedTuple, Protocol
 
 from holdfast.errors import from_os
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.sqlite import is_open, read_pieces
 from holdfast.store import atomic
 from holdfast.verbs.purge.patterns import Patterns
@@ -219,7 +219,7 @@ def texts_in(path: str, data: bytes) -> list[str]:
     """Return the texts in a file's bytes: of a note each version without its header, of any other file the whole."""
     inside = path.split("/")[2:] if path.startswith("shelf/global/") else path.split("/")[3:]
     if len(inside) == 2 and inside[0] in ("notes", "trash", "archive") and path.endswith(".md"):
-        return [version.text for version in versions_of(parse_note(data, 0))]
+        return [version.text for version in list_versions(parse_note(data, 0))]
     return [data.decode("utf-8", "replace")]
 
 

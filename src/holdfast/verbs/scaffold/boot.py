@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from holdfast.base.dates import timestamp
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import Record
 from holdfast.safety import validate
 from holdfast.safety.escape import CUT_MARK, safe
 from holdfast.verbs import scaffold
@@ -142,7 +142,7 @@ def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | 
     """Return what a file says, or why it cannot be read; None if it says nothing."""
     try:
         path, text, date = _read_file(tree, path)
-        text = validate.cleaned(text)
+        text = validate.without_secrets(text)
         lines = list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
