@@ -12,9 +12,9 @@ import apsw
 
 from battery.verbs import caller
 from holdfast import HoldfastError, Memory
+from holdfast.base.ids import digest
 from holdfast.context.sync import SMALL
 from holdfast.formats.versions import ParsedNote, parse_note, versions_of
-from holdfast.models import digest
 
 State = dict[str, bytes]  # what stands on the shelf: `scope/part/name`, and its bytes
 

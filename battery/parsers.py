@@ -271,14 +271,14 @@ def _git(room: Path) -> Parser:
 
 def _names(data: bytes) -> None:
     from holdfast.errors import HoldfastError
-    from holdfast.models import tags_of
+    from holdfast.models import parse_tags
     from holdfast.safety import validate
 
     text = _text(data)
     checks: tuple[Callable[[], object], ...] = (
         lambda: validate.path(text), lambda: validate.key(text), lambda: validate.name(text, "project"),
         lambda: validate.label(text),
-        lambda: validate.tags(tags_of(text)), lambda: validate.text(data, 65536), lambda: validate.one_line(text, "value"),
+        lambda: validate.tags(parse_tags(text)), lambda: validate.text(data, 65536), lambda: validate.one_line(text, "value"),
     )  # fmt: skip
     for check in checks:
         try:
@@ -298,11 +298,12 @@ def _import_lines(data: bytes) -> None:
 
 
 def _shown(data: bytes) -> None:
+    from holdfast.base import invisible
     from holdfast.cli.output import visible
     from holdfast.safety import hidden_chars, secrets
 
     text = _text(data)
-    hidden_chars.shown(text), hidden_chars.kinds(text), visible(text)
+    hidden_chars.make_visible(text), invisible.find_kinds(text), visible(text)
     for one in secrets.found(text):
         if not 0 <= one.start < one.end <= len(text):
             raise Wrong("a secret that is nowhere")

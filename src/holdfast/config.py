@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast.base.record import Record
 from holdfast.errors import ConfigError, DiskTrouble, from_os
-from holdfast.models import ORIGINS, SCOPES, Record
+from holdfast.models import ORIGINS, SCOPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -216,8 +216,9 @@ def _context(client: Client, heard: Heard, settings: Config) -> Context:
 
             raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
         folder = "."
+    from holdfast.base.ids import digest, is_name
     from holdfast.context.caller import Context
-    from holdfast.models import Progress, digest, is_name
+    from holdfast.models import Progress
 
     session = heard.session or settings.session
     if session and not is_name(session):

@@ -16,9 +16,9 @@ from typing import Any
 from holdfast.api import resident
 from holdfast.api.memory import Memory
 from holdfast.base import dates, failure_log
+from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.errors import Trouble, UsageError
-from holdfast.models import Record
 from holdfast_bench import floors
 from holdfast_bench.context_metrics import Scores, Told, score
 from holdfast_bench.corpus import Corpus, Note, read

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.base import dates
+from holdfast.base.ids import KEY_PATTERN
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
 from holdfast.formats.facts import fold
 from holdfast.formats.transcript import ROLES
-from holdfast.models import KEY, TYPES, Record
+from holdfast.models import TYPES
 
 SCOPES = ("project", "global")
 STANDING = ("user", "feedback")  # types of notes that are about the person, not about the project
@@ -144,7 +146,7 @@ def _entries(given: dict[str, Any], name: str, entry: Callable[[Any], Any]) -> t
 
 def _note(given: object) -> Note:
     key, text = _text(given, "key"), _text(given, "text")
-    if not KEY.match(key):
+    if not KEY_PATTERN.match(key):
         raise ValueError(f"`{key}` is not a valid key: use lower-case letters, digits and hyphens, at most 60")
     scope, type = _optional(given, "scope") or "project", _optional(given, "type")
     if scope not in SCOPES:

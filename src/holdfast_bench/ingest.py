@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.formats.transcript import ROLES
-from holdfast.models import Answer, Record
+from holdfast.models import Answer
 from holdfast_bench.cases import Case, Doc
 
 _PROBE = "is everything here yet"

@@ -13,8 +13,8 @@ from itertools import count, cycle
 from pathlib import Path
 
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.errors import Trouble
-from holdfast.models import Record
 from holdfast_bench import floors
 from holdfast_bench.load_client import Pressed, press, request
 from holdfast_bench.progress import crowd, folder, started, teller

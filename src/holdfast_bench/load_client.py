@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 _CHUNK = 256 * 1024
 _MOST_SECONDS = 60.0  # until every connection has had an answer

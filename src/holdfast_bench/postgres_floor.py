@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from holdfast.models import digest
+from holdfast.base.ids import digest
 from holdfast.postgres import statements
 from holdfast_bench.progress import crowd
 

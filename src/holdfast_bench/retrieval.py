@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.models import Record
 from holdfast_bench import metrics
 from holdfast_bench.cases import Case, half, read
 from holdfast_bench.ingest import feed, moment, ranking

@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast import config
 from holdfast.api.memory import Memory
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench import floors
 
 _SESSION = 200  # turns

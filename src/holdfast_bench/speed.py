@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.api.memory import Memory
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench import floors, scale
 from holdfast_bench.progress import folder, teller
 

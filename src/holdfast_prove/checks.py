@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 
+from holdfast.base.record import Record
 from holdfast.clients.base import Client, Place
-from holdfast.models import Record
 from holdfast_prove import observations as seen
 from holdfast_prove.model_server import TOOL, Request
 from holdfast_prove.run import SECONDS, Run, version_of

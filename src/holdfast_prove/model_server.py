@@ -12,7 +12,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_prove import dialects
 from holdfast_prove.dialects.base import MODEL, Ask, Step, stream
 

@@ -15,9 +15,9 @@ import sys
 import time
 from typing import BinaryIO
 
+from holdfast.base.record import Record
 from holdfast.clients.base import Client, Place
 from holdfast.errors import NotFound, UsageError
-from holdfast.models import Record
 from holdfast_prove import sandbox
 from holdfast_prove.model_server import Model, Request
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from holdfast import config
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.clients.base import Client, Place
 from holdfast.clients.install import install
-from holdfast.models import Record
 
 FACT = ("Canary", "share of traffic")
 VALUES = {"2026-02-01": "5 %", "2026-09-01": "10 %"}  # by the day since when; the last one is current

@@ -20,11 +20,11 @@ from mcp_raw import HOLDFAST
 from mcp_result import Result
 from test_http_serve import started
 
-import holdfast
 from holdfast import AsyncMemory, HoldfastError, Memory, errors
 from holdfast.api.remote import RemoteMemory
 from holdfast.api.remote.errors import error_of
 from holdfast.api.remote.parameters import NOT_OFFERED
+from holdfast.base.record import Record
 from holdfast.errors import ConfigError, Denied, Disabled, NotFound, TooMany, Unauthenticated, Unreached, UsageError
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like one, and is none
@@ -71,7 +71,7 @@ VARIES = {  # ids, times, and what is about the machine
 
 def same(value):
     """An answer without what differs from one home to the next."""
-    if isinstance(value, holdfast.models.Record):
+    if isinstance(value, Record):
         return [type(value).__name__, same(value.as_dict())]
     if isinstance(value, dict):
         return {name: same(one) for name, one in value.items() if name not in VARIES}

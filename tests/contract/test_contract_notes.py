@@ -16,7 +16,7 @@ from holdfast import (
     TooLarge,
     UsageError,
 )
-from holdfast.models import KEY
+from holdfast.base.ids import KEY_PATTERN
 
 HOSTILE = [
     "'; DROP TABLE document; --", "%(tenant)s %s %% \\x00", "$1 $$ $tag$", "a\\'b\"c`d", "---\nid: x\n---\nno front matter",
@@ -113,7 +113,7 @@ def test_a_key_that_breaks_the_rule_is_rejected_by_every_verb(any_memory, key):
 @pytest.mark.parametrize("text", ["东京在日本", "🚀🚀", "مرحبا بالعالم", "Größe der Kästen", "a b c d e f g"])
 def test_a_made_key_is_safe_in_any_script_and_the_same_text_gives_the_same_note(any_memory, open_any, text):
     first = any_memory.store(text)
-    assert KEY.match(first.note.key) and any_memory.get(first.note.key).text == text
+    assert KEY_PATTERN.match(first.note.key) and any_memory.get(first.note.key).text == text
     assert open_any().store(text).action == "unchanged"
 
 

@@ -8,11 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound
 from holdfast.formats import note_file
 from holdfast.formats import versions as note_versions
 from holdfast.formats.versions import Draft
-from holdfast.models import Record, Scope, Source, Version
+from holdfast.index import entries
+from holdfast.models import Scope, Source, Version
 
 HERE = Scope("project", "p")
 DAYS = [f"2026-03-0{day}T00:00:00Z" for day in range(1, 8)]
@@ -236,9 +238,9 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
     note = note_versions.parse_note(data, modified)
     assert note_file.render(note.page).encode("utf-8", "surrogateescape") == data
     for doc in (
-        note_versions.note_entry("global", "k.md", note, (1, 2, 3)),
-        note_versions.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
-        note_versions.file_entry("global", "a/b.md", data, (1, 2, 3), modified),
+        entries.note_entry("global", "k.md", note, (1, 2, 3)),
+        entries.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
+        entries.file_entry("global", "a/b.md", data, (1, 2, 3), modified),
     ):
         repr(doc.as_dict()).encode()
         str(doc).encode()
@@ -254,7 +256,7 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
 @given(stores(4))
 def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
     note = written(saids)
-    doc = note_versions.note_entry("projects/p", "k.md", note, (1, 2, 3))
+    doc = entries.note_entry("projects/p", "k.md", note, (1, 2, 3))
     versions = note_versions.versions_of(note)
     assert doc.versions == len(versions) == len(doc.passages)
     assert [passage.text for passage in doc.passages] == [version.text for version in versions]
@@ -265,14 +267,14 @@ def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
         assert text == passage.text
         assert "\n".join(note.data.decode().split("\n")[lines[0] - 1 : lines[1]]) == text
     assert note_versions.past_text(note, len(versions) - 1) == note_versions.past_text(note, 99) == ("", (0, 0))
-    newest = note_versions.note_entry("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
+    newest = entries.note_entry("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
     assert newest.passages == doc.passages[:2]
 
 
 @pytest.mark.promise("F1", "F2")
 @given(some.raw_texts)
 def test_the_sections_of_a_file_are_its_lines_each_once(text):
-    pieces = note_versions.sections(text)
+    pieces = entries.split_sections(text)
     rows = text.split("\n")
     covered: list[int] = []
     for (first, last), piece in pieces:
@@ -285,7 +287,7 @@ def test_the_sections_of_a_file_are_its_lines_each_once(text):
 @pytest.mark.promise("F2")
 def test_long_sections_are_cut_again_and_headings_begin_new_ones():
     text = "intro\n# One\n" + "line\n" * 100 + "## Two\nend"
-    cuts = [lines for lines, _ in note_versions.sections(text)]
+    cuts = [lines for lines, _ in entries.split_sections(text)]
     assert cuts == [(1, 1), (2, 41), (42, 81), (82, 102), (103, 104)]
 
 
@@ -302,7 +304,7 @@ def test_long_sections_are_cut_again_and_headings_begin_new_ones():
     ],
 )
 def test_an_entry_file_needs_a_name_and_is_searchable_without(name, text, problem):
-    doc = note_versions.file_entry("global", name, text.encode(), (1, 2, 3), 0)
+    doc = entries.file_entry("global", name, text.encode(), (1, 2, 3), 0)
     assert doc.problem == problem
     assert doc.passages
 
@@ -320,7 +322,7 @@ def test_an_entry_file_needs_a_name_and_is_searchable_without(name, text, proble
     ],
 )
 def test_what_is_wrong_with_a_note_is_named(name, data, problem):
-    assert note_versions.note_entry("global", name, note_versions.parse_note(data, 0), (1, 2, 3)).problem == problem
+    assert entries.note_entry("global", name, note_versions.parse_note(data, 0), (1, 2, 3)).problem == problem
 
 
 def test_a_file_that_dates_itself_nowhere_is_dated_by_the_file_system():

@@ -17,8 +17,8 @@ from random_index import HELD, SCOPES, WORDS, Toy, fill, made
 from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.context.sync import PARTS
-from holdfast.formats.versions import file_entry
 from holdfast.index import purge_check, tokenizer
+from holdfast.index.entries import file_entry
 from holdfast.index.sqlite import SearchFilter, note_of_row
 from holdfast.index.sqlite import SqliteIndex as Embedded
 from holdfast.models import Progress

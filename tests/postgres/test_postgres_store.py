@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from tiers import tiered
 
+from holdfast.base.ids import file_fingerprint
 from holdfast.errors import Busy, Conflict, Damaged, InvalidPath, NotFound, Unsure
-from holdfast.formats.versions import fingerprint_of
 from holdfast.models import Scope
 from holdfast.postgres import PostgresSettings
 from holdfast.postgres.store import PostgresStore
@@ -49,11 +49,11 @@ def every_mix(store, scope=FOLDER):
     """The numbers of a scope's folders, counted anew from what stands there."""
     counts = {"notes": 0, "files": 0, "transcripts": 0}
     for entry in store.entries(scope, "notes"):
-        counts["notes"] ^= fingerprint_of(entry.stamp, "")
+        counts["notes"] ^= file_fingerprint(entry.stamp, "")
     for entry in store.tree(scope).census():
-        counts["files"] ^= fingerprint_of(entry.stamp, entry.name)
+        counts["files"] ^= file_fingerprint(entry.stamp, entry.name)
     for entry in store.transcript_files(scope).census():
-        counts["transcripts"] ^= fingerprint_of(entry.stamp, entry.name)
+        counts["transcripts"] ^= file_fingerprint(entry.stamp, entry.name)
     return counts
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
+from holdfast.base.ids import is_name
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
 from holdfast.ledger import SqliteLedger
-from holdfast.models import is_name
 from holdfast.project.git import normalise
 from holdfast.project.marker import read_marker, write_marker
 from holdfast.project.resolve import Project, look, settle

@@ -15,6 +15,7 @@ from holdfast.cli import main
 from holdfast.cli.parser import read
 from holdfast.formats import note_file as note_file_module
 from holdfast.formats import versions
+from holdfast.index import entries
 from holdfast.models import Scope
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,7 +183,7 @@ def test_every_sample_says_what_it_is():
 @pytest.mark.parametrize("sample", blocks(FORMAT, "markdown note"), ids=range(len(blocks(FORMAT, "markdown note"))))
 def test_a_sample_note_is_one_without_a_problem_and_survives_the_parser(sample):
     assert note_file_module.render(note_file_module.parse(sample)) == sample
-    doc = versions.note_entry("projects/demo", "sample.md", opened(sample), (1, 2, 3))
+    doc = entries.note_entry("projects/demo", "sample.md", opened(sample), (1, 2, 3))
     assert doc.problem == ""
     assert doc.passages[0].text.strip()
 
@@ -207,7 +208,7 @@ def test_the_samples_mean_what_the_page_says():
     assert [version.text for version in versions.versions_of(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
     assert versions.note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
     assert (escaped.older, escaped.text.count("\\")) == (0, 0)
-    facts = versions.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
+    facts = entries.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
     assert [(fact.label, fact.value, fact.valid_to) for fact in facts] == [
         ("status", "disabled", "2026-03-27"), ("status", "enabled", None), ("owner", "[[Ada]]", None)
     ]  # fmt: skip
@@ -216,7 +217,7 @@ def test_the_samples_mean_what_the_page_says():
 
 @pytest.mark.parametrize("sample", blocks(FORMAT, "markdown file"))
 def test_a_sample_file_is_an_entry_without_a_problem(sample):
-    doc = versions.file_entry("global", "sample.md", sample.encode(), (1, 2, 3), 0)
+    doc = entries.file_entry("global", "sample.md", sample.encode(), (1, 2, 3), 0)
     assert (doc.problem, doc.title) == ("", "Heartbeat")
     assert [fact.label for fact in doc.facts] == ["release"]
 

@@ -16,7 +16,7 @@ from holdfast.formats import note_file
 from holdfast.formats.note_file import Head
 from holdfast.mcp import handlers, markdown
 from holdfast.mcp.tools import BY_NAME
-from holdfast.models import ORIGINS, Source, Version, lowest
+from holdfast.models import ORIGINS, Source, Version, least_trusted
 from holdfast.safety import trust
 
 URL = "https://example.com/page"
@@ -33,7 +33,7 @@ def shown(memory):
 
 def test_trust_falls_from_user_to_web():
     assert ORIGINS == ("user", "agent", "tool", "import", "web")
-    assert lowest("user", "tool", "agent") == "tool"
+    assert least_trusted("user", "tool", "agent") == "tool"
 
 
 @pytest.mark.promise("S3")

@@ -10,8 +10,9 @@ import strategies as some
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import InvalidKey, InvalidPath, InvalidText, Refused, TooLarge, UsageError
-from holdfast.models import KEY, ORIGINS, TYPES, tags_of
+from holdfast.models import ORIGINS, TYPES, parse_tags
 from holdfast.safety import validate
 
 CAP = 64 * 1024
@@ -110,9 +111,9 @@ def test_a_key_that_breaks_the_rule_is_rejected_and_never_changed(key):
 def test_any_key_passes_as_it_is_or_not_at_all(text):
     try:
         assert validate.key(text) is text
-        assert KEY.match(text)
+        assert KEY_PATTERN.match(text)
     except InvalidKey:
-        assert not KEY.fullmatch(text)
+        assert not KEY_PATTERN.fullmatch(text)
 
 
 @pytest.mark.promise("N1", "P1")
@@ -162,8 +163,8 @@ def test_a_choice_is_one_of_its_words():
 @example(("ci-cd", "日本語", "a b", "[x]", "#1", "c++", "🧠", "ß"))
 def test_tags_with_hyphens_and_any_script_survive(tags):
     assert validate.tags(tags) == tags
-    assert tags_of(", ".join(tags)) == tags
-    assert tags_of([f"  {tag}\t" for tag in tags]) == tags
+    assert parse_tags(", ".join(tags)) == tags
+    assert parse_tags([f"  {tag}\t" for tag in tags]) == tags
 
 
 @pytest.mark.promise("N5")

@@ -9,7 +9,7 @@ import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast.search import order
 
 SCOPES = ("sessions/s", "projects/p", "agents/a", "global")

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from hypothesis import strategies as st
 
 from holdfast.formats.facts import bare_label
-from holdfast.models import ORIGINS, TYPES, Source, tags_of
+from holdfast.models import ORIGINS, TYPES, Source, parse_tags
 
 # Pieces that mean something to one of our own readers, to YAML, to markdown, to a terminal or to nobody.
 NASTY = (
@@ -50,7 +50,7 @@ one_line = raw_texts.map(lambda text: " ".join(_CONTROL.sub(" ", text).split()) 
 
 labels = one_line.map(lambda text: bare_label(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
 
-tags = st.lists(one_line.map(lambda text: text[:40]), max_size=4).map(tags_of)
+tags = st.lists(one_line.map(lambda text: text[:40]), max_size=4).map(parse_tags)
 
 types = st.sampled_from(TYPES)
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Conflict, HoldfastError, InvalidKey, InvalidText, Memory, NotFound, TooLarge, UsageError
-from holdfast.models import KEY
+from holdfast.base.ids import KEY_PATTERN
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 CAP = 64 * 1024
@@ -135,7 +135,7 @@ def test_without_a_key_one_is_made_from_the_first_six_words(memory):
 )
 def test_a_made_key_is_safe_in_any_script_and_the_note_is_there(memory, text):
     key = memory.store(text).note.key
-    assert KEY.match(key)
+    assert KEY_PATTERN.match(key)
     assert memory.get(key).text == text
 
 

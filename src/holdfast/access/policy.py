@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.models import SCOPES, Record
+from holdfast.base.record import Record
+from holdfast.models import SCOPES
 
 ACTIONS = (
     "agent.memory.read",  # recall, get, list, history, facts, graph, brief, boot, expand, status

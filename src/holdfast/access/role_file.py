@@ -9,8 +9,9 @@ import os
 import stat
 
 from holdfast.access.policy import ACTIONS, EVERYTHING, OPERATOR, Role
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import ConfigError, from_os
-from holdfast.models import KEY, SCOPES
+from holdfast.models import SCOPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +36,12 @@ def parse(text: str, path: str = "role") -> Role:
     """The role in a text; the path is only told."""
     fields = _fields(_composed(text, path), path)
     name_line, name = _scalar(fields.get("name"), path, "name")
-    if not KEY.match(name):
+    if not KEY_PATTERN.match(name):
         fix = "A name is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit"
         raise _wrong(path, name_line, f"not a name for a role: {name[:60]!r}", fix)
     skills = _words(fields.get("skills"), path, "skills")
     for line, word in skills:
-        if not KEY.match(word):
+        if not KEY_PATTERN.match(word):
             raise _wrong(path, line, f"not a name of a skill: {word[:60]!r}", "Write its folder's name, such as update-memory")
     actions = _words(fields.get("allowed_actions"), path, "allowed_actions")
     for line, word in actions:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from holdfast.access import role_file
+from holdfast.base.record import Record
 from holdfast.errors import ConfigError, HoldfastError, from_os
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

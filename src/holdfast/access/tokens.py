@@ -11,9 +11,9 @@ import secrets
 from hashlib import sha256
 
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import Template, Unauthenticated, command
 from holdfast.ledger.agents import Minted
-from holdfast.models import Record
 
 _FORM = pattern(r"hf_([0-9a-z]{8})_[A-Za-z0-9_-]{43}\Z")
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -7,6 +7,7 @@ import os
 from holdfast import config as configuration
 from holdfast.api.provenance import Provenance
 from holdfast.base import dates
+from holdfast.base.dates import timestamp  # fmt: skip
 from holdfast.context.caller import Context, typed_errors, usage_id
 from holdfast.errors import Template, UsageError, field
 from holdfast.index.results import rank_archived_lower
@@ -23,9 +24,8 @@ from holdfast.models import (
     Cleared,
     Note,
     Progress,
-    tags_of,
-    timestamp,
-)  # fmt: skip
+    parse_tags,
+)
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -332,16 +332,16 @@ class Memory(Provenance):
         if archived:
             if source is not None:
                 raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")
-            rows = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most, archived=True))
+            rows = context.query(lambda: context.index.notes(folders, wanted, parse_tags(tags), most=most, archived=True))
             return [note_of_row(row, archived=True) for row in rows]
         if source is not None:
             from holdfast.verbs import forget_source
 
             paths = forget_source.paths(context, source, folders)
-            every = context.query(lambda: context.index.notes(folders, wanted, tags_of(tags)))
+            every = context.query(lambda: context.index.notes(folders, wanted, parse_tags(tags)))
             return [note for row in every if (note := note_of_row(row)).path in paths][: limit or len(every)]
         return [
-            note_of_row(row) for row in context.query(lambda: context.index.notes(folders, wanted, tags_of(tags), most=most))
+            note_of_row(row) for row in context.query(lambda: context.index.notes(folders, wanted, parse_tags(tags), most=most))
         ]
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
@@ -574,7 +574,7 @@ class Memory(Provenance):
         if mode == "recent" and kinds == ["fact"]:
             raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
         part = " ".join([PARTS[_one_of(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
-        return SearchFilter(folders, part, wanted, tags_of(tags), moment, known, timestamp(dates.clock())), mode
+        return SearchFilter(folders, part, wanted, parse_tags(tags), moment, known, timestamp(dates.clock())), mode
 
 
 def _merged(hits: list[Hit], facts: list[Hit], sort: str) -> list[Hit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from holdfast.errors import NotFound, UsageError
 from holdfast.index.sqlite import note_of_row
-from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, tags_of
+from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, parse_tags
 from holdfast.safety import validate
 from holdfast.verbs import facts as fact_lines
 
@@ -35,7 +35,7 @@ def page(
     if source is not None:  # what came from it is followed note by note: all of it is known, or none
         every = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
         return _some([one for one in every if last is None or _is_behind(one, last)], limit, _cursor_of)
-    return _noted(memory, limit, folders, last, wanted, tags_of(tags), archived=archived)
+    return _noted(memory, limit, folders, last, wanted, parse_tags(tags), archived=archived)
 
 
 def _noted(

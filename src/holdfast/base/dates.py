@@ -6,7 +6,6 @@ import time
 
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Template, UsageError, field
-from holdfast.models import timestamp as timestamp
 
 clock = time.time  # tests put another one here
 
@@ -16,7 +15,14 @@ _SHAPE = pattern(
     rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z"
 )
 _DAY = pattern(rf"(?a){DAY}\Z")
+_YEAR_1, _YEAR_9999 = -62135596800, 253402300799  # their first and last second, since 1970
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
+
+
+def timestamp(seconds: float) -> str:
+    """Return the UTC timestamp of some seconds since 1970; outside the years 1 to 9999, the nearest in them."""
+    then = time.gmtime(min(max(seconds, _YEAR_1), _YEAR_9999))
+    return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
 
 
 def now() -> str:

@@ -9,8 +9,8 @@ import os
 
 from holdfast import home as home_folder
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError
-from holdfast.models import Record
 
 NAME = "hooks.log"
 MOST_BYTES = 64 * 1024

@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 import urllib3
 from urllib3.exceptions import ClosedPoolError, ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 
+from holdfast.base.record import Record
 from holdfast.errors import ConfigError, Unreached
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from holdfast.errors import Refused, UsageError
-from holdfast.models import ORIGINS, lowest
+from holdfast.models import ORIGINS, least_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,4 +76,4 @@ def origin_of(row: dict[str, Any], brings: str) -> Any:
     if said not in ORIGINS:
         return said
     exported = [source.get("origin"), source.get("trust") or brings] if isinstance(source, dict) else []
-    return lowest(brings, said, *[one if one in ORIGINS else "web" for one in exported])
+    return least_trusted(brings, said, *[one if one in ORIGINS else "web" for one in exported])

@@ -52,9 +52,9 @@ class Output:
             for piece in wrapped(line, self.width) if wrap and self.terminal else [line]:
                 self.say(piece, exact=True)
         if seen is not text:
-            from holdfast.safety.hidden_chars import kinds
+            from holdfast.base.invisible import find_kinds
 
-            found = kinds(text)
+            found = find_kinds(text)
             if found:
                 self.aside(f"hidden characters are shown as marks ({', '.join(found)}); --json has the text as it is", "yellow")
 
@@ -79,9 +79,9 @@ class Output:
         Until all of it can be said, nothing is."""
         import json
 
-        from holdfast.safety.hidden_chars import escaped
+        from holdfast.safety.hidden_chars import escape_json
 
-        said = escaped(json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None))
+        said = escape_json(json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None))
         self.answered = True
         self.say(said, exact=True)
 
@@ -148,9 +148,9 @@ def visible(text: str) -> str:
     """The text with every character that drives a terminal, or hides, as a mark."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text  # most are, and nothing more is loaded
-    from holdfast.safety.hidden_chars import shown
+    from holdfast.safety.hidden_chars import make_visible
 
-    return shown(text)
+    return make_visible(text)
 
 
 def _coloured(text: str) -> str:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, TypeVar
 
     from holdfast.api.memory import Memory
+    from holdfast.base.record import Record
     from holdfast.cli.parser import ParsedArguments
     from holdfast.config import Config
-    from holdfast.models import Record
 
     T = TypeVar("T")
 
@@ -111,7 +111,7 @@ class Invocation:
 
     def _session(self) -> str | None:
         """The caller's session. Where the command means a transcript's, that may have a name which no caller's could have."""
-        from holdfast.models import is_name
+        from holdfast.base.ids import is_name
 
         named: str | None = self["session"]
         of_transcript = self.words.command and any(option.name == "--session" for option in self.words.command.options)

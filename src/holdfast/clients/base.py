@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 try:
     from _json import encode_basestring_ascii as quoted  # straight from its C module: json costs a hook several ms

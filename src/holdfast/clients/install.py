@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.record import Record
 from holdfast.clients import edits
 from holdfast.clients.base import Change
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.file_edit import file
 from holdfast.file_edit.file import Found
 from holdfast.home import Lock
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ import os
 
 from holdfast import errors
 from holdfast.base import dates
+from holdfast.base.dates import timestamp as utc
+from holdfast.base.ids import derive_key, digest, new_id
 from holdfast.context.sync import Sync
 from holdfast.errors import (
     Busy,
@@ -28,8 +30,7 @@ from holdfast.index.results import FoundPassage, SearchResult
 from holdfast.index.sqlite import IndexReset, SqliteIndex, by_words, read_at
 from holdfast.index.tokenizer import POSTINGS
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, digest, key_of, new_id, tags_of
-from holdfast.models import timestamp as utc
+from holdfast.models import SCOPES, Hit, Note, Progress, Scope, Source, Stored, parse_tags
 from holdfast.safety import validate
 from holdfast.store.files import Changed, FileStore
 
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any, TypeVar
 
+    from holdfast.base.ids import FileId
     from holdfast.config import Config
-    from holdfast.formats.versions import Stamp
     from holdfast.index.sqlite import SearchFilter
     from holdfast.models import TrashedNote
     from holdfast.search.hybrid import HybridSearch
@@ -214,7 +215,7 @@ class Context:
         text, redacted = validate.redacted(validate.decoded(text)) if redact else (text, ())
         body = validate.text(text, self.config.note_bytes, before=before, allowed=allow_secret is not None)
         allowed = validate.wish(body, source.origin, allow_secret) if allow_secret is not None else None
-        name = validate.key(key) if key is not None else key_of(allowed[1] if allowed else body)
+        name = validate.key(key) if key is not None else derive_key(allowed[1] if allowed else body)
         if key is not None:
             validate.no_secret(name, "a key", fix="Give it another name")
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
@@ -223,7 +224,7 @@ class Context:
             fix = Template("A text is true from one day to a later one: say ", field("valid_from"), " too")
             what = Template(field("valid_to"), f" {end} is not after ", field("valid_from"), f" {start or 'now'}")
             raise UsageError(what, fix)
-        kept = validate.tags(tags_of(tags)) if tags is not None else None
+        kept = validate.tags(parse_tags(tags)) if tags is not None else None
         if not isinstance(pinned, bool | None):
             raise UsageError(
                 Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
@@ -366,7 +367,7 @@ class Context:
         """Which of these turns (session, id, text) were purged, by their places."""
         return self.ledger.purges.turns(said, standing) if self.any_purged() else set()
 
-    def move_notes(self, place: Scope, keys: list[str], part: str, seen: dict[str, Stamp] | None = None) -> list[str]:
+    def move_notes(self, place: Scope, keys: list[str], part: str, seen: dict[str, FileId] | None = None) -> list[str]:
         """Move notes to the trash or the archive, and out of the catalogue."""
         if part == "trash" and self.origin != "user" and self.config.quarantine:
             from holdfast.verbs import quarantine

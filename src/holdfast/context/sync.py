@@ -10,18 +10,10 @@ import os
 from _thread import RLock
 from _weakref import ref
 
+from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.formats.versions import (
-    IndexEntry,
-    ParsedNote,
-    Stamp,
-    file_entry,
-    fingerprint_of,
-    note_entry,
-    parse_note,
-    unreadable_entry,
-    versions_of,
-)
+from holdfast.formats.versions import ParsedNote, parse_note, versions_of
+from holdfast.index.entries import IndexEntry, file_entry, note_entry, unreadable_entry
 from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
 from holdfast.store.atomic import is_utf8
@@ -148,7 +140,7 @@ class Sync:
         doc = file_entry(scope, name, written.data, written.stamp, written.modified)
         self._index.put([(doc, None)], self._still_there(scope, "files", [doc]))
 
-    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, Stamp, Stamp | None]]) -> None:
+    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, FileId, FileId | None]]) -> None:
         """Catalogue notes we just wrote, from what we wrote; each with the stamp of the file it replaced."""
         docs = [
             (note_entry(scope, name, parsed, stamp, newest_only=replaced is not None), replaced)
@@ -210,7 +202,7 @@ class Sync:
             return self._store.fingerprint(scope, part)
         total = 0
         for entry in self._census(scope, part):
-            total ^= fingerprint_of(entry.stamp, entry.name)
+            total ^= file_fingerprint(entry.stamp, entry.name)
         return total
 
     def _reconcile(self, scope: str, part: str) -> str:
@@ -301,23 +293,23 @@ class Sync:
         stamps = self._stamps(scope, part, [one.name for one in docs])
         return lambda doc: stamps(doc.name) == doc.stamp
 
-    def _stamps(self, scope: str, part: str, names: list[str]) -> Callable[[str], Stamp | None]:
+    def _stamps(self, scope: str, part: str, names: list[str]) -> Callable[[str], FileId | None]:
         """What the shelf says of these files now: looked up once, when the catalogue asks within its transaction."""
-        known: dict[str, Stamp | None] = {}
+        known: dict[str, FileId | None] = {}
 
-        def stamp(name: str) -> Stamp | None:
+        def stamp(name: str) -> FileId | None:
             if not known:
                 known.update(self._stamped(scope, part, names))
             return known[name]
 
         return stamp
 
-    def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+    def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         if part in _NOTES:
             return self._store.stamps(scope, part, names)
         return {name: self._stamp(scope, part, name) for name in names}
 
-    def _stamp(self, scope: str, part: str, name: str) -> Stamp | None:
+    def _stamp(self, scope: str, part: str, name: str) -> FileId | None:
         if part in _NOTES:
             return self._store.stamp(scope, part, name)
         if part == "transcripts":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 
+from holdfast.base.ids import FileId
 from holdfast.formats import transcript
-from holdfast.formats.versions import IndexEntry, Passage, Stamp, unreadable_entry
+from holdfast.index.entries import IndexEntry, Passage, unreadable_entry
 from holdfast.models import Source
 from holdfast.safety.trust import ROLES
 
@@ -49,13 +50,13 @@ def index_transcript(
         index.put([(doc, None)], lambda one: _goes_on(one.stamp, transcript_file.stamp()))
 
 
-def _goes_on(known: Stamp, stamp: Stamp | None) -> bool:
+def _goes_on(known: FileId, stamp: FileId | None) -> bool:
     """Whether a session's file is the one described, or has only grown: a purge puts another in its place."""
     return stamp is not None and stamp[0] == known[0] and stamp[2] >= known[2]
 
 
 def docs(
-    scope: str, transcript_file: TranscriptFile, stamp: Stamp, known: tuple[int, str] | None, purged: PurgedTurns | None = None
+    scope: str, transcript_file: TranscriptFile, stamp: FileId, known: tuple[int, str] | None, purged: PurgedTurns | None = None
 ) -> Iterator[IndexEntry]:
     """The file in pieces that can be catalogued one after the other; `known` are the inode and the mark read so far. Turns
     that were `purged` and stand there again are nobody's."""
@@ -132,7 +133,7 @@ def _source(name: str, header: transcript.Header | None, role: str = "tool") -> 
 
 
 def _doc(
-    scope: str, name: str, stamp: Stamp, mark: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
+    scope: str, name: str, stamp: FileId, mark: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
 ) -> IndexEntry:
     problem = "" if header else "its first line is not a transcript's"
     some = tuple(passages)

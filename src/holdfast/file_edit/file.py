@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, DiskTrouble, Refused, from_os
-from holdfast.models import Record
 
 _MOST = 10 * 1024 * 1024
 LOCK = "wiring"  # what everybody holds who edits such files

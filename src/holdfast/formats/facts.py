@@ -7,8 +7,10 @@ them in place. A line that is struck through or dated and cannot be read is not 
 from __future__ import annotations
 
 from holdfast.base.dates import DAY, is_moment
+from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.base.lazy_re import pattern
-from holdfast.models import KEY, SCOPES, Fact, Record, key_of
+from holdfast.base.record import Record
+from holdfast.models import SCOPES, Fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def fold(name: str) -> str:
 def note_key(subject: str) -> str:
     """The key of the note that holds a subject's facts: names that are one subject have one note."""
     name = fold(subject)
-    return name if KEY.match(name) else key_of(name)
+    return name if KEY_PATTERN.match(name) else derive_key(name)
 
 
 class Unread(Record):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
+from holdfast.models import TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
 
 _QUOTED = r'"(?:[^"\\]|\\.)*+"'
 _BEHIND = pattern(rf"(?:{_QUOTED}|'[^']*'|[^\"'#]|(?<![ \t])#)*+#")  # a comment behind a value
+_HEADER_CHARS = 500  # of a name or description
 
 
 def comment(raw: str) -> str:
@@ -50,3 +53,54 @@ def value(name: str, raw: str) -> Any:
 def _is_comment(line: str) -> bool:
     bare = line.lstrip()
     return not bare or bare.startswith("#")
+
+
+class FileHeader(Record):
+    """What the frontmatter of an entry file says, and what is wrong with it."""
+
+    name: str = ""
+    description: str = ""
+    type: str | None = None
+    problem: str = ""
+
+
+def parse_file_header(name: str, text: str) -> FileHeader:
+    """Read the frontmatter of a file. A Markdown file that starts one should have a `name` in it (F5)."""
+    if not name.endswith(".md") or not text.startswith("---"):
+        return FileHeader()
+    from holdfast.formats import note_file
+
+    content = note_file.parse(text)
+    if not content.opening:
+        return FileHeader(problem="its frontmatter is never closed")
+    fields = _plain_fields(content.fields)
+    if fields is None:
+        import yaml
+
+        try:
+            said = yaml.load("".join([raw for _, raw in content.fields])[:16384], Loader=yaml.BaseLoader)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            return FileHeader(problem="its frontmatter is not valid YAML")
+        fields = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
+        if isinstance(said, dict) and said.get("name") and "name" not in fields:
+            fields["name"] = str(said["name"])
+    called, type = _one_line(fields.get("name", "")), fields.get("type", "").strip().lower()
+    problem = "" if called else "its frontmatter has no name"
+    return FileHeader(called, _one_line(fields.get("description", "")), type if type in TYPES else None, problem)
+
+
+def _plain_fields(fields: tuple[tuple[str, str], ...]) -> dict[str, str] | None:
+    """The fields, if each is plain words on one line, as most are; None where only a YAML parser can tell."""
+    found: dict[str, str] = {}
+    for key, raw in fields:
+        from holdfast.formats import note_file
+
+        value = note_file.plain_value(key, raw)
+        if value is None or key in found:
+            return None
+        found[key] = value
+    return found
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_HEADER_CHARS]

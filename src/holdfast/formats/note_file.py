@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from holdfast.base.dates import DAY, STAMP, moment
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.formats import frontmatter
-from holdfast.models import ORIGINS, TYPES, Record, Source, Version, tags_of
+from holdfast.models import ORIGINS, TYPES, Source, Version, parse_tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -478,7 +479,7 @@ def _a_word(value: Any) -> str:
 
 def _some_tags(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        return tags_of(clean(value) if isinstance(value, str) else [clean(item) for item in value])
+        return parse_tags(clean(value) if isinstance(value, str) else [clean(item) for item in value])
     raise ValueError("must be a list")
 
 

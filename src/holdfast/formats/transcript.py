@@ -10,9 +10,11 @@ from array import array
 from bisect import bisect_left
 
 from holdfast.base import dates
+from holdfast.base.ids import digest, is_name
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.models import Record, Turn, digest, is_name
+from holdfast.models import Turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

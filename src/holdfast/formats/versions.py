@@ -1,257 +1,14 @@
-"""What the file of a note means: the note, its versions on both clocks, its next version, its entry in the catalogue. Pure."""
+"""The meaning of a note file: the note, its versions on both clocks, its next version."""
 
 from __future__ import annotations
 
 from holdfast.base.dates import timestamp as utc
-from holdfast.base.lazy_re import pattern
+from holdfast.base.ids import digest
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import note_file as page
 from holdfast.formats.note_file import Head, NoteFile, clean
-from holdfast.models import KEY, ORIGINS, TYPES, Fact, Note, Record, Scope, Source, Version, digest, lowest, title_of
-
-Stamp = tuple[int, int, int]
-_COMMENT = pattern(r"(?s)<!--.*?-->")
-_HEADING = pattern(r"(?m)^#{1,6} ")
-_SECTION_LINES = 40
-_ENTRY_CHARS = 500  # of an entry's name or description
-
-
-def fingerprint_of(stamp: Stamp, name: str) -> int:
-    """A file's share of its folder's fingerprint. In a tree its path counts: moving a folder changes nothing else."""
-    if not name:
-        return hash(stamp)
-    import zlib
-
-    return hash((*stamp, zlib.crc32(name.encode("utf-8", "surrogateescape"))))
-
-
-class Passage(Record):
-    """A piece of text that can be found by itself."""
-
-    seq: int
-    past: bool
-    names: str
-    text: str
-    lines: tuple[int, int]
-    type: str | None
-    tags: tuple[str, ...]
-    source: Source | None
-    recorded: str
-    valid_from: str | None = None
-    valid_to: str | None = None
-    closed: str | None = None
-    replaced: str | None = None
-    turn: str | None = None
-    speaker: str | None = None
-    offset: int | None = None
-
-
-class IndexEntry(Record):
-    """A file, as the catalogue knows it."""
-
-    scope: str
-    part: str
-    name: str
-    stamp: Stamp
-    digest: str
-    kind: str
-    key: str
-    note_id: str
-    title: str
-    type: str | None
-    tags: tuple[str, ...]
-    created: str
-    updated: str
-    source: Source
-    valid_from: str | None
-    valid_to: str | None
-    pinned: bool
-    touched: str
-    lines: tuple[int, int]
-    versions: int
-    problem: str
-    passages: tuple[Passage, ...]
-    facts: tuple[Fact, ...]
-    trust: str = ""  # of a note: how far its text can be trusted,
-    exposed: bool = False  # and whether it seems to hold a secret
-    prose: bool = False  # whether it says more than the facts it states
-
-
-def note_entry(
-    scope: str, name: str, parsed: ParsedNote, stamp: Stamp, newest_only: bool = False, archived_as: str = ""
-) -> IndexEntry:
-    """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
-    its key and a time: `archived_as` is the key."""
-    key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
-    head, text = parsed.head, clean(parsed.text)
-    title = title_of(text, key)
-    past = page.past_of(parsed.page, 1 if newest_only else None) if parsed.older else []
-    passages = _versions(key, title, text, head, past, parsed.lines, parsed.older)
-    facts = _facts(text, title, scope, f"{scope}/{part}/{name}", parsed.lines[0])
-    return IndexEntry(
-        scope, part, name, stamp, parsed.digest, "note", key, head.id, title, head.type, head.tags, head.created,
-        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
-        parsed.lines, parsed.older + 1, _problem(key, parsed), passages, facts, parsed.trust, parsed.exposed,
-        bool(facts) and _has_prose(text),
-    )  # fmt: skip
-
-
-def file_entry(scope: str, name: str, data: bytes, stamp: Stamp, modified: int) -> IndexEntry:
-    """A text file of the agent's own tree: one passage a section."""
-    text = clean(data.decode("utf-8", "surrogateescape"))
-    title = title_of(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
-    updated, entry = utc(modified), entry_head(name, text)
-    called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
-    passages = tuple(
-        [
-            Passage(seq, False, called, section, lines, entry.type, (), None, updated)
-            for seq, (lines, section) in enumerate(sections(_without_comments(text, name)))
-        ]
-    )
-    facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
-    return IndexEntry(
-        scope, "files", name, stamp, digest(data), "file", name, "", title, entry.type, (), updated, updated, Source(), None,
-        None, False, updated, (1, text.count("\n") + 1), 1, entry.problem, passages, facts,
-        prose=bool(facts) and _has_prose(page.parse(text).body if text.startswith("---") else text),
-    )  # fmt: skip
-
-
-def unreadable_entry(scope: str, part: str, name: str, stamp: Stamp, problem: str) -> IndexEntry:
-    """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
-    kind = "note" if part in ("notes", "archive") else "file"
-    return IndexEntry(
-        scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
-        "", (1, 1), 1, problem, (), (),
-    )  # fmt: skip
-
-
-def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
-    if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
-        return ()
-    from holdfast.formats.facts import facts_of
-
-    return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
-
-
-def _has_prose(text: str) -> bool:
-    from holdfast.formats.facts import has_prose
-
-    return has_prose(text)
-
-
-def _without_comments(text: str, name: str) -> str:
-    """Markdown as a reader sees it, line for line: what stands in comments is not said, and a heading over nothing else says
-    nothing."""
-    if "<!--" not in text or not name.endswith(".md"):
-        return text
-    rows = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text).split("\n")
-    for (first, last), section in sections(text):
-        if "<!--" in section and all(not row.strip() or _HEADING.match(row) for row in rows[first - 1 : last]):
-            rows[first - 1 : last] = [""] * (last - first + 1)
-    return "\n".join(rows)
-
-
-def sections(text: str) -> list[tuple[tuple[int, int], str]]:
-    """A file cut at its headings, and long sections cut again, each with its lines."""
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    cuts = [0]
-    for number, line in enumerate(lines):
-        if number and (_HEADING.match(line) or number - cuts[-1] >= _SECTION_LINES):
-            cuts.append(number)
-    pieces = []
-    for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
-        piece = "\n".join(lines[start:end])
-        if piece.strip():
-            pieces.append(((start + 1, max(end, start + 1)), piece))
-    return pieces
-
-
-def _versions(
-    key: str, title: str, current: str, head: Head, past: list[Version], lines: tuple[int, int], older: int
-) -> tuple[Passage, ...]:
-    called = f"{key.replace('-', ' ')} {title if title != key else ''}"
-    passages = [
-        Passage(
-            older, False, f"{called} {' '.join(head.tags)}", current, lines, head.type, head.tags, head.source,
-            head.updated, head.valid_from, head.valid_to,
-        )
-    ]  # fmt: skip
-    replaced = head.updated
-    for place, version in enumerate(past):
-        passages.append(
-            Passage(
-                older - 1 - place, True, f"{called} {' '.join(version.tags)}", clean(version.text), (0, 0),
-                version.type, version.tags, version.source, version.recorded, version.valid_from, version.valid_to,
-                version.closed, replaced,
-            )
-        )  # fmt: skip
-        replaced = version.recorded
-    return tuple(passages)
-
-
-def _problem(key: str, parsed: ParsedNote) -> str:
-    found = list(parsed.head.problems)
-    if not KEY.match(key):
-        found.append("its name is not a valid key")
-    if not parsed.data.isascii() and parsed.data.decode("utf-8", "replace").encode() != parsed.data:
-        found.append("not UTF-8")
-    if not parsed.page.opening and parsed.data.startswith(b"---"):
-        found.append("its frontmatter is never closed")
-    if not parsed.text.strip():
-        found.append("it is empty")
-    return "; ".join(found)
-
-
-class EntryHead(Record):
-    """What the frontmatter of an entry file says, and what is wrong with it."""
-
-    name: str = ""
-    description: str = ""
-    type: str | None = None
-    problem: str = ""
-
-
-def entry_head(name: str, text: str) -> EntryHead:
-    """Read the frontmatter of a file. A Markdown file that starts one should have a `name` in it (F5)."""
-    if not name.endswith(".md") or not text.startswith("---"):
-        return EntryHead()
-    content = page.parse(text)
-    if not content.opening:
-        return EntryHead(problem="its frontmatter is never closed")
-    fields = _plain_fields(content.fields)
-    if fields is None:
-        import yaml
-
-        try:
-            said = yaml.load("".join([raw for _, raw in content.fields])[:16384], Loader=yaml.BaseLoader)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            return EntryHead(problem="its frontmatter is not valid YAML")
-        fields = {key: value for key, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
-        if isinstance(said, dict) and said.get("name") and "name" not in fields:
-            fields["name"] = str(said["name"])
-    called, type = _one_line(fields.get("name", "")), fields.get("type", "").strip().lower()
-    problem = "" if called else "its frontmatter has no name"
-    return EntryHead(called, _one_line(fields.get("description", "")), type if type in TYPES else None, problem)
-
-
-def _plain_fields(fields: tuple[tuple[str, str], ...]) -> dict[str, str] | None:
-    """The fields, if each is plain words on one line, as most are; None where only a YAML parser can tell."""
-    found: dict[str, str] = {}
-    for key, raw in fields:
-        value = page.plain_value(key, raw)
-        if value is None or key in found:
-            return None
-        found[key] = value
-    return found
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_ENTRY_CHARS]
-
-
-# --- the note and its versions -----------------------------------------------------------------------------------------
+from holdfast.models import ORIGINS, Note, Scope, Source, Version, least_trusted
 
 
 class ParsedNote(Record):
@@ -315,7 +72,7 @@ def approved(parsed: ParsedNote, now: str) -> ParsedNote:
 def doubted(parsed: ParsedNote, trust: str) -> ParsedNote:
     """The same note, whose text a person took away: back from the trash, it waits until one lets it pass."""
     source = parsed.head.source
-    least = lowest(source.trusted, trust)
+    least = least_trusted(source.trusted, trust)
     head = parsed.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
     return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
 
@@ -457,7 +214,7 @@ def _source(draft: Draft, old: ParsedNote) -> Source:
     if draft.amends:
         session = (f"session:{before.session}",) if before.session and before.session != source.session else ()
         source = source.replace(made_from=tuple(dict.fromkeys((*before.made_from, *session, *source.made_from))))
-    trust = lowest(source.trusted, old.trust)
+    trust = least_trusted(source.trusted, old.trust)
     return source if trust == source.trusted else source.replace(trust=trust)
 
 

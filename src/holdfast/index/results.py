@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.models import Fact, Record, Source
+from holdfast.base.record import Record
+from holdfast.models import Fact, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ import os
 from _thread import allocate_lock
 
 from holdfast import sqlite
+from holdfast.base.record import Record
 from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
 from holdfast.home import Database, DatabaseReset
 from holdfast.index import tokenizer as words
 from holdfast.index.results import PLACE, FoundFact, FoundPassage, ListedNote, SearchResult
 from holdfast.index.writer import IndexWriter
-from holdfast.models import Fact, Note, Progress, Record, Scope, Source
+from holdfast.models import Fact, Note, Progress, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

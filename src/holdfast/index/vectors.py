@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from _thread import RLock
 
+from holdfast.base.record import Record
 from holdfast.home import DatabaseReset
 from holdfast.index.writer import sum_of
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from _operator import itemgetter  # what operator.itemgetter is, without that import
 
+from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.formats.facts import fold
-from holdfast.formats.versions import IndexEntry, Passage, Stamp, fingerprint_of
+from holdfast.index.entries import IndexEntry, Passage
 from holdfast.index.results import PLACE
 from holdfast.index.tokenizer import kept
 from holdfast.models import Fact, Source
@@ -45,7 +46,7 @@ class IndexWriter:
         row: tuple[int, int] | None = self._one("folder_of", scope=scope, part=part)
         return row
 
-    def stamps(self, scope: str, part: str) -> dict[str, tuple[Stamp, str]]:
+    def stamps(self, scope: str, part: str) -> dict[str, tuple[FileId, str]]:
         """Every file of a folder that is catalogued: its stamp and digest."""
         known = self.folder(scope, part)
         if known is None:
@@ -59,13 +60,13 @@ class IndexWriter:
         row = self._one("doc_stamp", folder=known[0], name=name) if known else None
         return (unsigned(row[1]), row[5]) if row else None
 
-    def stamp(self, scope: str, part: str, name: str) -> Stamp | None:
+    def stamp(self, scope: str, part: str, name: str) -> FileId | None:
         """The stamp of one catalogued file."""
         known = self.folder(scope, part)
         row = self._one("doc_stamp", folder=known[0], name=name) if known else None
         return (unsigned(row[1]), row[2], row[3]) if row else None
 
-    def put(self, docs: Iterable[tuple[IndexEntry, Stamp | None]], still: Callable[[IndexEntry], bool]) -> None:
+    def put(self, docs: Iterable[tuple[IndexEntry, FileId | None]], still: Callable[[IndexEntry], bool]) -> None:
         """Catalogue files, in one transaction. With each comes the stamp of the bytes it replaced, if the writer knows:
         then only what is new is added. `still` says whether the file on the shelf is the one described: when another
         writer was faster, that writer's description counts, not ours."""
@@ -129,12 +130,12 @@ class Change:
         self._facts: list[dict[str, Any]] = []
         self._made: list[dict[str, Any]] = []
 
-    def put(self, doc: IndexEntry, replaced: Stamp | None) -> None:
+    def put(self, doc: IndexEntry, replaced: FileId | None) -> None:
         """Catalogue a file. With it comes the stamp of the bytes it replaced, if the writer knows: then only what is new
         is added."""
         folder = self._folders.id(doc.scope, doc.part)
         row = None if self._folders.was_empty(folder) else self._row(folder, doc.name)
-        mix = fingerprint_of(doc.stamp, doc.name if doc.part != "notes" else "")
+        mix = file_fingerprint(doc.stamp, doc.name if doc.part != "notes" else "")
         partial = doc.kind == "session" and len(doc.passages) < doc.versions
         if partial and (row is None or row[6] != doc.versions - len(doc.passages)):
             return  # the turns before are not catalogued, or others went on: leave it to the next look
@@ -348,7 +349,7 @@ def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stamp_fields(stamp: Stamp) -> dict[str, int]:
+def stamp_fields(stamp: FileId) -> dict[str, int]:
     return {"ino": stamp[0] if stamp[0] < 1 << 63 else stamp[0] - (1 << 64), "ctime": stamp[1], "size": stamp[2]}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from json import dumps
 
 from holdfast import sqlite
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, HoldfastError, NotFound, Template, command
 from holdfast.ledger.records import Records
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from json.encoder import encode_basestring_ascii as quoted
 from holdfast import sqlite
 from holdfast.base import dates
 from holdfast.base.batch_queue import BatchQueue
+from holdfast.base.record import Record
 from holdfast.errors import Damaged, HoldfastError, Template, command
 from holdfast.home import Lock
 from holdfast.ledger import audit_mark as marks
 from holdfast.ledger.records import Records
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

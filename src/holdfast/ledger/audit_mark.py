@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import Damaged, from_os
-from holdfast.models import Record
 
 NAME = "audit.head"
 _MOST = 4096

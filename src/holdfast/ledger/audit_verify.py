@@ -6,10 +6,10 @@ ledger, the mark beside it or one that somebody kept elsewhere reach.
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError
 from holdfast.ledger.audit import FIRST, LAST, chained
 from holdfast.ledger.audit_mark import AuditMark
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

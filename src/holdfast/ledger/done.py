@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 
 from holdfast import sqlite
+from holdfast.base.ids import keyed_digest
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.ledger import review_key
 from holdfast.ledger.records import Records, lost
-from holdfast.models import Record, keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

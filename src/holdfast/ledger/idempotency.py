@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from holdfast import sqlite
+from holdfast.base.record import Record
 from holdfast.errors import Busy, Conflict
 from holdfast.ledger import liveness
 from holdfast.ledger.records import Records
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

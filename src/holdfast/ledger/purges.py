@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.ids import keyed_digest
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Busy, Purged, Template, command, from_os
-from holdfast.models import keyed_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.mcp import markdown
 from holdfast.mcp import project_resolution as who
@@ -23,7 +24,6 @@ from holdfast.mcp.handlers import scope_of, sound, writes
 from holdfast.mcp.memories import Memories
 from holdfast.mcp.project_resolution import Caller, Started
 from holdfast.mcp.tools import Tool
-from holdfast.models import Record
 from holdfast.verbs.brief import render
 
 PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used

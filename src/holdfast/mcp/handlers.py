@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.base.invisible import find_kinds
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.models import ORIGINS as EVERY_ORIGIN
-from holdfast.models import Record
-from holdfast.safety.hidden_chars import kinds, shown
+from holdfast.safety.hidden_chars import make_visible
 from holdfast.safety.validate import cleaned
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def file(memory: Memory, given: Arguments) -> Arguments:
         if lines is not None and len(lines) != 2:
             raise UsageError("view_range needs two numbers", "Write [first, last]; -1 is the end")
         text = files.view(words[0], lines and tuple(lines), scope=scope)
-        hidden = {"hidden": list(found)} if (found := kinds(text)) else {}
+        hidden = {"hidden": list(found)} if (found := find_kinds(text)) else {}
         return {"command": command, "path": words[0], "text": text, **hidden}
     how = {"redact": given["redact"]} if given.get("redact") and command in _TEXTS else {}
     getattr(files, command)(*words, scope=scope, **how)
@@ -149,7 +150,7 @@ def _says(name: str, value: object) -> bool:
 def sound(value: Any) -> Any:
     """Plain data as a model is shown it: whatever is hidden in a text is a mark in it, and no secret is."""
     if isinstance(value, str):
-        return shown(cleaned(value))
+        return make_visible(cleaned(value))
     if isinstance(value, list | tuple):
         return [sound(one) for one in value]
     if isinstance(value, dict):
@@ -159,7 +160,7 @@ def sound(value: Any) -> Any:
 
 def _plain(record: Record) -> Arguments:
     shown = {}
-    for name in (*record._fields, *record._more):
+    for name in (*record._fields, *record._computed):
         value = getattr(record, name)
         if isinstance(value, Record):
             value = str(value) if type(value).__name__ == "Scope" else slim(value)

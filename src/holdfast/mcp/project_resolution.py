@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from holdfast import clients, config
+from holdfast.base.ids import is_name
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import SCOPES, Record, is_name
+from holdfast.models import SCOPES
 from holdfast.project import resolve
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from holdfast.api.memory import Memory
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import HoldfastError
 from holdfast.mcp import guidance
 from holdfast.mcp.handlers import sound
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
-from holdfast.models import KEY, SCOPES, Note
+from holdfast.models import SCOPES, Note
 from holdfast.safety.validate import cleaned
 from holdfast.verbs.brief import render
 
@@ -30,7 +31,7 @@ def listed(memory: Memory) -> list[dict[str, Any]]:
         "description": "What an agent is told when it starts.",
         "mimeType": "text/plain",
     }
-    return [start, *[_shown(note) for note in memory.list(limit=_RECENT) if KEY.match(note.key)]]
+    return [start, *[_shown(note) for note in memory.list(limit=_RECENT) if KEY_PATTERN.match(note.key)]]
 
 
 def read(memory: Memory, uri: str, version: str) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.base.record import Record
 from holdfast.mcp import guidance, handlers, markdown
-from holdfast.models import MODES, PARTS, SCOPES, SORTS, TYPES, Record
+from holdfast.models import MODES, PARTS, SCOPES, SORTS, TYPES
 
 Schema = dict[str, Any]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import local
 
 from holdfast.context import sync
-from holdfast.formats.versions import note_entry
+from holdfast.index.entries import note_entry
 from holdfast.models import Problem
 from holdfast.postgres import Database, settings_of, statements, wrong
 from holdfast.postgres.index import PostgresIndex
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
+    from holdfast.base.ids import FileId
     from holdfast.config import Config
-    from holdfast.formats.versions import ParsedNote, Stamp
+    from holdfast.formats.versions import ParsedNote
     from holdfast.index.sqlite import Known
     from holdfast.models import Scope
     from holdfast.store.atomic import FileContent
@@ -141,7 +142,7 @@ class PostgresSync(sync.Sync):
         self._changed_here()
         super()._apply(scope, part, changed, gone)
 
-    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, Stamp, Stamp | None]]) -> None:
+    def index_notes(self, scope: str, written: list[tuple[str, ParsedNote, FileId, FileId | None]]) -> None:
         """Whether they still stand there the catalogue sees for itself."""
         self._changed_here()
         docs = [
@@ -150,7 +151,7 @@ class PostgresSync(sync.Sync):
         ]
         self._index.put(docs, lambda _: True)
 
-    def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, Stamp | None]:
+    def _stamped(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         """All of them with one question."""
         if part != "transcripts":
             return self._store.stamps(scope, part, names)

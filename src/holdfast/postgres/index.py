@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from holdfast.formats.versions import IndexEntry, Stamp
+    from holdfast.base.ids import FileId
+    from holdfast.index.entries import IndexEntry
     from holdfast.index.results import FoundPassage
     from holdfast.index.sqlite import SearchFilter
     from holdfast.postgres import PostgresSettings, Session
@@ -148,7 +149,7 @@ class PostgresIndex(sqlite.SqliteIndex):
 
     # --- changing it -------------------------------------------------------------------------------------------------
 
-    def put(self, docs: Iterable[tuple[IndexEntry, Stamp | None]], still: Callable[[IndexEntry], bool]) -> None:
+    def put(self, docs: Iterable[tuple[IndexEntry, FileId | None]], still: Callable[[IndexEntry], bool]) -> None:
         """Catalogue files, in one transaction. Where the shelf is in the same database, it is asked when nobody else can
         change the folder: what was purged meanwhile does not come back. Else `still` is asked before."""
         meant = [(doc, replaced) for doc, replaced in docs if self.standing or still(doc)]

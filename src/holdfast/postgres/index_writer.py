@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from holdfast.formats.versions import IndexEntry, Passage, Stamp
+    from holdfast.base.ids import FileId
+    from holdfast.index.entries import IndexEntry, Passage
     from holdfast.models import Fact
     from holdfast.postgres import Session
 
@@ -53,7 +54,7 @@ class Change(writer.Change):
         """As they are: here only the text has a sum, which `_kept` makes."""
         return rows
 
-    def put(self, doc: IndexEntry, replaced: Stamp | None) -> None:
+    def put(self, doc: IndexEntry, replaced: FileId | None) -> None:
         """Catalogue a file, or what is new of it."""
         super().put(_sound(doc), replaced)
 
@@ -160,7 +161,7 @@ class Folders:
 
     def __init__(self, db: Any, sql: Mapping[str, str], names: Mapping[tuple[str, str], Names], standing: str = "") -> None:
         self._db, self._sql, self._looks = db, {**sql, "standing": standing}, bool(standing)
-        self.here: dict[tuple[str, str, str], Stamp] = {}  # what is on the shelf
+        self.here: dict[tuple[str, str, str], FileId] = {}  # what is on the shelf
         self.ids: tuple[list[int], list[int]] = [], []  # for new docs, and for passages; taken from their ends
         self.known: dict[tuple[int, str], tuple[Any, ...]] = {}
         self._folders: dict[tuple[str, str], int] = {}

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 
 from holdfast import sqlite
+from holdfast.base.record import Record
 from holdfast.errors import Conflict
 from holdfast.ledger import review_key
 from holdfast.ledger.purges import is_rejection
 from holdfast.ledger.records import Records
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

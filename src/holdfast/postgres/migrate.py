@@ -8,8 +8,8 @@ from hashlib import sha256
 
 import psycopg
 
+from holdfast.base.record import Record
 from holdfast.errors import Busy, ConfigError
-from holdfast.models import Record
 from holdfast.postgres.address import parameters
 from holdfast.postgres.errors import translate
 from holdfast.postgres.pipeline import Result

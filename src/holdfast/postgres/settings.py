@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.base.ids import is_name
+from holdfast.base.record import Record
 from holdfast.config import is_store, without_password
 from holdfast.errors import ConfigError
-from holdfast.models import Record, is_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from functools import reduce
 from operator import xor
 
 from holdfast.base import dates
+from holdfast.base.ids import file_fingerprint
+from holdfast.base.record import Record
 from holdfast.errors import Busy, Unsure
-from holdfast.formats.versions import fingerprint_of
-from holdfast.models import Record
 from holdfast.postgres import Database, statements
 from holdfast.postgres import Lock as Alone
 from holdfast.store import atomic, files
@@ -62,7 +62,7 @@ def drawn() -> int:
 
 def share(part: str, name: str, stamp: Stamp) -> int:
     """A document's share of its folder's number, as the catalogue counts it."""
-    return fingerprint_of(stamp, "" if part == "notes" else name)
+    return file_fingerprint(stamp, "" if part == "notes" else name)
 
 
 def mixed(shares: list[int]) -> int:

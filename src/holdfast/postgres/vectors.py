@@ -11,10 +11,10 @@ import json
 import threading
 from collections import Counter, OrderedDict
 
+from holdfast.base.record import Record
 from holdfast.errors import Trouble
 from holdfast.index import vectors
 from holdfast.index.vectors import EXACT, PIECES, Model, Waiting, packed, unpacked
-from holdfast.models import Record
 from holdfast.postgres import lacking, statements
 from holdfast.postgres.index_text import tidied
 

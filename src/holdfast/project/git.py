@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast.base.ids import digest
 from holdfast.base.lazy_re import pattern
-from holdfast.models import Record, digest
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.ids import digest, is_name
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, from_os
-from holdfast.models import Record, digest, is_name
 from holdfast.project.git import read_plain, real, same_folder, slug
 
 TYPE_CHECKING = False

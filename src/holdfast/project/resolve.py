@@ -8,8 +8,9 @@ A repository that has memory gets an id of its own inside its git folder (docs/a
 
 from __future__ import annotations
 
+from holdfast.base.ids import is_name
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, InvalidKey
-from holdfast.models import Record, is_name
 from holdfast.project.git import (
     began_here,
     checkout_id,

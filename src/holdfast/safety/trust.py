@@ -12,9 +12,10 @@
 
 from __future__ import annotations
 
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import InvalidText, NotFound, Template, TooLarge, UsageError, field
-from holdfast.models import KEY, ORIGINS, lowest
+from holdfast.models import ORIGINS, least_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def resolved(
     """What it was made from as it is kept, and the least trust of all that. `note` knows notes by key or id, `turn` turns by
     their citation, `exists` paths. What is given has passed the gate for secrets: errors repeat it."""
     every = [_one(what, note, turn, exists) for what in given]
-    return tuple([kept for kept, _ in every]), lowest(ORIGINS[0], *[trust for _, trust in every])
+    return tuple([kept for kept, _ in every]), least_trusted(ORIGINS[0], *[trust for _, trust in every])
 
 
 def _one(
@@ -77,7 +78,7 @@ def _one(
     kind, rest = (word[1].lower(), what[word.end() :]) if word else ("", what)
     if "://" in what:
         return what, "web"
-    if kind == "note" or (not kind and (KEY.match(what) or _ID.match(what))):
+    if kind == "note" or (not kind and (KEY_PATTERN.match(what) or _ID.match(what))):
         return note(rest) or _unknown(what, "note")
     if kind == "turn":
         return turn(rest) or _unknown(what, "turn")

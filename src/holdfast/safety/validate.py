@@ -8,6 +8,7 @@ changes a value to make it fit: it passes unchanged or it is refused with what t
 
 from __future__ import annotations
 
+from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import (
     DOCTOR,
@@ -24,7 +25,7 @@ from holdfast.errors import (
     command,
     field,
 )
-from holdfast.models import KEY, ORIGINS, TYPES, is_name
+from holdfast.models import ORIGINS, TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _seen(value: str) -> str:
         return value
     from holdfast.safety import hidden_chars
 
-    return hidden_chars.bare(value)
+    return hidden_chars.remove_hidden(value)
 
 
 def cleaned(value: str) -> str:
@@ -250,7 +251,7 @@ def encoded(value: str) -> bytes:
 
 def key(value: object, otherwise: str | Template = "or leave it out and one is made") -> str:
     """An explicit key is right or it is refused; never changed, so that two keys cannot meet."""
-    if isinstance(value, str) and KEY.match(value):
+    if isinstance(value, str) and KEY_PATTERN.match(value):
         return value
     what = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_kind(value)}"
     rule = "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; "

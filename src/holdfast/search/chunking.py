@@ -7,7 +7,7 @@ the whole does not.
 from __future__ import annotations
 
 from holdfast.base.lazy_re import pattern
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 SIZE = 80  # words of a chunk
 _SENTENCE = 60  # words of a sentence that are looked at

@@ -18,8 +18,9 @@ from typing import Any
 from holdfast.access import AccessGate, Caller
 from holdfast.access.policy import why_not
 from holdfast.api.memory import Memory
+from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.errors import Template, TooLarge, Unauthenticated, command
-from holdfast.models import KEY, SCOPES, is_name
+from holdfast.models import SCOPES
 from holdfast.server import body as body_module
 from holdfast.server import idempotency, mcp, problem, redaction
 from holdfast.server.body import Gone, Message, Receive
@@ -394,7 +395,7 @@ def _about(route: Route, given: dict[str, Any]) -> dict[str, str]:
         return {}
     name, role = given.get("name"), given.get("role")
     told = {"name": name} if isinstance(name, str) and is_name(name) else {}
-    return {**told, "of_role": role} if isinstance(role, str) and KEY.match(role) else told
+    return {**told, "of_role": role} if isinstance(role, str) and KEY_PATTERN.match(role) else told
 
 
 def _named(route: Route, name: str, value: object) -> str | None:

@@ -15,11 +15,11 @@ from holdfast.access import AccessGate, Caller
 from holdfast.access.gate import Missed
 from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
+from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.ledger.sqlite import SqliteLedger
-from holdfast.models import Record
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import Tending
 

@@ -11,9 +11,11 @@ import os
 import time
 
 from holdfast.base import dates
+from holdfast.base.dates import timestamp
+from holdfast.base.ids import digest, keyed_digest
+from holdfast.base.record import Record
 from holdfast.errors import Busy, HoldfastError, NotFound, TooMany, Trouble, Unreached, UsageError
 from holdfast.ledger import done
-from holdfast.models import Record, digest, keyed_digest, timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

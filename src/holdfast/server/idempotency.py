@@ -11,9 +11,10 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import Busy, Conflict, Contended, HoldfastError, NotFound
 from holdfast.ledger.idempotency import KeptAnswer
-from holdfast.models import Note, Record, Scope, Source
+from holdfast.models import Note, Scope, Source
 from holdfast.server.problem import Problem
 from holdfast.server.route import Asked, Reply
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from holdfast.access.policy import why_not
-from holdfast.models import SCOPES, Record
+from holdfast.base.record import Record
+from holdfast.models import SCOPES
 from holdfast.server.schema import Schema, fields, number, text
 
 if TYPE_CHECKING:

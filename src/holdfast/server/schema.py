@@ -8,7 +8,7 @@ import typing
 from typing import Any
 
 from holdfast import models
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 Schema = dict[str, Any]
 _KINDS: dict[str, Any] = {
@@ -81,7 +81,7 @@ def _component(kind: type[Record], found: dict[str, Schema]) -> None:
     found[kind.__name__] = {}
     hints = typing.get_type_hints(kind, localns=_NAMES)
     properties = {name: _of(hints[name], found) for name in kind._fields}
-    more = {name: _of(typing.get_type_hints(getattr(kind, name).fget)["return"], found) for name in kind._more}
+    more = {name: _of(typing.get_type_hints(getattr(kind, name).fget)["return"], found) for name in kind._computed}
     described = {"description": kind.__doc__.replace("\n   ", "")} if kind.__doc__ else {}
     found[kind.__name__] = {"type": "object", **described, "properties": {**properties, **more}, "required": list(kind._fields)}
 

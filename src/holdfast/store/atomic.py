@@ -12,8 +12,8 @@ import os
 import stat
 
 from holdfast import home as home_folder
+from holdfast.base.record import Record
 from holdfast.errors import DOCTOR, Damaged, Template, TooLarge, from_os
-from holdfast.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

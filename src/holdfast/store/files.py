@@ -11,11 +11,12 @@ import stat
 
 from holdfast import home as home_folder
 from holdfast.base.dates import timestamp as utc
+from holdfast.base.ids import file_fingerprint, is_name
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import from_os
-from holdfast.formats.versions import fingerprint_of
 from holdfast.home import Lock
-from holdfast.models import Record, TrashedNote, is_name
+from holdfast.models import TrashedNote
 from holdfast.store import atomic
 from holdfast.store.atomic import FileContent, Folder, Stamp
 
@@ -414,7 +415,7 @@ class FileStore:
             total, odd = _fingerprint(folder, named=part != "notes")
             for name in odd:
                 stamp = atomic.stamp(folder, name) if atomic.is_plain(folder, name) else None
-                total ^= fingerprint_of(stamp, "" if part == "notes" else name) if stamp else 0
+                total ^= file_fingerprint(stamp, "" if part == "notes" else name) if stamp else 0
         return total
 
     def fingerprints(self, scopes: tuple[str, ...]) -> dict[tuple[str, str], int]:

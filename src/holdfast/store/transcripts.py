@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 
+from holdfast.base.ids import digest
+from holdfast.base.record import Record
 from holdfast.errors import DOCTOR, Damaged, InvalidPath, Template, from_os
 from holdfast.home import Lock
-from holdfast.models import Record, digest
 from holdfast.store import atomic
 from holdfast.store.files import Entry
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.errors import Contended, HoldfastError, Template, Unreached, UsageError, field, from_os
 from holdfast.formats import versions
-from holdfast.models import KEY, key_of
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def _new_keys(names: list[Name]) -> dict[Name, str]:
     keys: dict[Name, str] = {}
     for place, name in odd:
         said = validate.cleaned(name[:-3])
-        while (place.kind, key := key_of(said)) in taken:
+        while (place.kind, key := derive_key(said)) in taken:
             said += " ."  # more than small words: it gets a hash
         taken.add((place.kind, key))
         keys[place, name] = key
@@ -114,7 +114,7 @@ def _new_keys(names: list[Name]) -> dict[Name, str]:
 
 
 def _is_key(name: str) -> bool:
-    return bool(KEY.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
+    return bool(KEY_PATTERN.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
 
 
 def _row(context: Context, place: Scope, name: str, content: FileContent | None, purged: bool, left_out: LeftOut) -> Row | None:

@@ -7,7 +7,7 @@ from holdfast.context.caller import path_usage_id
 from holdfast.errors import HoldfastError
 from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
-from holdfast.models import Fact, FactSet, Hit, title_of
+from holdfast.models import Fact, FactSet, Hit, find_title
 from holdfast.safety import validate
 from holdfast.search.fact_matches import answering, names_of
 from holdfast.verbs import projects
@@ -39,7 +39,7 @@ def fact(
 
     stored = context.write(place, key, edited, also=(value, f"{label}: {value}", f"{subject} {label} {value}"))
     edit, note = edits[0], stored.note
-    every = facts.facts_of(note.text, title_of(note.text, key), place, note.path, note.lines[0])
+    every = facts.facts_of(note.text, find_title(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
     return FactSet(edit.action, _settled(context, stated), tuple(retired), note, rules)

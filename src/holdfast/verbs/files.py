@@ -57,7 +57,7 @@ class Files:
         text = self._text(tree, parts, path)
         count = text.count(old) if old else 0
         if count == 0 and "⟦" in old:  # whoever saw the file saw marks
-            old, new, count = hidden_chars.unmarked(text, old, new)
+            old, new, count = hidden_chars.resolve_marks(text, old, new)
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
         after = text.replace(old, new)

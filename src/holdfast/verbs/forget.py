@@ -16,8 +16,8 @@ from holdfast.verbs import quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context
-    from holdfast.formats.versions import Stamp
     from holdfast.store.transcripts import TranscriptFile
 
 
@@ -69,7 +69,7 @@ def forget(context: Context, places: list[Scope], key: str, expected: str | None
     raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
 
 
-def _trashed(context: Context, place: Scope, key: str, seen: dict[str, Stamp] | None = None) -> bool:
+def _trashed(context: Context, place: Scope, key: str, seen: dict[str, FileId] | None = None) -> bool:
     """Move a note to the trash, and with it archived copies of its key: else recall would find those. They are moved first, so
     that `restore` brings back the note that stood."""
     if context.store.has(place.folder, "archive") and context.origin != "user" and context.config.quarantine:

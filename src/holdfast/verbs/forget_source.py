@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.context import archive
 from holdfast.errors import NotFound, Refused, Template, command
 from holdfast.formats import versions
-from holdfast.models import Record, Scope
+from holdfast.models import Scope
 from holdfast.safety import trust, validate
 from holdfast.verbs import quarantine, review, trace
 

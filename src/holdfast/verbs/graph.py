@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from holdfast.base.record import Record
 from holdfast.errors import Template, UsageError, field
 from holdfast.formats.facts import fold
-from holdfast.models import Record
-from holdfast.safety.hidden_chars import named, shown
+from holdfast.safety.hidden_chars import make_name_visible, make_visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,8 +267,8 @@ def _branches(name: str, below: dict[str, list[Edge]], prefix: str) -> list[tupl
 
 
 def _titled(entity: Entity) -> str:
-    name = named(entity.name)
-    return f"{name} (also {', '.join([named(alias) for alias in entity.aliases])})" if entity.aliases else name
+    name = make_name_visible(entity.name)
+    return f"{name} (also {', '.join([make_name_visible(alias) for alias in entity.aliases])})" if entity.aliases else name
 
 
 def _during(edge: Edge) -> str:
@@ -277,8 +277,8 @@ def _during(edge: Edge) -> str:
 
 def _mermaid(text: str) -> str:
     """Every sign that Mermaid or HTML could read as more than itself, by its number."""
-    return "".join([sign if sign.isalnum() or sign in " -_.,:/" else f"#{ord(sign)};" for sign in shown(text)])
+    return "".join([sign if sign.isalnum() or sign in " -_.,:/" else f"#{ord(sign)};" for sign in make_visible(text)])
 
 
 def _dot(text: str) -> str:
-    return shown(text).replace("\\", "\\\\").replace('"', '\\"')
+    return make_visible(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import DiskTrouble, NotFound, UsageError
 from holdfast.ledger.sqlite import ADOPTED
-from holdfast.models import Record
 from holdfast.project import resolve
 from holdfast.safety import validate
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import HoldfastError, Refused, Template, command
 from holdfast.formats import versions
 from holdfast.formats.note_file import clean
-from holdfast.models import KEY, ORIGINS, Source, lowest
+from holdfast.models import ORIGINS, Source, least_trusted
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ def source_of(
         lambda what: read.turn_trust(context.store, what, context.visible_folders(None)),
         lambda path: os.path.exists(os.path.join(cwd, path)),
     )  # fmt: skip
-    least = lowest(origin, least)
+    least = least_trusted(origin, least)
     source = Source(origin, context.agent, context.client, context.session, kept, least if least != origin else None)
     if kept == given and not any(one.startswith("note:") for one in given):  # a note may be trusted otherwise soon
         known[origin, given] = source
@@ -54,7 +55,7 @@ def source_of(
 
 def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
     """What a note that this caller may see is kept as, and how far it can be trusted; by its key or its id."""
-    for place in context.visible_scopes(None) if KEY.match(note) else ():
+    for place in context.visible_scopes(None) if KEY_PATTERN.match(note) else ():
         content = context.store.read(place, note)
         if content is not None:
             there = versions.parse_note(content.data, content.modified)
@@ -113,13 +114,13 @@ def _as_little_trusted(draft: Draft, trust: str, id: str) -> Draft:
     """Whoever says the very words of a note has them from there, and `forget --source` finds them by that."""
     source = draft.source
     made_from = tuple(dict.fromkeys((*source.made_from, f"note:{id}"))) if id else source.made_from
-    least = lowest(source.trusted, trust)
+    least = least_trusted(source.trusted, trust)
     return draft.replace(source=source.replace(made_from=made_from, trust=least if least != source.origin else None))
 
 
 def least(held: tuple[str, ...]) -> str:
     """The trust of what waits because a person took it away: as little as anything that waits."""
-    return lowest(ORIGINS[0], *held)
+    return least_trusted(ORIGINS[0], *held)
 
 
 def refuse_rejected(context: Context, doubts: Mapping[str, str], drafts: Sequence[tuple[Context, Draft]]) -> None:

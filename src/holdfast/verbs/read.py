@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, NotFound, Template, UsageError, command
-from holdfast.formats import versions
+from holdfast.formats import frontmatter, versions
 from holdfast.formats.note_file import clean
-from holdfast.models import Hit, Record, Scope, Written
+from holdfast.models import Hit, Scope, TextRecord
 from holdfast.safety import validate
 from holdfast.store.files import key_of_trashed
 
@@ -35,10 +36,10 @@ _ROWS_AROUND = 400  # lines beside some that are told, which tell whether those 
 SEARCHED = "note,file"  # what a search for pieces looks at (F2); what was said in sessions only a recall finds
 
 
-class Snippet(Written):
+class Snippet(TextRecord):
     """Where something was found, and a taste of it."""
 
-    _said, _called = ("snippet",), ("path",)
+    _text_fields, _name_fields = ("snippet",), ("path",)
     path: str
     lines: tuple[int, int]
     score: float
@@ -64,10 +65,10 @@ class Snippets(list[Snippet]):
         return {"results": [one.as_dict() for one in self], **how}
 
 
-class Piece(Written):
+class Piece(TextRecord):
     """Some lines of a file; empty text where there is no file, and `exists` says so."""
 
-    _called = ("path",)
+    _name_fields = ("path",)
     path: str
     start: int
     text: str
@@ -84,7 +85,7 @@ def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | No
         return None
     first, last = found.lines
     text = clean(content.data.decode("utf-8", "surrogateescape"))
-    entry, rows = versions.entry_head(found.name, text), text.split("\n")
+    entry, rows = frontmatter.parse_file_header(found.name, text), text.split("\n")
     return Hit(
         "file", Scope.of_folder(found.scope), found.key, found.type, (), piece_of(rows, first, last),
         float(f"{found.score:.4g}"), f"{found.scope}/files/{found.name}:{first}-{last}", None, None, found.recorded, None,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, Damaged, HoldfastError, Refused
 from holdfast.file_edit import file, markdown_block
 from holdfast.home import Lock
-from holdfast.models import Problem, Record
+from holdfast.models import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

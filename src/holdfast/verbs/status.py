@@ -6,15 +6,16 @@ import os
 import time
 
 from holdfast.base import dates, failure_log
+from holdfast.base.record import Record
 from holdfast.config import named, source, without_password
 from holdfast.context import archive
 from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available, for_search
 from holdfast.errors import DiskTrouble, HoldfastError
-from holdfast.formats.versions import entry_head
+from holdfast.formats.frontmatter import parse_file_header
 from holdfast.index.sqlite import SearchFilter
 from holdfast.index.vectors import Model
-from holdfast.models import Problem, Record, Scope
+from holdfast.models import Problem, Scope
 from holdfast.search.vectorize import by_role
 from holdfast.verbs import projects
 from holdfast.verbs.doctor import facts as fact_lines
@@ -399,7 +400,7 @@ def _unlisted(context: Context, mending: Fix, scope: str) -> list[Problem]:
     names = [entry.name for entry in tree.census() if entry.regular and entry.name.endswith(".md")]
     if not names or overviews(context.store, Scope.of_folder(scope), most=1):
         return []
-    first = next((name for name in names if entry_head(name, _text_of(context, scope, name) or "").name), None)
+    first = next((name for name in names if parse_file_header(name, _text_of(context, scope, name) or "").name), None)
     if first is None:
         return []
     page = WIKI_INDEX if WIKI_INDEX in names else "MEMORY.md"

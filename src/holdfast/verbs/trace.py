@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.base.dates import timestamp
+from holdfast.base.record import Record
 from holdfast.context.caller import path_usage_id
 from holdfast.formats import versions as note_versions
-from holdfast.models import Note, Record, Source, timestamp
+from holdfast.models import Note, Source
 from holdfast.verbs.quarantine import TAKEN_AWAY
 
 TYPE_CHECKING = False
@@ -138,9 +140,9 @@ def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen
 
 
 def _by_key(context: Context, key: str) -> tuple[str, str, str] | None:
-    from holdfast.models import KEY
+    from holdfast.base.ids import KEY_PATTERN
 
-    for place in context.visible_scopes(None) if KEY.match(key) else ():
+    for place in context.visible_scopes(None) if KEY_PATTERN.match(key) else ():
         if context.store.stamp(place.folder, "notes", f"{key}.md"):
             return place.folder, f"{key}.md", ""
     return None

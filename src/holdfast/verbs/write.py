@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import os
 
+from holdfast.base.record import Record
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, UsageError
 from holdfast.formats import versions
-from holdfast.models import SCOPES, Record, Stored
+from holdfast.models import SCOPES, Stored
 from holdfast.safety import validate
 from holdfast.safety.trust import things
 from holdfast.store.atomic import must_stay_readable
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context
-    from holdfast.formats.versions import Draft, Stamp
+    from holdfast.formats.versions import Draft
     from holdfast.models import Scope
 
 _ATTEMPTS = 1000  # at notes that others keep changing, before we say Busy
@@ -228,7 +230,7 @@ def write_notes(contexts: list[Context], place: Scope, drafts: list[Draft]) -> l
 
 def _prepared(
     contexts: list[Context], place: Scope, drafts: list[Draft], doubts: Mapping[str, str]
-) -> tuple[list[tuple[str, versions.ParsedNote]], list[tuple[str, versions.ParsedNote, Stamp | None]], list[tuple[str, str]]]:
+) -> tuple[list[tuple[str, versions.ParsedNote]], list[tuple[str, versions.ParsedNote, FileId | None]], list[tuple[str, str]]]:
     """What becomes of each note; the new pages with their names and the stamps of those they follow; and all that they say."""
     contents = contexts[0].store.read_many(place, [draft.key for draft in drafts])
     made = _composed(

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import Record
 from holdfast_bench import metrics
 from holdfast_bench.cases import Case, half, read
 from holdfast_bench.metrics import Mean

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench import floors, metrics
 from holdfast_bench.peers.roster import Failed, Peer, said
 from holdfast_bench.retrieval import USUAL

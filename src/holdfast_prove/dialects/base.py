@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 MODEL = "holdfast-proof"
 

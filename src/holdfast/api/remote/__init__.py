@@ -34,7 +34,7 @@ from holdfast.models import (
     TrashedNote,
     Turn,
     Version,
-    tags_of,
+    parse_tags,
 )
 from holdfast.safety import validate
 from holdfast.verbs.brief.render import Brief
@@ -256,7 +256,7 @@ class RemoteMemory(Keeping):
         kinds = kind.split(",") if kind else []
         several = len(kinds) > 1  # a request can name one or none: ask for all, and keep those
         body = {
-            "query": query, "scope": scope, "type": type or None, "tags": list(tags_of(tags)) or None, "mode": mode,
+            "query": query, "scope": scope, "type": type or None, "tags": list(parse_tags(tags)) or None, "mode": mode,
             "sort": sort, "limit": 100 if several else limit,
             "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": asked.known_at, "kind": None if several else kind or None, "explain": explain or None,
@@ -282,7 +282,7 @@ class RemoteMemory(Keeping):
         if not self.config.enabled:
             return []
         query = {
-            "scope": self._named(scope), "type": type or None, "tags": list(tags_of(tags)) or None, "source": source,
+            "scope": self._named(scope), "type": type or None, "tags": list(parse_tags(tags)) or None, "source": source,
             "archived": archived or None,
         }  # fmt: skip
         found: List[Note] = []

@@ -9,10 +9,11 @@ from holdfast.api.remote import parameters
 from holdfast.api.remote.connection import GatewayClient, encode
 from holdfast.api.remote.errors import error_of
 from holdfast.api.remote.records import made
+from holdfast.base.record import Record
 from holdfast.context.caller import Context
 from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
 from holdfast.formats.versions import Draft
-from holdfast.models import Interrupted, Logged, Note, Progress, Record, Stored
+from holdfast.models import Interrupted, Logged, Note, Progress, Stored
 from holdfast.safety import validate
 from holdfast.verbs import history, write
 from holdfast.verbs.export import LeftOut

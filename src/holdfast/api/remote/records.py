@@ -7,8 +7,8 @@ import sys
 from typing import Any, TypeVar
 
 from holdfast import models
+from holdfast.base.record import Record
 from holdfast.errors import Trouble
-from holdfast.models import Record
 from holdfast.verbs import forget_source, graph, read, status
 from holdfast.verbs.brief import render
 

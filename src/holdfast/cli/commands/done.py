@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from holdfast.base.dates import timestamp
 from holdfast.cli.commands.audit import ledger_of
 from holdfast.errors import UsageError
-from holdfast.models import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

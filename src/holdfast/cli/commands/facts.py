@@ -27,12 +27,12 @@ def facts(call: Invocation) -> int:
 
 def _tell_stated(screen: Output, stated: FactSet) -> None:
     from holdfast.cli.output import one_line
-    from holdfast.safety.hidden_chars import named
+    from holdfast.safety.hidden_chars import make_name_visible
 
     fact = stated.fact
     style = {"created": "green", "updated": "yellow"}.get(stated.action, "dim")
     until = f", until {fact.valid_to}" if fact.valid_to else ""
-    said = f"{named(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
+    said = f"{make_name_visible(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
     screen.say(f"{screen.paint(stated.action, style)} {one_line(said)} in {stated.note.scope}")
     if stated.redacted:
         screen.aside(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
@@ -46,11 +46,15 @@ def _tell_facts(screen: Output, facts: list[Fact]) -> None:
         screen.nothing("nothing is stated")
         return
     from holdfast.base import dates
-    from holdfast.safety.hidden_chars import named
+    from holdfast.safety.hidden_chars import make_name_visible
 
     now = dates.now()
     rows = [
-        (named(one.subject), named(one.label), one.valid_from, _end(one, now), one.scope.kind, _value(one)) for one in facts
+        (
+            make_name_visible(one.subject), make_name_visible(one.label), one.valid_from, _end(one, now), one.scope.kind,
+            _value(one),
+        )
+        for one in facts
     ]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
     _tell_stale(screen, facts)
@@ -59,11 +63,12 @@ def _tell_facts(screen: Output, facts: list[Fact]) -> None:
 def _tell_stale(screen: Output, facts: list[Fact]) -> None:
     """Name the files that still state an older value."""
     from holdfast.cli.output import one_line
-    from holdfast.safety.hidden_chars import named
+    from holdfast.safety.hidden_chars import make_name_visible
 
     told = dict.fromkeys([(one.subject, one.label, place) for one in facts for place in one.stale_in])
     for subject, label, place in list(told)[:_STALE_SHOWN]:
-        screen.aside(one_line(f"{named(place)} still states an older value of {named(subject)}, {named(label)}"), "yellow")
+        stated = f"{make_name_visible(subject)}, {make_name_visible(label)}"
+        screen.aside(one_line(f"{make_name_visible(place)} still states an older value of {stated}"), "yellow")
     if len(told) > _STALE_SHOWN:
         screen.aside(f"and {len(told) - _STALE_SHOWN} more places state older values", "yellow")
 

@@ -8,8 +8,9 @@ import stat
 from codecs import getincrementaldecoder
 from itertools import islice
 
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, Refused, TooLarge, UsageError
-from holdfast.models import Progress, Record
+from holdfast.models import Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

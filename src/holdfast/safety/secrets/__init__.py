@@ -6,8 +6,8 @@ nothing, and no text can make a rule run away.
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import TooLarge
-from holdfast.models import Record
 from holdfast.safety.secrets.rules import ANYWHERE, Rule, present, ranks
 
 TYPE_CHECKING = False
@@ -48,9 +48,9 @@ def found(text: str) -> tuple[Found, ...]:
 
 def exposes(text: str) -> bool:
     """Whether a text seems to hold a secret, also one that hidden characters split; or is too long to tell."""
-    from holdfast.safety.hidden_chars import bare
+    from holdfast.safety.hidden_chars import remove_hidden
 
-    seen = bare(text)
+    seen = remove_hidden(text)
     try:
         return bool(found(seen))
     except TooLarge:

@@ -18,7 +18,7 @@ English, with the months, weekdays and common turns of German, French and Spanis
 from __future__ import annotations
 
 from holdfast.base.lazy_re import pattern
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast.search.time_expressions import days
 from holdfast.search.time_expressions import vocabulary as v
 from holdfast.search.time_expressions.days import Stretch

@@ -6,11 +6,11 @@ from typing import Any
 
 from holdfast.access import ACTIONS, Role
 from holdfast.base import dates
+from holdfast.base.dates import timestamp
 from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify as chain
 from holdfast.ledger.agents import Agent
 from holdfast.ledger.audit import Entry
-from holdfast.models import timestamp
 from holdfast.server.idempotency import ALL, Replay
 from holdfast.server.problem import without_home
 from holdfast.server.route import NDJSON, NOWHERE, PAGE, Asked, Lines, Reply, Route

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.base import dates
+from holdfast.base.dates import timestamp
 from holdfast.errors import UsageError
 from holdfast.ledger.done import REVIEW, DoneItem
-from holdfast.models import timestamp
 from holdfast.safety import validate
 from holdfast.server.idempotency import ALL
 from holdfast.server.route import NOWHERE, PAGE, Asked, Reply, Route

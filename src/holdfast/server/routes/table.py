@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from holdfast.base.record import Record
 from holdfast.errors import Denied, HoldfastError
-from holdfast.models import Record
 from holdfast.server import openapi, problem
 from holdfast.server.problem import Problem
 from holdfast.server.route import NOWHERE, Reply, Route

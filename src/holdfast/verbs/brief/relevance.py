@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.index import tokenizer
 from holdfast.index.sqlite import SearchFilter, note_of_row
-from holdfast.models import Record
 from holdfast.search import abstention
 
 TYPE_CHECKING = False

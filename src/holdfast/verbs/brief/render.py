@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.base.ids import digest
 from holdfast.base.lazy_re import pattern
-from holdfast.models import SCOPES, Record, digest
-from holdfast.safety.hidden_chars import shown
+from holdfast.base.record import Record
+from holdfast.models import SCOPES
+from holdfast.safety.hidden_chars import make_visible
 
 TREE_LINES = 200
 MOST_CHARS = 9000
@@ -388,7 +390,7 @@ def reminder() -> str:
 
 def safe(text: str) -> str:
     """Return the text so that it cannot close the block, open a fence or a tag that means something, or hide anything."""
-    plain = shown(text).replace("\r", "").replace("\t", " ")
+    plain = make_visible(text).replace("\r", "").replace("\t", " ")
     if not any(bad in plain for bad in _SUSPECT):
         return plain  # most are: a hook has no time to load regular expressions
     plain = _FENCE.sub(lambda match: "'" * len(match.group()), plain)

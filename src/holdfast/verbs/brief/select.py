@@ -386,9 +386,9 @@ def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe
     the facts that share words with the prompt."""
     from holdfast.formats import facts
     from holdfast.index import tokenizer
-    from holdfast.models import title_of
+    from holdfast.models import find_title
 
-    subject = title_of(note.text, note.key)
+    subject = find_title(note.text, note.key)
     dated = facts.lines(note.text)
     if not dated:
         return _told(note, now, set(), unsafe)
@@ -488,7 +488,7 @@ def _remember(context: Context, told: list[Told], anew: bool = False, first: boo
 
 def heard_prompt(context: Context, prompt: str) -> int:
     """Count a prompt of this session: how many it has had with this one, 0 if this one was counted already or nobody can."""
-    from holdfast.models import digest
+    from holdfast.base.ids import digest
 
     if not context.session or not context.config.enabled or not context.store.exists():
         return 0

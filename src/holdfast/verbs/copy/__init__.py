@@ -7,8 +7,9 @@ there already is not brought twice.
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, Disabled, Trouble
-from holdfast.models import Progress, Record
+from holdfast.models import Progress
 from holdfast.verbs.copy.documents import Documents
 from holdfast.verbs.copy.endpoints import opened
 from holdfast.verbs.copy.purged import Purged

@@ -6,8 +6,9 @@ import os
 import stat
 
 from holdfast import config
+from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.errors import ConfigError
-from holdfast.models import KEY, Scope, key_of
+from holdfast.models import Scope
 from holdfast.safety.validate import withheld
 from holdfast.store.atomic import FILE_BYTES, NOTE_FILE_BYTES
 from holdfast.store.files import key_of_trashed
@@ -47,7 +48,8 @@ class Fix:
         """Gives it a name that can be asked for; to a note, one that is a key."""
         folder, name = os.path.split(path)
         name = told(name)
-        better = f"{key_of(name[:-3])}.md" if os.path.basename(folder) == "notes" and name.endswith(".md") else typeable(name)
+        is_note = os.path.basename(folder) == "notes" and name.endswith(".md")
+        better = f"{derive_key(name[:-3])}.md" if is_note else typeable(name)
         return self._command("mv -n", path, self._free(os.path.join(folder, better)))
 
     def edited(self, path: str) -> str:
@@ -81,7 +83,7 @@ class Fix:
             return self.opened(path)
         if info.st_size == 0:
             return self._command("rm", path)
-        return self.renamed(path) if is_note and not KEY.match(name[:-3]) else self.edited(path)
+        return self.renamed(path) if is_note and not KEY_PATTERN.match(name[:-3]) else self.edited(path)
 
     def purge(self, scope: Scope, key: str) -> str:
         """The words that purge a note of any scope."""
@@ -90,7 +92,7 @@ class Fix:
     def of_returned(self, scope: str, part: str, name: str) -> str:
         """Takes away again what was purged and came back; a file of the tree is a person's to change."""
         key = key_of_trashed(name) if part == "archive" else name[:-3]
-        if part in ("notes", "archive") and KEY.match(key):
+        if part in ("notes", "archive") and KEY_PATTERN.match(key):
             return self.holdfast(self.purge(Scope.of_folder(scope), key))
         return self.edited(os.path.join(self._home, "shelf", scope, part, name))
 
@@ -153,7 +155,7 @@ class Asking(Fix):
     def edited(self, path: str) -> str:
         """Takes it out for good: a new version would leave it in the history."""
         scope, _, name = path.partition("/shelf/")[2].partition("/notes/")
-        if KEY.match(name[:-3]):
+        if KEY_PATTERN.match(name[:-3]):
             return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]))
         if "/transcripts/" in path:
             return self.holdfast("purge --text -")
@@ -163,7 +165,7 @@ class Asking(Fix):
         return self.holdfast(f"file create {quoted(name)} - {_whose(Scope.of_folder(scope))}")
 
     def of_file(self, scope: str, part: str, name: str) -> str:
-        if part != "notes" or not KEY.match(name[:-3]):
+        if part != "notes" or not KEY_PATTERN.match(name[:-3]):
             return self.holdfast("doctor")
         return self.holdfast(self.purge(Scope.of_folder(scope), name[:-3]).replace("purge", "forget", 1))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from holdfast.base import dates
+from holdfast.base.ids import new_id
 from holdfast.errors import Busy, HoldfastError
 from holdfast.index import purge_check, tokenizer
 from holdfast.ledger.purges import LINE_LEAST, folded, lines_of
-from holdfast.models import Receipt, new_id
+from holdfast.models import Receipt
 from holdfast.verbs import render
 from holdfast.verbs.purge import receipt_masking, verify_files
 from holdfast.verbs.purge.patterns import LEAST, Traces

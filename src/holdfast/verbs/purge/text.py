@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from holdfast.base.ids import derive_key
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Conflict, UsageError
 from holdfast.formats.versions import parse_note, versions_of
 from holdfast.index import purge_check
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
-from holdfast.models import Scope, key_of
+from holdfast.models import Scope
 from holdfast.safety import validate
 from holdfast.store.atomic import FILE_BYTES
 from holdfast.store.files import Changed, key_of_trashed
@@ -69,7 +70,7 @@ def _before(path: str) -> str:
 
 def _names(work: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
     """What is named after it says it for as long as it has that name."""
-    slug = key_of(wanted)
+    slug = derive_key(wanted)
     for folder in scopes:
         here = [f"{folder}/{part}/{one.name}" for part in _PARTS for one in work.context.store.entries(folder, part)]
         tree = work.context.store.tree(folder, 0)

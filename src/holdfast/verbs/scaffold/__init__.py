@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.models import Record, Scope
+from holdfast.models import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

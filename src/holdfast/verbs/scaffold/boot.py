@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from holdfast.base.dates import timestamp
 from holdfast.base.lazy_re import pattern
+from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import Record
 from holdfast.safety import validate
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.models import digest
+from holdfast.base.ids import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
