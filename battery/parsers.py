@@ -40,7 +40,7 @@ def _page(data: bytes) -> None:
     content = note_file.parse(_text(data))
     if note_file.render(content) != _text(data):
         raise Wrong("parsed and rendered, it is another text")
-    note_file.head_of(content), note_file.past_of(content), note_file.text_and_lines(_text(data)), note_file.past_lines(content)
+    note_file.parse_header(content), note_file.past_versions(content), note_file.read_current_text(_text(data)), note_file.past_version_lines(content)
     versions.versions_of(versions.parse_note(data, 0))
 
 

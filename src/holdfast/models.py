@@ -340,13 +340,3 @@ def parse_tags(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tup
         raise UsageError("a tag that is no word", "Give a list of words")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))
-
-
-def find_title(text: str, otherwise: str) -> str:
-    """The first heading, else the name it goes by."""
-    for line in text.split("\n", 20)[:20]:
-        if line.startswith("# ") and line[2:].strip():
-            return line[2:].strip()
-    return otherwise
-
-

@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.base.ids import KEY_PATTERN, derive_key, digest, is_name, new_id
+from holdfast.base.markdown import find_title
 from holdfast.base.record import Record
-from holdfast.models import SCOPES, Answer, Hit, Scope, Source, Stored, Version, find_title, parse_tags
+from holdfast.models import SCOPES, Answer, Hit, Scope, Source, Stored, Version, parse_tags
 
 # --- keys -------------------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.formats import note_file
-from holdfast.formats.note_file import Head, NoteFile
+from holdfast.formats import frontmatter, note_file
+from holdfast.formats.note_file import NoteFile, NoteHeader
 from holdfast.models import Source, Version
 
 EARLY, LATER, LAST = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
@@ -28,7 +28,7 @@ versions = st.builds(
     some.stamps,
 )
 heads = st.builds(
-    Head,
+    NoteHeader,
     st.text("0123456789ABCXYZ", min_size=16, max_size=16),
     some.types,
     some.tags,
@@ -46,9 +46,9 @@ def reread(parsed: NoteFile) -> NoteFile:
     return note_file.parse(note_file.render(parsed).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"))
 
 
-def head_from(version: Version, **more: object) -> Head:
+def head_from(version: Version, **more: object) -> NoteHeader:
     """The head of a page on which this version is the current one."""
-    return Head(
+    return NoteHeader(
         "01K9Z6V0M4Q2ABCD", version.type, version.tags, EARLY, version.recorded, version.source, version.valid_from,
         version.valid_to,
     ).replace(**more)  # fmt: skip
@@ -56,15 +56,15 @@ def head_from(version: Version, **more: object) -> Head:
 
 def grown(chain: list[Version], start: NoteFile | None = None) -> NoteFile:
     """The page after storing these, oldest first."""
-    parsed = start or note_file.new(head_from(chain[0]), chain[0].text)
+    parsed = start or note_file.create(head_from(chain[0]), chain[0].text)
     for old, fresh in pairwise(chain):
-        parsed = reread(note_file.succeed(parsed, old, head_from(fresh), fresh.text))
+        parsed = reread(note_file.add_version(parsed, old, head_from(fresh), fresh.text))
     return parsed
 
 
-def read_head(parsed: NoteFile) -> Head:
+def read_head(parsed: NoteFile) -> NoteHeader:
     """As `opened` completes it: what is left out means the same moment as the update."""
-    head = note_file.head_of(parsed)
+    head = note_file.parse_header(parsed)
     return head.replace(valid_from=head.valid_from or head.updated)
 
 
@@ -94,15 +94,15 @@ def test_bytes_that_are_not_text_survive_too(data):
 @example("<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-01\n<!-- holdfast:version {recorded: [x], valid_to: [y]} -->")
 def test_any_file_can_be_read_whatever_stands_in_it(text):
     parsed = note_file.parse(text)
-    head = note_file.head_of(parsed)
-    past = note_file.past_of(parsed)
-    assert note_file.past_count(parsed) == len(past) == len(note_file.past_lines(parsed))
+    head = note_file.parse_header(parsed)
+    past = note_file.past_versions(parsed)
+    assert note_file.count_past_versions(parsed) == len(past) == len(note_file.past_version_lines(parsed))
     for tag in head.tags:
         tag.encode()  # what the catalogue keeps is always UTF-8
     for version in past:
         assert isinstance(version.recorded, str)
         assert version.valid_to is None or isinstance(version.valid_to, str)
-    note_file.clean(note_file.text_of(parsed)).encode()
+    note_file.replace_invalid(note_file.current_text(parsed)).encode()
 
 
 # --- what we write comes back -----------------------------------------------------------------------------------------
@@ -111,10 +111,10 @@ def test_any_file_can_be_read_whatever_stands_in_it(text):
 @pytest.mark.promise("N4", "N13")
 @given(heads, some.note_texts)
 def test_a_new_page_says_exactly_what_was_stored(head, text):
-    parsed = reread(note_file.new(head, text))
-    assert note_file.text_of(parsed) == text
+    parsed = reread(note_file.create(head, text))
+    assert note_file.current_text(parsed) == text
     assert read_head(parsed) == head
-    assert note_file.past_of(parsed) == []
+    assert note_file.past_versions(parsed) == []
 
 
 @pytest.mark.promise("N4", "N13", "T1")
@@ -128,9 +128,9 @@ def test_a_new_page_says_exactly_what_was_stored(head, text):
 @example([Version("a\r", recorded=EARLY, valid_from=EARLY, closed=LATER), Version("\r", recorded=LATER, valid_from=LATER)])
 def test_every_version_comes_back_exactly_however_many_follow(chain):
     parsed = grown(chain)
-    assert note_file.text_of(parsed) == chain[-1].text
-    assert note_file.past_of(parsed) == chain[-2::-1]
-    assert note_file.past_of(parsed, 1) == [chain[-2]]
+    assert note_file.current_text(parsed) == chain[-1].text
+    assert note_file.past_versions(parsed) == chain[-2::-1]
+    assert note_file.past_versions(parsed, 1) == [chain[-2]]
     assert read_head(parsed) == head_from(chain[-1])
     assert read_head(parsed).problems == ()
 
@@ -141,10 +141,10 @@ def test_every_version_comes_back_exactly_however_many_follow(chain):
 )
 def test_files_that_end_their_lines_the_other_way_give_exact_texts_too(chain, opening):
     parsed = note_file.parse(f"{opening}written by hand\r\n")
-    first = Version(note_file.text_of(parsed), recorded=EARLY, valid_from=EARLY, closed=LATER)
+    first = Version(note_file.current_text(parsed), recorded=EARLY, valid_from=EARLY, closed=LATER)
     parsed = grown([first, *chain], parsed)
-    assert note_file.text_of(parsed) == chain[-1].text
-    assert [version.text for version in note_file.past_of(parsed)] == [one.text for one in [first, *chain][-2::-1]]
+    assert note_file.current_text(parsed) == chain[-1].text
+    assert [version.text for version in note_file.past_versions(parsed)] == [one.text for one in [first, *chain][-2::-1]]
 
 
 def test_a_file_with_windows_line_endings_reads_without_them_at_the_end():
@@ -152,21 +152,21 @@ def test_a_file_with_windows_line_endings_reads_without_them_at_the_end():
         "---\r\ntype: user\r\n---\r\nnow\r\n\r\n<!-- holdfast:history -->\r\n"
         "## 2026-01-01 to 2026-02-01\r\nthen\r\n\r\n## 2025-01-01 to 2026-01-01\r\nbefore\r\n"
     )
-    assert note_file.text_of(parsed) == "now"
-    assert note_file.head_of(parsed).type == "user"
-    assert [version.text for version in note_file.past_of(parsed)] == ["then", "before"]
+    assert note_file.current_text(parsed) == "now"
+    assert note_file.parse_header(parsed).type == "user"
+    assert [version.text for version in note_file.past_versions(parsed)] == ["then", "before"]
 
 
 @given(st.lists(versions, min_size=1, max_size=4))
 def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
     parsed = grown(chain)
     rows = note_file.render(parsed).split("\n")
-    texts = [note_file.text_of(parsed), *[version.text for version in note_file.past_of(parsed)]]
-    said, lines = note_file.text_and_lines(note_file.render(parsed))
-    assert said == note_file.clean(texts[0])
-    for text, (first, last) in zip(texts, [lines, *note_file.past_lines(parsed)], strict=True):
+    texts = [note_file.current_text(parsed), *[version.text for version in note_file.past_versions(parsed)]]
+    said, lines = note_file.read_current_text(note_file.render(parsed))
+    assert said == note_file.replace_invalid(texts[0])
+    for text, (first, last) in zip(texts, [lines, *note_file.past_version_lines(parsed)], strict=True):
         shown = "\n".join(rows[first - 1 : last])
-        assert note_file._unescaped(shown) == text
+        assert note_file._unescape(shown) == text
 
 
 # --- nothing stored can forge anything --------------------------------------------------------------------------------
@@ -192,9 +192,9 @@ def test_a_text_that_looks_like_our_own_marks_is_only_a_text(text):
     calm = Version("calm", "feedback", ("t",), Source("agent"), EARLY, EARLY, None, LATER)
     forged = Version(text, "project", (), Source("web"), LATER, LATER, None, LAST)
     parsed = grown([calm, forged, Version("end", recorded=LAST, valid_from=LAST)])
-    assert note_file.past_of(parsed) == [forged, calm]
+    assert note_file.past_versions(parsed) == [forged, calm]
     current = grown([calm, forged])
-    assert (note_file.text_of(current), note_file.past_of(current)) == (text, [calm])
+    assert (note_file.current_text(current), note_file.past_versions(current)) == (text, [calm])
     assert read_head(current) == head_from(forged)
 
 
@@ -203,15 +203,15 @@ def test_no_mixture_of_marks_adds_or_hides_a_version(text):
     other = Version("other", recorded=EARLY, valid_from=EARLY, closed=LATER)
     odd = Version(text, recorded=LATER, valid_from=LATER, closed=LAST)
     parsed = grown([other, odd, Version("end", recorded=LAST, valid_from=LAST)])
-    assert note_file.past_of(parsed) == [odd, other]
-    assert note_file.past_count(parsed) == 2
+    assert note_file.past_versions(parsed) == [odd, other]
+    assert note_file.count_past_versions(parsed) == 2
 
 
 @given(some.tags, some.sources)
 def test_no_tag_or_name_can_leave_its_line(tags, source):
-    head = Head("x", "user", tags, EARLY, EARLY, source, EARLY)
+    head = NoteHeader("x", "user", tags, EARLY, EARLY, source, EARLY)
     old = Version("old", "user", tags, source, EARLY, EARLY, None, LATER)
-    parsed = note_file.succeed(note_file.new(head, "old"), old, head, "new")
+    parsed = note_file.add_version(note_file.create(head, "old"), old, head, "new")
     assert note_file.render(parsed).split("\n")[-4].startswith("## ")
     assert note_file.render(parsed).count("-->") == 2
     assert [name for name, _ in reread(parsed).fields] == [name for name, _ in parsed.fields]
@@ -252,19 +252,19 @@ def other_lines(text: str) -> list[str]:
 def test_what_people_wrote_in_the_frontmatter_survives_byte_for_byte():
     by_hand = BY_HAND.replace("  odd: indentation\n  here\n", "")
     parsed = note_file.parse(f"---\n{by_hand}---\nhello\n")
-    head = note_file.head_of(parsed)
+    head = note_file.parse_header(parsed)
     assert (head.type, head.tags, head.created, head.problems) == ("user", ("testing", "ci-cd"), EARLY, ())
     old = Version("hello", "user", head.tags, Source(), EARLY, EARLY, None, LATER)
-    after = note_file.succeed(parsed, old, head.replace(id="x", updated=LATER, valid_from=LATER), "goodbye")
+    after = note_file.add_version(parsed, old, head.replace(id="x", updated=LATER, valid_from=LATER), "goodbye")
     assert note_file.render(after).startswith(f"---\n{by_hand}id: x\nupdated: {LATER}\n")
-    again = note_file.succeed(reread(after), old.replace(text="goodbye"), note_file.head_of(after).replace(updated=LAST), "x")
+    again = note_file.add_version(reread(after), old.replace(text="goodbye"), note_file.parse_header(after).replace(updated=LAST), "x")
     assert note_file.render(again).startswith(f"---\n{by_hand}id: x\nupdated: {LAST}\n")
 
 
 def test_a_new_value_leaves_the_comments_and_everybody_elses_fields_where_they_were():
     parsed = note_file.parse(f"---\n{BY_HAND}---\nhello\n")
-    head = note_file.head_of(parsed).replace(id="x", type="feedback", tags=("new",), created=EARLY, updated=LATER)
-    text = note_file.render(note_file.succeed(parsed, Version("hello", valid_from=EARLY, closed=LATER), head, "goodbye"))
+    head = note_file.parse_header(parsed).replace(id="x", type="feedback", tags=("new",), created=EARLY, updated=LATER)
+    text = note_file.render(note_file.add_version(parsed, Version("hello", valid_from=EARLY, closed=LATER), head, "goodbye"))
     kept = text.split("---\ngoodbye")[0].split("\n")
     for line in other_lines(BY_HAND):
         if line.strip() and not line.lstrip().startswith(("- 'ci", "- testing")) and "odd" not in line and line != "  here":
@@ -272,7 +272,7 @@ def test_a_new_value_leaves_the_comments_and_everybody_elses_fields_where_they_w
     assert "# type:   user   # why it is so" in kept
     assert "#     - testing   # mostly" in kept
     assert {"# created: 2026-01-01", "#   odd: indentation", "#   here"} <= set(kept)  # not readable: kept as a comment
-    again = note_file.head_of(note_file.parse(text))
+    again = note_file.parse_header(note_file.parse(text))
     assert (again.type, again.tags, again.created, again.problems) == ("feedback", ("new",), EARLY, ())
 
 
@@ -297,18 +297,18 @@ def test_whatever_the_frontmatter_was_nothing_of_it_is_lost_and_ours_is_read(fie
     parsed = note_file.parse(f"---{newline}{inside}---{newline}by hand{newline}")
     assert parsed.opening
     old = Version("by hand", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    once = reread(note_file.succeed(parsed, old, first, text))
+    once = reread(note_file.add_version(parsed, old, first, text))
     assert read_head(once) == first
-    twice = reread(note_file.succeed(once, old.replace(text=text), second, "end"))
+    twice = reread(note_file.add_version(once, old.replace(text=text), second, "end"))
     assert read_head(twice) == second
-    assert (note_file.text_of(once), note_file.text_of(twice)) == (text, "end")
+    assert (note_file.current_text(once), note_file.current_text(twice)) == (text, "end")
     kept = "\n".join([raw for _, raw in twice.fields])
     understood = {name for name, _ in parsed.fields} - {""}
     for line in fields:
         name = line.split(":")[0].strip()
-        if line.lstrip().startswith("#") or (":" in line and line[0] not in " \t#:-" and name not in note_file._READERS):
+        if line.lstrip().startswith("#") or (":" in line and line[0] not in " \t#:-" and name not in note_file._PARSERS):
             assert f"{line}{newline}" in kept  # byte for byte
-        elif name in understood and name in note_file._READERS and "nonsense" in line:
+        elif name in understood and name in note_file._PARSERS and "nonsense" in line:
             assert f"# {line}" in kept
 
 
@@ -320,18 +320,18 @@ def test_storing_again_and_again_does_not_make_the_frontmatter_grow(fields, head
     sizes = []
     for second in range(4):
         head = head.replace(updated=f"2026-05-01T00:00:0{second}Z", valid_from=LATER)
-        parsed = reread(note_file.succeed(parsed, old, head, "x"))
+        parsed = reread(note_file.add_version(parsed, old, head, "x"))
         sizes.append(sum(len(raw) for _, raw in parsed.fields))
     assert len(set(sizes)) == 1
 
 
 def test_a_field_said_twice_counts_once_and_the_other_is_kept_as_a_comment():
     parsed = note_file.parse("---\ntags: [a]\ntags: [b]\n---\nx\n")
-    assert note_file.head_of(parsed).tags == ("a",)
-    after = note_file.succeed(
-        parsed, Version("x", valid_from=EARLY, closed=LATER), Head("i", created=EARLY, updated=LATER), "y"
+    assert note_file.parse_header(parsed).tags == ("a",)
+    after = note_file.add_version(
+        parsed, Version("x", valid_from=EARLY, closed=LATER), NoteHeader("i", created=EARLY, updated=LATER), "y"
     )
-    assert note_file.head_of(reread(after)).tags == ()
+    assert note_file.parse_header(reread(after)).tags == ()
     assert "# tags: [b]\n" in note_file.render(after)
 
 
@@ -360,28 +360,28 @@ def test_a_field_said_twice_counts_once_and_the_other_is_kept_as_a_comment():
 )
 def test_a_value_we_cannot_read_counts_as_absent_is_named_and_survives_as_a_comment(line, problem):
     parsed = note_file.parse(f"---\n{line}\nmine: 1\n---\nx\n")
-    head = note_file.head_of(parsed)
+    head = note_file.parse_header(parsed)
     assert [one.split(":")[0] for one in head.problems] == [problem]
-    assert head.replace(problems=()) == Head()
+    assert head.replace(problems=()) == NoteHeader()
     text = note_file.render(
-        note_file.succeed(parsed, Version("x", valid_from=EARLY, closed=LATER), Head("i", updated=LATER), "y")
+        note_file.add_version(parsed, Version("x", valid_from=EARLY, closed=LATER), NoteHeader("i", updated=LATER), "y")
     )
     assert f"# {line}\n" in text
-    assert note_file.head_of(note_file.parse(text)).problems == ()
+    assert note_file.parse_header(note_file.parse(text)).problems == ()
     assert "\nmine: 1\n" in text
 
 
 @pytest.mark.promise("N13")
 def test_an_origin_we_do_not_know_is_trusted_least_and_what_else_a_source_said_is_kept():
     parsed = note_file.parse("---\nsource: {origin: alien, url: http://x}\n---\nx\n")
-    assert note_file.head_of(parsed).source.origin == "web"
-    after = note_file.succeed(parsed, Version("x", valid_from=EARLY, closed=LATER), Head("i", updated=LATER), "y")
+    assert note_file.parse_header(parsed).source.origin == "web"
+    after = note_file.add_version(parsed, Version("x", valid_from=EARLY, closed=LATER), NoteHeader("i", updated=LATER), "y")
     assert "# source: {origin: alien, url: http://x}\n" in note_file.render(after)
 
 
 def test_days_and_zones_in_the_frontmatter_are_understood():
     parsed = note_file.parse("---\ncreated: 2026-01-30\nupdated: 2026-01-31T12:00:00+02:00\nvalid_from: '2026-01-29'\n---\nx\n")
-    head = note_file.head_of(parsed)
+    head = note_file.parse_header(parsed)
     assert (head.created, head.updated) == ("2026-01-30T00:00:00Z", "2026-01-31T10:00:00Z")
     assert (head.valid_from, head.problems) == ("2026-01-29T00:00:00Z", ())
 
@@ -389,21 +389,21 @@ def test_days_and_zones_in_the_frontmatter_are_understood():
 def test_frontmatter_that_ends_with_the_file_is_closed_properly_by_the_next_store():
     parsed = note_file.parse("---\ntype: user\n---")
     after = reread(
-        note_file.succeed(parsed, Version("", valid_from=EARLY, closed=LATER), Head("i", "user", updated=LATER), "text")
+        note_file.add_version(parsed, Version("", valid_from=EARLY, closed=LATER), NoteHeader("i", "user", updated=LATER), "text")
     )
-    assert (note_file.text_of(after), note_file.head_of(after).type) == ("text", "user")
+    assert (note_file.current_text(after), note_file.parse_header(after).type) == ("text", "user")
 
 
 @pytest.mark.parametrize("closing", ["", "\n", "\r\n", "\n\nfree words\n", " \nfree words"])
 def test_what_a_person_wrote_into_the_history_stays_and_joins_no_version(closing):
     parsed = note_file.parse(f"---\ntype: user\n---\nnow\n\n<!-- holdfast:history -->{closing}")
     old = Version("now", "user", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    after = reread(note_file.succeed(parsed, old, head_from(old, updated=LATER), "then"))
-    assert note_file.past_of(after) == [old]
+    after = reread(note_file.add_version(parsed, old, head_from(old, updated=LATER), "then"))
+    assert note_file.past_versions(after) == [old]
     assert closing in note_file.render(after)
     older = old.replace(text="then", valid_from=LATER, closed=LAST, recorded=LATER)
-    again = reread(note_file.succeed(after, older, head_from(old, updated=LAST), "end"))
-    assert note_file.past_of(again) == [older, old]
+    again = reread(note_file.add_version(after, older, head_from(old, updated=LAST), "end"))
+    assert note_file.past_versions(again) == [older, old]
     assert closing in note_file.render(again)
 
 
@@ -416,14 +416,14 @@ def by_yaml(name: str, raw: str) -> object:
 
 @given(heads)
 def test_reading_a_field_we_wrote_is_reading_it_as_yaml(head):
-    for name, raw in note_file.new(head, "x").fields:
-        assert note_file._value(name, raw) == by_yaml(name, raw)
+    for name, raw in note_file.create(head, "x").fields:
+        assert frontmatter.parse_value(name, raw) == by_yaml(name, raw)
 
 
 @given(versions)
 def test_the_line_of_a_version_is_yaml_too(version):
-    line = note_file._meta(version).removeprefix("<!-- holdfast:version ").removesuffix(" -->")
-    assert note_file._value("version", f"version: {line}\n") == by_yaml("version", f"version: {line}\n")
+    line = note_file._format_metadata(version).removeprefix("<!-- holdfast:version ").removesuffix(" -->")
+    assert frontmatter.parse_value("version", f"version: {line}\n") == by_yaml("version", f"version: {line}\n")
 
 
 @given(st.lists(st.sampled_from([
@@ -431,8 +431,8 @@ def test_the_line_of_a_version_is_yaml_too(version):
     "2026-01-01T00:00:00Z", "&a", "*a", "!", "é",
 ]), max_size=8).map("".join))  # fmt: skip
 def test_where_people_wrote_more_the_quick_reader_says_what_yaml_says_or_leaves_it_to_yaml(text):
-    for quick in (note_file._items, note_file._pairs):
-        opening, closing = "[]" if quick is note_file._items else "{}"
+    for quick in (frontmatter._parse_list, frontmatter._parse_dict):
+        opening, closing = "[]" if quick is frontmatter._parse_list else "{}"
         value = quick(f"{opening}{text}{closing}")
         try:
             said = by_yaml("x", f"x: {opening}{text}{closing}\n")
@@ -475,11 +475,11 @@ def test_hostile_frontmatter_neither_crashes_nor_hangs(what):
     text = f"---\n{HOSTILE[what]}---\nthe text\n"
     parsed = note_file.parse(text)
     assert note_file.render(parsed) == text
-    head = note_file.head_of(parsed)
+    head = note_file.parse_header(parsed)
     old = Version("the text", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    after = reread(note_file.succeed(parsed, old, head.replace(id="x", updated=LATER), "new"))
-    assert note_file.past_of(after)[0].text == note_file.text_of(parsed) or note_file.past_of(after) == [old]
-    assert note_file.head_of(after).id == "x"
+    after = reread(note_file.add_version(parsed, old, head.replace(id="x", updated=LATER), "new"))
+    assert note_file.past_versions(after)[0].text == note_file.current_text(parsed) or note_file.past_versions(after) == [old]
+    assert note_file.parse_header(after).id == "x"
 
 
 @pytest.mark.parametrize("text", [
@@ -495,6 +495,6 @@ def test_hostile_frontmatter_neither_crashes_nor_hangs(what):
 def test_a_hostile_file_is_read_in_one_go(text):
     parsed = note_file.parse(text)
     assert note_file.render(parsed) == text
-    note_file.head_of(parsed)
-    assert note_file.past_count(parsed) == len(note_file.past_of(parsed))
-    note_file.text_of(parsed)
+    note_file.parse_header(parsed)
+    assert note_file.count_past_versions(parsed) == len(note_file.past_versions(parsed))
+    note_file.current_text(parsed)

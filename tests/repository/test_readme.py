@@ -231,4 +231,4 @@ def test_the_sample_listing_is_what_a_store_makes(open_memory, clock, home):
 
 def test_the_page_lists_every_field_that_the_parser_reads():
     told = set(re.findall(r"^\| `([a-z_]+)` \|", text_of(FORMAT), re.M))
-    assert told == set(note_file_module._READERS)
+    assert told == set(note_file_module._PARSERS)

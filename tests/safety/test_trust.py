@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast import Memory, config
 from holdfast.errors import ConfigError, HoldfastError, InvalidText, NotFound, Refused, TooLarge, UsageError
 from holdfast.formats import note_file
-from holdfast.formats.note_file import Head
+from holdfast.formats.note_file import NoteHeader
 from holdfast.mcp import handlers, markdown
 from holdfast.mcp.tools import BY_NAME
 from holdfast.models import ORIGINS, Source, Version, least_trusted
@@ -113,18 +113,18 @@ sources = st.builds(
 
 @given(sources, sources, st.sampled_from([None, (LATER, "ab12")]))
 def test_whatever_a_source_says_it_is_read_back_from_head_and_history(now, before, approved):
-    head = Head("x", "user", (), EARLY, LATER, now, EARLY, approved=approved)
+    head = NoteHeader("x", "user", (), EARLY, LATER, now, EARLY, approved=approved)
     old = Version("old", "user", (), before, EARLY, EARLY, None, LATER)
-    content = note_file.parse(note_file.render(note_file.succeed(note_file.new(head, "old"), old, head, "new")))
-    again = note_file.head_of(content)
+    content = note_file.parse(note_file.render(note_file.add_version(note_file.create(head, "old"), old, head, "new")))
+    again = note_file.parse_header(content)
     assert (again.source, again.approved, again.problems) == (now, approved, ())
-    assert note_file.past_of(content)[0].source == before
+    assert note_file.past_versions(content)[0].source == before
 
 
 def test_a_trust_we_do_not_know_is_the_least_and_none_raises_an_origin():
-    assert note_file.head_of(note_file.parse("---\ntrust: divine\n---\nx\n")).source.trusted == "web"
-    assert note_file.head_of(note_file.parse("---\nsource: {origin: web}\ntrust: user\n---\nx\n")).source.trusted == "web"
-    assert note_file.head_of(note_file.parse("---\napproved: yes\n---\nx\n")).problems == (
+    assert note_file.parse_header(note_file.parse("---\ntrust: divine\n---\nx\n")).source.trusted == "web"
+    assert note_file.parse_header(note_file.parse("---\nsource: {origin: web}\ntrust: user\n---\nx\n")).source.trusted == "web"
+    assert note_file.parse_header(note_file.parse("---\napproved: yes\n---\nx\n")).problems == (
         "approved: must be {time: ..., text: ...}",
     )
 

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from hypothesis import strategies as st
 
-from holdfast.formats.facts import bare_label
+from holdfast.base.markdown import strip_bold
 from holdfast.models import ORIGINS, TYPES, Source, parse_tags
 
 # Pieces that mean something to one of our own readers, to YAML, to markdown, to a terminal or to nobody.
@@ -48,7 +48,7 @@ note_texts = raw_texts.map(lambda text: text if text.strip().strip("\ufeff") els
 one_line = raw_texts.map(lambda text: " ".join(_CONTROL.sub(" ", text).split()) or "x")
 """A tag, subject or value that stands on one line."""
 
-labels = one_line.map(lambda text: bare_label(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
+labels = one_line.map(lambda text: strip_bold(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
 
 tags = st.lists(one_line.map(lambda text: text[:40]), max_size=4).map(parse_tags)
 

@@ -538,7 +538,7 @@ class Context:
         if content is None:
             return None
         if not found.past:
-            text, lines = note_file.text_and_lines(content.text())
+            text, lines = note_file.read_current_text(content.text())
         else:
             text, lines = versions.past_text(versions.parse_note(content.data, content.modified), found.seq)
         return None if lines == (0, 0) else Hit(

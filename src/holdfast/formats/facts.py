@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.base.dates import DAY, is_moment
 from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.base.lazy_re import pattern
+from holdfast.base.markdown import strip_bold
 from holdfast.base.record import Record
 from holdfast.models import SCOPES, Fact
 
@@ -186,14 +187,7 @@ def _split(said: str) -> tuple[str, str]:
         label, value = label + "**", value[2:]
     if not colon or not value.startswith((" ", "\t")):
         return "", ""
-    return bare_label(label), value.strip()
-
-
-def bare_label(label: str) -> str:
-    """The label without white space or `**` around it."""
-    label = label.strip()
-    inner = label[2:-2].strip() if label.startswith("**") and label.endswith("**") else ""
-    return inner if inner and "**" not in inner else label
+    return strip_bold(label), value.strip()
 
 
 def _fenced(rows: list[str]) -> set[int]:
@@ -434,7 +428,7 @@ def _ended(fact: Fact, heir: Fact | None) -> Fact:
 
 def set_fact(text: str, label: str, value: str, on: str, many: bool) -> Edit:
     """Write `label: value` as of `on`. The newest date is current; what it replaces is struck through and dated."""
-    label, known = bare_label(label), lines(text)
+    label, known = strip_bold(label), lines(text)
     same = [line for line in known if fold(line.label) == fold(label)]
     standing = [line for line in same if line.value == value and _holds(line, on, many)]
     if standing:

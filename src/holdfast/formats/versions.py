@@ -7,7 +7,7 @@ from holdfast.base.ids import digest
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import note_file as page
-from holdfast.formats.note_file import Head, NoteFile, clean
+from holdfast.formats.note_file import NoteFile, NoteHeader, replace_invalid
 from holdfast.models import ORIGINS, Note, Scope, Source, Version, least_trusted
 
 
@@ -16,24 +16,15 @@ class ParsedNote(Record):
 
     data: bytes
     page: NoteFile
-    head: Head
+    head: NoteHeader
     text: str
     lines: tuple[int, int]
     older: int
-    gated: bool = False  # whether its text passed the gate just now, and so holds no secret
+    is_checked: bool = False  # this process has just checked the text for secrets
 
     @property
     def digest(self) -> str:
         return digest(self.data)
-
-    @property
-    def exposed(self) -> bool:
-        """Whether its text seems to hold a secret."""
-        if self.gated:
-            return False
-        from holdfast.safety import secrets
-
-        return secrets.exposes(clean(self.text))
 
     @property
     def trust(self) -> str:
@@ -50,23 +41,23 @@ def mark_of(text: str) -> str:
 def parse_note(data: bytes, modified: int) -> ParsedNote:
     """The file that has these bytes. A person's file need not date itself: the file system does."""
     content = page.parse(data.decode("utf-8", "surrogateescape"))
-    head = page.head_of(content)
+    head = page.parse_header(content)
     updated = head.updated or head.created or utc(modified)
     head = head.replace(created=head.created or updated, updated=updated, valid_from=head.valid_from or updated)
-    text, first = page.text_of(content), 1 + page.above(content).count("\n")
-    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), page.past_count(content))
+    text, first = page.current_text(content), 1 + page.render_frontmatter(content).count("\n")
+    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), page.count_past_versions(content))
 
 
 def restored(parsed: ParsedNote, now: str) -> ParsedNote:
     """A note back from the archive: it counts as touched, or it would be archived again at once."""
     head = parsed.head.replace(restored=now)
-    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
+    return _leaf(page.replace_header(parsed.page, head), head, parsed.text, parsed.older)
 
 
 def approved(parsed: ParsedNote, now: str) -> ParsedNote:
     """The same note, whose text a person read and let pass."""
     head = parsed.head.replace(approved=(now, mark_of(parsed.text)))
-    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
+    return _leaf(page.replace_header(parsed.page, head), head, parsed.text, parsed.older)
 
 
 def doubted(parsed: ParsedNote, trust: str) -> ParsedNote:
@@ -74,14 +65,14 @@ def doubted(parsed: ParsedNote, trust: str) -> ParsedNote:
     source = parsed.head.source
     least = least_trusted(source.trusted, trust)
     head = parsed.head.replace(source=source.replace(trust=least if least != source.origin else None), approved=None)
-    return _leaf(page.with_head(parsed.page, head), head, parsed.text, parsed.older)
+    return _leaf(page.replace_header(parsed.page, head), head, parsed.text, parsed.older)
 
 
 def note_of(scope: Scope, key: str, parsed: ParsedNote, quarantine: tuple[str, ...] = ()) -> Note:
     """The note as its file says; what is trusted no more than `quarantine` says is marked."""
     head = parsed.head
     return Note(
-        scope, key, head.id, clean(parsed.text), head.type, head.tags, head.created, head.updated, head.source,
+        scope, key, head.id, replace_invalid(parsed.text), head.type, head.tags, head.created, head.updated, head.source,
         head.valid_from, head.valid_to, head.pinned, f"{scope.folder}/notes/{key}.md", parsed.lines, parsed.digest,
         parsed.older + 1, parsed.trust in quarantine,
     )  # fmt: skip
@@ -114,8 +105,8 @@ def past_text(parsed: ParsedNote, seq: int) -> tuple[str, tuple[int, int]]:
 def versions_of(parsed: ParsedNote) -> list[Version]:
     """Every version, newest first."""
     head = parsed.head
-    current = Version(clean(parsed.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to)
-    return [current, *[version.replace(text=clean(version.text)) for version in page.past_of(parsed.page)]]
+    current = Version(replace_invalid(parsed.text), head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to)
+    return [current, *[version.replace(text=replace_invalid(version.text)) for version in page.past_versions(parsed.page)]]
 
 
 def version_at(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
@@ -134,7 +125,7 @@ def version_at(versions: list[Version], as_of: str | None, known_at: str | None)
 
 def _lines_of(parsed: ParsedNote, place: int) -> tuple[int, int]:
     """Where in the file the text of a version stands; 0 is the current one."""
-    return parsed.lines if place == 0 else page.past_lines(parsed.page)[place - 1]
+    return parsed.lines if place == 0 else page.past_version_lines(parsed.page)[place - 1]
 
 
 # --- its next version -------------------------------------------------------------------------------------------------
@@ -155,7 +146,7 @@ class Draft(Record):
     amends: bool | None = None  # whether it is made from the text before it; unsaid, everything but a person's own is
     redacted: tuple[str, ...] = ()  # rules whose names stand in place of secrets
     allowed: str = ""  # which secrets a person wants kept, by their rules, and why
-    gated: bool = False  # whether all of the text was looked through for secrets
+    is_checked: bool = False  # the whole text was searched for secrets
 
 
 class Rejected(Exception):
@@ -169,11 +160,11 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
     """What happens (created, updated, unchanged) and the file after it."""
     _as_expected(draft, old)
     if old is None:
-        head = Head(
+        head = NoteHeader(
             new_id, draft.type or "project", draft.tags or (), now, now, draft.source, draft.valid_from or now,
             draft.valid_to, bool(draft.pinned), "", (),
         )  # fmt: skip
-        return "created", _leaf(page.new(head, draft.text), head, draft.text, 0, draft.gated)
+        return "created", _leaf(page.create(head, draft.text), head, draft.text, 0, draft.is_checked)
     head = old.head
     now = max(now, head.updated)  # the clock may go backwards; a note's history does not
     if not _differs(draft, head, old.text):
@@ -183,17 +174,17 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
     if head.valid_to and head.valid_from <= head.valid_to < closed:
         closed = head.valid_to
     before = Version(old.text, head.type, head.tags, head.source, head.updated, head.valid_from, head.valid_to, closed)
-    return "updated", _leaf(page.succeed(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.gated)
+    return "updated", _leaf(page.add_version(old.page, before, new, draft.text), new, draft.text, old.older + 1, draft.is_checked)
 
 
-def _leaf(content: NoteFile, head: Head, text: str, older: int, gated: bool = False) -> ParsedNote:
+def _leaf(content: NoteFile, head: NoteHeader, text: str, older: int, is_checked: bool = False) -> ParsedNote:
     """A file we are about to write, without reading it back."""
-    above = page.above(content)
+    above = page.render_frontmatter(content)
     first, data = 1 + above.count("\n"), f"{above}{content.body}{content.past}".encode("utf-8", "surrogateescape")
-    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), older, gated)
+    return ParsedNote(data, content, head, text, (first, first + text.count("\n")), older, is_checked)
 
 
-def _head(draft: Draft, head: Head, now: str) -> Head:
+def _head(draft: Draft, head: NoteHeader, now: str) -> NoteHeader:
     return head.replace(
         type=draft.type or head.type,
         tags=head.tags if draft.tags is None else draft.tags,
@@ -218,7 +209,7 @@ def _source(draft: Draft, old: ParsedNote) -> Source:
     return source if trust == source.trusted else source.replace(trust=trust)
 
 
-def _differs(draft: Draft, head: Head, text: str) -> bool:
+def _differs(draft: Draft, head: NoteHeader, text: str) -> bool:
     return (
         draft.text != text
         or draft.type not in (None, head.type)

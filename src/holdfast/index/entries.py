@@ -5,10 +5,11 @@ from __future__ import annotations
 from holdfast.base.dates import timestamp
 from holdfast.base.ids import KEY_PATTERN, digest
 from holdfast.base.lazy_re import pattern
+from holdfast.base.markdown import find_title
 from holdfast.base.record import Record
 from holdfast.formats import frontmatter, note_file
-from holdfast.formats.note_file import Head, clean
-from holdfast.models import Fact, Scope, Source, Version, find_title
+from holdfast.formats.note_file import NoteHeader, replace_invalid
+from holdfast.models import Fact, Scope, Source, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,22 +79,22 @@ def note_entry(
     """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
     its key and a time: `archived_as` is the key."""
     key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
-    head, text = parsed.head, clean(parsed.text)
+    head, text = parsed.head, replace_invalid(parsed.text)
     title = find_title(text, key)
-    past = note_file.past_of(parsed.page, 1 if newest_only else None) if parsed.older else []
+    past = note_file.past_versions(parsed.page, 1 if newest_only else None) if parsed.older else []
     passages = _versions(key, title, text, head, past, parsed.lines, parsed.older)
     facts = _facts(text, title, scope, f"{scope}/{part}/{name}", parsed.lines[0])
     return IndexEntry(
         scope, part, name, stamp, parsed.digest, "note", key, head.id, title, head.type, head.tags, head.created,
         head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
-        parsed.lines, parsed.older + 1, _problem(key, parsed), passages, facts, parsed.trust, parsed.exposed,
+        parsed.lines, parsed.older + 1, _problem(key, parsed), passages, facts, parsed.trust, _is_exposed(parsed),
         bool(facts) and _has_prose(text),
     )  # fmt: skip
 
 
 def file_entry(scope: str, name: str, data: bytes, stamp: FileId, modified: int) -> IndexEntry:
     """A text file of the agent's own tree: one passage a section."""
-    text = clean(data.decode("utf-8", "surrogateescape"))
+    text = replace_invalid(data.decode("utf-8", "surrogateescape"))
     title = find_title(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
     updated, entry = timestamp(modified), frontmatter.parse_file_header(name, text)
     called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
@@ -118,6 +119,15 @@ def unreadable_entry(scope: str, part: str, name: str, stamp: FileId, problem: s
         scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
         "", (1, 1), 1, problem, (), (),
     )  # fmt: skip
+
+
+def _is_exposed(parsed: ParsedNote) -> bool:
+    """Return whether the text seems to contain a secret."""
+    if parsed.is_checked:
+        return False
+    from holdfast.safety import secrets
+
+    return secrets.exposes(replace_invalid(parsed.text))
 
 
 def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
@@ -164,7 +174,7 @@ def split_sections(text: str) -> list[tuple[tuple[int, int], str]]:
 
 
 def _versions(
-    key: str, title: str, current: str, head: Head, past: list[Version], lines: tuple[int, int], older: int
+    key: str, title: str, current: str, head: NoteHeader, past: list[Version], lines: tuple[int, int], older: int
 ) -> tuple[Passage, ...]:
     called = f"{key.replace('-', ' ')} {title if title != key else ''}"
     passages = [
@@ -177,7 +187,7 @@ def _versions(
     for place, version in enumerate(past):
         passages.append(
             Passage(
-                older - 1 - place, True, f"{called} {' '.join(version.tags)}", clean(version.text), (0, 0),
+                older - 1 - place, True, f"{called} {' '.join(version.tags)}", replace_invalid(version.text), (0, 0),
                 version.type, version.tags, version.source, version.recorded, version.valid_from, version.valid_to,
                 version.closed, replaced,
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.base.lazy_re import pattern
+from holdfast.base.markdown import strip_bold
 from holdfast.errors import (
     DOCTOR,
     REDACT,
@@ -29,6 +30,7 @@ from holdfast.models import ORIGINS, TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -315,9 +317,7 @@ def one_line(value: object, what: str, most: int = 2000) -> str:
 
 def label(value: object) -> str:
     """A fact's label: the text before its colon, without `**` around it."""
-    from holdfast.formats.facts import bare_label
-
-    text_ = bare_label(one_line(value, "label", 200))
+    text_ = strip_bold(one_line(value, "label", 200))
     if ":" in text_:
         raise InvalidText(f"a colon in the label {_show(text_)}", "The label is the text before the colon")
     if text_.startswith("~~"):
@@ -325,7 +325,9 @@ def label(value: object) -> str:
     return text_
 
 
-def fact(subject: object, label_: object, value: object, redact: bool) -> tuple[str, str, str, tuple[str, ...]]:
+def fact(
+    subject: object, label_: object, value: object, redact: bool, *, reads_back: Callable[[str, str], bool]
+) -> tuple[str, str, str, tuple[str, ...]]:
     """A subject, a label and a value that may be stated, and the rules whose names stand in place of secrets. Only of the value
     anything is left out: whether it is a secret, the label says."""
     about, name, said = one_line(subject, "subject", 200), label(label_), one_line(value, "value")
@@ -335,8 +337,6 @@ def fact(subject: object, label_: object, value: object, redact: bool) -> tuple[
         said = clean.removeprefix(before)
     fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
     no_secret(before + said, "the fact", fix=fix)
-    from holdfast.formats.facts import reads_back
-
     if not reads_back(name, said):
         raise InvalidText(
             f"the value {_show(said)} reads like a closed fact", "Leave out `superseded DATE`; give the date of the fact itself"

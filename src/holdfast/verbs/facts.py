@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.markdown import find_title
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import HoldfastError
 from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
-from holdfast.models import Fact, FactSet, Hit, find_title
+from holdfast.models import Fact, FactSet, Hit
 from holdfast.safety import validate
 from holdfast.search.fact_matches import answering, names_of
 from holdfast.verbs import projects
@@ -25,7 +26,7 @@ def fact(
     made_from: object = None, redact: bool = False,
 ) -> FactSet:  # fmt: skip
     """The steps of `Memory.fact`."""
-    subject, label, value, rules = validate.fact(subject, label, value, redact)
+    subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=facts.reads_back)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _key(context, subject, scope)
     place = projects.place_to_write(context, scope, key)

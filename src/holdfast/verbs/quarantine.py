@@ -8,7 +8,7 @@ import os
 from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import HoldfastError, Refused, Template, command
 from holdfast.formats import versions
-from holdfast.formats.note_file import clean
+from holdfast.formats.note_file import replace_invalid
 from holdfast.models import ORIGINS, Source, least_trusted
 from holdfast.safety import validate
 
@@ -90,7 +90,7 @@ def contained(
 def _copies(context: Context, drafts: list[Draft], made: list[Made]) -> dict[str, tuple[str, str]]:
     """Which of these texts stand in a note in quarantine: how far that one is trusted, and its id."""
     texts = {
-        clean(draft.text): draft.text
+        replace_invalid(draft.text): draft.text
         for draft, (action, new) in zip(drafts, made, strict=True)
         if action != "unchanged" and new.trust not in context.config.quarantine and draft.source.origin != ORIGINS[0]
     }

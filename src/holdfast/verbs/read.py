@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, NotFound, Template, UsageError, command
 from holdfast.formats import frontmatter, versions
-from holdfast.formats.note_file import clean
+from holdfast.formats.note_file import replace_invalid
 from holdfast.models import Hit, Scope, TextRecord
 from holdfast.safety import validate
 from holdfast.store.files import key_of_trashed
@@ -84,7 +84,7 @@ def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | No
     if content is None:
         return None
     first, last = found.lines
-    text = clean(content.data.decode("utf-8", "surrogateescape"))
+    text = replace_invalid(content.data.decode("utf-8", "surrogateescape"))
     entry, rows = frontmatter.parse_file_header(found.name, text), text.split("\n")
     return Hit(
         "file", Scope.of_folder(found.scope), found.key, found.type, (), piece_of(rows, first, last),
@@ -198,7 +198,7 @@ def read_piece(
         there = versions.parse_note(content.data, content.modified)
         may(f"{scope}/notes/{key}", [one.text for one in versions.versions_of(there)])
         used(place, key, there.head.id, lies)
-    rows = clean(content.data.decode("utf-8", "surrogateescape")).split("\n")
+    rows = replace_invalid(content.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
 
 
@@ -255,7 +255,7 @@ def overviews(store: FileStore, place: Scope, most: int = len(_OVERVIEWS)) -> li
             content = tree.read(tuple(name.split("/")))
         except HoldfastError:
             continue
-        text = clean(content.data.decode("utf-8", "surrogateescape")) if content is not None else ""
+        text = replace_invalid(content.data.decode("utf-8", "surrogateescape")) if content is not None else ""
         if text.strip() and not (name == WIKI_INDEX and _is_template(text)):
             found.append(Overview(f"files/{name}", text, text.rstrip("\r\n").count("\n") + 1))
             if len(found) == most:

@@ -19,6 +19,7 @@ from holdfast.api.remote.scopes import RemoteScopes
 from holdfast.base import dates
 from holdfast.context.caller import typed_errors
 from holdfast.errors import Disabled, NotFound, Template, Unauthenticated, UsageError, command, field
+from holdfast.formats.facts import reads_back
 from holdfast.models import (
     SEARCH_MODES,
     Answer,
@@ -132,7 +133,7 @@ class RemoteMemory(Keeping):
         redact: bool = False,
     ) -> FactSet:
         self._context.require_enabled()
-        subject, label, value, rules = validate.fact(subject, label, value, redact)
+        subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=reads_back)
         body = {
             "subject": subject, "label": label, "value": value, "scope": self._context.scope(scope).kind, "many": many or None,
             "on": dates.day_or_moment(on, "on") if on is not None else None, "made_from": parameters.sources(made_from),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.api import pagination
+from holdfast.formats.facts import reads_back
 from holdfast.mcp.handlers import ORIGINS
 from holdfast.models import Fact, FactSet
 from holdfast.safety import validate
@@ -41,7 +42,9 @@ def _kept(body: dict[str, Any]) -> dict[str, Any]:
 def _stated_before(asked: Asked, kept: dict[str, Any]) -> Any:
     """The same answer as the first time, from the lines as they stand now; where they are gone, from the request."""
     note, redacted = as_it_stands(asked, kept), tuple(kept.get("redacted", ()))
-    subject, label, value, _ = validate.fact(asked["subject"], asked["label"], asked["value"], bool(redacted))
+    subject, label, value, _ = validate.fact(
+        asked["subject"], asked["label"], asked["value"], bool(redacted), reads_back=reads_back
+    )
     every = asked.memory.facts(subject, label=label, history=True)
     lines = [one for one in every if one.scope.kind == kept["scope"]]
     said = [one for one in lines if one.value == value and one.valid_from == kept["from"]]

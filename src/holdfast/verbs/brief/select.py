@@ -384,9 +384,9 @@ def _of_match(context: Context, match: Match, prompt: str, now: str) -> Told | N
 def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe: frozenset[str]) -> Told | None:
     """A note that may state facts. One of nothing else is shown as what holds of its subject, wherever that is stated: first
     the facts that share words with the prompt."""
+    from holdfast.base.markdown import find_title
     from holdfast.formats import facts
     from holdfast.index import tokenizer
-    from holdfast.models import find_title
 
     subject = find_title(note.text, note.key)
     dated = facts.lines(note.text)

@@ -50,11 +50,11 @@ def _texts(context: Context, scopes: tuple[str, ...]) -> Iterator[tuple[str, str
     for scope in scopes:
         for entry in context.store.entries(scope, "notes"):
             if entry.regular and entry.name.endswith(".md") and (whole := _read(context, scope, "notes", entry.name)):
-                text, (first, _) = note_file.text_and_lines(whole)
+                text, (first, _) = note_file.read_current_text(whole)
                 yield scope, "notes", entry.name, text, first
         for entry in context.store.tree(scope, 0).census():
             if entry.regular and (whole := _read(context, scope, "files", entry.name)):
-                yield scope, "files", entry.name, note_file.clean(whole), 1
+                yield scope, "files", entry.name, note_file.replace_invalid(whole), 1
 
 
 def _read(context: Context, scope: str, part: str, name: str) -> str:

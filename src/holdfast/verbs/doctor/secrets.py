@@ -7,7 +7,7 @@ import os
 
 from holdfast.errors import HoldfastError, TooLarge
 from holdfast.formats import transcript
-from holdfast.formats.note_file import clean
+from holdfast.formats.note_file import replace_invalid
 from holdfast.models import Problem, Scope
 from holdfast.safety import secrets
 from holdfast.safety.hidden_chars import remove_hidden
@@ -126,7 +126,7 @@ def _first_said(context: Context, scope: str, name: str, most: int) -> tuple[int
         for line in context.store.transcript_files(scope, 0).transcript_file(name).lines():
             most -= len(line.data)
             said = transcript.parse(line.data) if most >= 0 else None
-            rules = _rules_in(remove_hidden(clean(said.text))) if said else ()
+            rules = _rules_in(remove_hidden(replace_invalid(said.text))) if said else ()
             if rules:
                 return line.number, ", ".join(rules)
             if most < 0:
@@ -164,7 +164,7 @@ def _text(context: Context, scope: str, part: str, name: str) -> str:
             content = context.store.tree(scope, 0).read(tuple(name.split("/")))
     except HoldfastError:
         return ""  # told elsewhere
-    return remove_hidden(clean(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
+    return remove_hidden(replace_invalid(content.data.decode("utf-8", "surrogateescape"))) if content is not None else ""
 
 
 def _allowed(context: Context, scope: str, name: str, rules: set[str]) -> bool:

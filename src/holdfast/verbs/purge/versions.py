@@ -9,7 +9,7 @@ from holdfast.formats.versions import ParsedNote, versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.formats.note_file import Head
+    from holdfast.formats.note_file import NoteHeader
     from holdfast.models import Version
 
 
@@ -17,16 +17,16 @@ def without(parsed: ParsedNote, kept: list[int]) -> bytes:
     """The bytes of the file when only these versions are left, counted from the newest; the newest of them is current."""
     versions = versions_of(parsed)
     chain = [versions[place] for place in reversed(kept)]
-    made = note_file.new(_head(parsed.head, chain[0]), chain[0].text)
+    made = note_file.create(_head(parsed.head, chain[0]), chain[0].text)
     for older, newer in pairwise(chain):
         closed = older.closed or older.valid_to or newer.valid_from
-        made = note_file.succeed(made, older.replace(closed=closed), _head(parsed.head, newer), newer.text)
+        made = note_file.add_version(made, older.replace(closed=closed), _head(parsed.head, newer), newer.text)
     head = parsed.head if kept[0] == 0 else _head(parsed.head, chain[-1])
-    content = note_file.with_head(parsed.page.replace(body=made.body, past=made.past), head)
+    content = note_file.replace_header(parsed.page.replace(body=made.body, past=made.past), head)
     return note_file.render(content).encode("utf-8", "surrogateescape")
 
 
-def _head(head: Head, version: Version) -> Head:
+def _head(head: NoteHeader, version: Version) -> NoteHeader:
     return head.replace(
         type=version.type, tags=version.tags, source=version.source, updated=version.recorded,
         valid_from=version.valid_from, valid_to=version.valid_to, approved=None,
