@@ -14,7 +14,7 @@ from battery.verbs import caller
 from holdfast import HoldfastError, Memory
 from holdfast.base.ids import digest
 from holdfast.context.sync import SMALL
-from holdfast.formats.versions import ParsedNote, parse_note, versions_of
+from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 
 State = dict[str, bytes]  # what stands on the shelf: `scope/part/name`, and its bytes
 
@@ -63,7 +63,7 @@ def leaf_of(data: bytes) -> ParsedNote:
 
 def texts_of(data: bytes) -> tuple[str, ...]:
     """Every version's text, newest first."""
-    return tuple(version.text for version in versions_of(leaf_of(data)))
+    return tuple(version.text for version in list_versions(leaf_of(data)))
 
 
 # --- the truth --------------------------------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ def torn(state: State) -> list[str]:
 
 def _wrong_in(data: bytes) -> list[str]:
     parsed = leaf_of(data)
-    wrong = list(parsed.head.problems)
-    if not parsed.page.opening or not _ID_LINE.search(data.split(b"\n---", 1)[0]):
+    wrong = list(parsed.header.problems)
+    if not parsed.file.opening or not _ID_LINE.search(data.split(b"\n---", 1)[0]):
         wrong.append("no frontmatter with an id")
     if not data.endswith(b"\n") or not parsed.text.strip():
         wrong.append(f"it ends in {data[-20:]!r}")

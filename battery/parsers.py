@@ -41,7 +41,7 @@ def _page(data: bytes) -> None:
     if note_file.render(content) != _text(data):
         raise Wrong("parsed and rendered, it is another text")
     note_file.parse_header(content), note_file.past_versions(content), note_file.read_current_text(_text(data)), note_file.past_version_lines(content)
-    versions.versions_of(versions.parse_note(data, 0))
+    versions.list_versions(versions.parse_note(data, 0))
 
 
 def _facts(data: bytes) -> None:

@@ -78,15 +78,15 @@ def oracle(saids: list[Said], as_of: str, known_at: str | None) -> str | None:
 @given(stores())
 def test_every_question_on_both_clocks_is_answered_as_by_going_through_all_that_was_said(saids):
     note = written(saids)
-    versions = note_versions.versions_of(note)
+    versions = note_versions.list_versions(note)
     assert [version.text for version in versions] == [f"text {said.tick}" for said in reversed(saids)]
     for as_of in BETWEEN:
         for known_at in [None, *BETWEEN]:
             expected = oracle(saids, as_of, known_at)
-            place = note_versions.version_at(versions, as_of, known_at)
+            place = note_versions.find_version(versions, as_of, known_at)
             assert (versions[place].text if place is not None else None) == expected
         try:
-            then = note_versions.note_at(HERE, "k", note, as_of, None)
+            then = note_versions.to_note_at(HERE, "k", note, as_of, None)
         except NotFound:
             assert oracle(saids, as_of, None) is None
         else:
@@ -111,21 +111,21 @@ def test_histories_that_people_wrote_are_answered_by_the_same_rule(versions):
                 end = version.closed if closed else version.valid_to
                 if (known_at is None or version.recorded <= known_at) and version.valid_from <= as_of < (end or "9"):
                     covering.append(place)
-            assert note_versions.version_at(versions, as_of, known_at) == min(covering, default=None)
+            assert note_versions.find_version(versions, as_of, known_at) == min(covering, default=None)
 
 
 @pytest.mark.promise("T1")
 def test_only_known_at_asks_what_was_held_then():
     note = written([Said(DAYS[0], None, None, 0), Said(DAYS[4], None, None, 1)])
-    versions = note_versions.versions_of(note)
-    assert note_versions.version_at(versions, None, DAYS[2]) == 1
-    assert note_versions.version_at(versions, None, DAYS[5]) == 0
+    versions = note_versions.list_versions(note)
+    assert note_versions.find_version(versions, None, DAYS[2]) == 1
+    assert note_versions.find_version(versions, None, DAYS[5]) == 0
 
 
 @pytest.mark.promise("T1")
 def test_a_correction_of_the_past_changes_what_was_true_but_not_what_was_known():
     note = written([Said(DAYS[0], None, None, 0), Said(DAYS[3], None, None, 1), Said(DAYS[5], DAYS[1], None, 2)])
-    ask = lambda as_of, known_at=None: note_versions.note_at(HERE, "k", note, as_of, known_at).text  # noqa: E731
+    ask = lambda as_of, known_at=None: note_versions.to_note_at(HERE, "k", note, as_of, known_at).text  # noqa: E731
     assert ask(DAYS[2]) == "text 2"
     assert ask(DAYS[2], DAYS[4]) == "text 0"
     assert ask(DAYS[4], DAYS[4]) == "text 1"
@@ -153,19 +153,19 @@ def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence
         before = note
         action, note = note_versions.compose(wanted, before, now, "ID")
         again = note_versions.parse_note(note.data, 5)
-        assert again.head.replace(problems=()) == note.head.replace(problems=())
+        assert again.header.replace(problems=()) == note.header.replace(problems=())
         assert (
-            (again.text, again.lines, again.older)
-            == (note.text, note.lines, note.older)
-            == (wanted.text, note.lines, note.older)
+            (again.text, again.lines, again.past_count)
+            == (note.text, note.lines, note.past_count)
+            == (wanted.text, note.lines, note.past_count)
         )
         assert action == ("created" if before is None else "unchanged" if note is before else "updated")
         if action == "updated":
-            assert again.older == before.older + 1
-            assert note_versions.versions_of(again)[2:] == note_versions.versions_of(before)[1:]
-            old, was = note_versions.versions_of(again)[1], note_versions.versions_of(before)[0]
+            assert again.past_count == before.past_count + 1
+            assert note_versions.list_versions(again)[2:] == note_versions.list_versions(before)[1:]
+            old, was = note_versions.list_versions(again)[1], note_versions.list_versions(before)[0]
             assert old.replace(closed=None) == was
-            assert again.head.updated >= before.head.updated  # a clock that goes backwards makes no history that does
+            assert again.header.updated >= before.header.updated  # a clock that goes backwards makes no history that does
         assert note_versions.compose(wanted, again, now, "ID")[0] == "unchanged"
 
 
@@ -195,14 +195,14 @@ def test_the_same_content_again_makes_no_new_version(sequence, last):
 def test_a_change_of_anything_is_a_new_version(more):
     _, note = note_versions.compose(draft("text"), None, DAYS[0], "ID")
     action, after = note_versions.compose(draft("text").replace(**more), note, DAYS[2], "OTHER")
-    assert (action, after.older, after.head.id) == ("updated", 1, "ID")
+    assert (action, after.past_count, after.header.id) == ("updated", 1, "ID")
 
 
 @pytest.mark.promise("N4")
 def test_what_a_draft_leaves_out_stays_as_it_was():
     _, note = note_versions.compose(draft("a", type="feedback", tags=("t",), pinned=True), None, DAYS[0], "ID")
     _, note = note_versions.compose(draft("b"), note, DAYS[1], "ID")
-    head = note.head
+    head = note.header
     assert (head.type, head.tags, head.pinned, head.created, head.updated) == (
         "feedback",
         ("t",),
@@ -236,7 +236,7 @@ def test_an_edit_that_names_another_version_loses_with_a_conflict():
 def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
     data = text.encode("utf-8", "surrogateescape")
     note = note_versions.parse_note(data, modified)
-    assert note_file.render(note.page).encode("utf-8", "surrogateescape") == data
+    assert note_file.render(note.file).encode("utf-8", "surrogateescape") == data
     for doc in (
         entries.note_entry("global", "k.md", note, (1, 2, 3)),
         entries.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
@@ -248,7 +248,7 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
             f"{passage.text}{passage.names}{passage.tags}{passage.source}".encode()
         assert all(fact.line >= 1 for fact in doc.facts)
         assert dates.is_moment(doc.updated) and dates.is_moment(doc.created)
-    seen = note_versions.note_of(Scope("global"), "k", note)
+    seen = note_versions.to_note(Scope("global"), "k", note)
     assert repr(seen.as_dict()).encode()
     assert dates.is_moment(seen.valid_from)
 
@@ -257,16 +257,16 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
 def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
     note = written(saids)
     doc = entries.note_entry("projects/p", "k.md", note, (1, 2, 3))
-    versions = note_versions.versions_of(note)
+    versions = note_versions.list_versions(note)
     assert doc.versions == len(versions) == len(doc.passages)
     assert [passage.text for passage in doc.passages] == [version.text for version in versions]
     assert [passage.seq for passage in doc.passages] == list(range(len(versions) - 1, -1, -1))
     for passage, newer in zip(doc.passages[1:], versions, strict=False):
         assert passage.past and passage.replaced == newer.recorded
-        text, lines = note_versions.past_text(note, passage.seq)
+        text, lines = note_versions.read_past_text(note, passage.seq)
         assert text == passage.text
         assert "\n".join(note.data.decode().split("\n")[lines[0] - 1 : lines[1]]) == text
-    assert note_versions.past_text(note, len(versions) - 1) == note_versions.past_text(note, 99) == ("", (0, 0))
+    assert note_versions.read_past_text(note, len(versions) - 1) == note_versions.read_past_text(note, 99) == ("", (0, 0))
     newest = entries.note_entry("projects/p", "k.md", note, (1, 2, 3), newest_only=True)
     assert newest.passages == doc.passages[:2]
 
@@ -327,5 +327,5 @@ def test_what_is_wrong_with_a_note_is_named(name, data, problem):
 
 def test_a_file_that_dates_itself_nowhere_is_dated_by_the_file_system():
     note = note_versions.parse_note(b"by hand", 1_800_000_000)
-    assert note.head.created == note.head.updated == note.head.valid_from == "2027-01-15T08:00:00Z"
-    assert note_versions.note_of(HERE, "k", note).path == "projects/p/notes/k.md"
+    assert note.header.created == note.header.updated == note.header.valid_from == "2027-01-15T08:00:00Z"
+    assert note_versions.to_note(HERE, "k", note).path == "projects/p/notes/k.md"

@@ -288,7 +288,8 @@ def test_doctor_does_not_tell_old_stories(home, open_memory, clock):
 def test_the_log_is_the_users_alone_and_stays_small(home):
     home.mkdir(mode=0o700)
     for number in range(1200):
-        failure_log.write(str(home), client="claude-code", event="Stop", message=f"trouble {number} " + "x" * 100, fix="fix\tit\nnow")
+        message = f"trouble {number} " + "x" * 100
+        failure_log.write(str(home), client="claude-code", event="Stop", message=message, fix="fix\tit\nnow")
     path = home / "run" / failure_log.NAME
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert path.stat().st_size <= failure_log.MAX_BYTES

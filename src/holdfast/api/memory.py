@@ -310,8 +310,11 @@ class Memory(Provenance):
         moment = dates.as_of(as_of, "as_of") if as_of is not None else known
         place, there, lies = self._context.find_note(key, scope)
         held = self.config.quarantine
-        note = versions.note_at(place, key, there, moment, known, held) if moment else versions.note_of(place, key, there, held)
-        back = self._context.record_use(place, key, there.head.id, lies)
+        if moment:
+            note = versions.to_note_at(place, key, there, moment, known, held)
+        else:
+            note = versions.to_note(place, key, there, held)
+        back = self._context.record_use(place, key, there.header.id, lies)
         if lies is None:
             return note
         return note.replace(archived=True, path=note.path if back else f"{place.folder}/{lies.part}/{lies.name}")
@@ -349,8 +352,8 @@ class Memory(Provenance):
         from holdfast.formats import versions
 
         place, there, lies = self._context.find_note(key, scope)
-        self._context.record_use(place, key, there.head.id, lies)
-        return versions.versions_of(there)
+        self._context.record_use(place, key, there.header.id, lies)
+        return versions.list_versions(there)
 
     def facts(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.errors import HoldfastError
-from holdfast.formats.versions import parse_note, restored, versions_of
+from holdfast.formats.versions import list_versions, mark_restored, parse_note
 from holdfast.store.files import Changed
 from holdfast.verbs import quarantine
 
@@ -25,8 +25,8 @@ def bring_back(context: Context, place: Scope, one: TrashedNote) -> bool:
         if content is None:
             return False
         there = parse_note(content.data, content.modified)
-        quarantine.must_not_restore(context, context.usage_id_of(place, one.key, there.head.id), one.key)
-        context.refuse_purged([(f"{place.folder}/notes/{one.key}", version.text) for version in versions_of(there)])
+        quarantine.must_not_restore(context, context.usage_id_of(place, one.key, there.header.id), one.key)
+        context.refuse_purged([(f"{place.folder}/notes/{one.key}", version.text) for version in list_versions(there)])
         context.store.restore(place, one, one.key)
         context.update_index(lambda: context.sync.remove_files(place.folder, one.part, [one.name]))
         returned(context, place, one.key)
@@ -43,7 +43,7 @@ def returned(context: Context, place: Scope, key: str, touched: bool = False) ->
         if content:
             there, stamp = parse_note(content.data, content.modified), content.stamp
             if touched:
-                there = restored(there, dates.now())
+                there = mark_restored(there, dates.now())
                 stamp = context.store.write(place, key, there.data, stamp)
             context.update_index(lambda: context.sync.index_notes(place.folder, [(f"{key}.md", there, stamp, None)]))
     except Changed:

@@ -263,7 +263,7 @@ class Context:
             if content is None and self.unarchive(place, [key]):
                 continue  # the next version of the archived note
             old = versions.parse_note(content.data, content.modified) if content else None
-            draft = draft_for(versions.note_of(place, key, old, self.config.quarantine) if old else None)
+            draft = draft_for(versions.to_note(place, key, old, self.config.quarantine) if old else None)
             if again and draft.source.origin != "user":
                 fix = Template("Store it yourself: ", command("store TEXT --again"))
                 raise Refused("only a person may take back what was purged", fix)
@@ -279,19 +279,19 @@ class Context:
                 if draft.allowed or not self.config.store:  # a store asks once, when nobody else can write
                     self.refuse_purged(says)
                 if draft.allowed:  # on record before it is on disk
-                    self._record_allowed(place, key, new.head.id, draft.allowed)
+                    self._record_allowed(place, key, new.header.id, draft.allowed)
                 try:
                     stamp = self.store.write(place, key, new.data, seen, lambda: self.refuse(says, doubts, [(self, draft)]))  # noqa: B023
                 except Changed:
                     continue
-                except versions.Rejected as error:
+                except versions.RejectedText as error:
                     doubts = error.rejected
                     continue
                 if again:
                     self._take_back(place, draft)
                 self.update_index(lambda: self.sync.index_notes(place.folder, [(f"{key}.md", new, stamp, seen)]))  # noqa: B023
                 self.sync.listing(place)
-            return Stored(action, versions.note_of(place, key, new, self.config.quarantine), draft.redacted)
+            return Stored(action, versions.to_note(place, key, new, self.config.quarantine), draft.redacted)
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
 
     def compose_versions(
@@ -540,7 +540,7 @@ class Context:
         if not found.past:
             text, lines = note_file.read_current_text(content.text())
         else:
-            text, lines = versions.past_text(versions.parse_note(content.data, content.modified), found.seq)
+            text, lines = versions.read_past_text(versions.parse_note(content.data, content.modified), found.seq)
         return None if lines == (0, 0) else Hit(
             "past" if found.past else "note", Scope.of_folder(found.scope), found.key, found.type, found.tags, text,
             float(f"{found.score:.4g}"), f"{found.scope}/{found.part}/{found.name}:{lines[0]}-{lines[1]}", found.valid_from,
@@ -589,7 +589,7 @@ class Context:
     def _opened(self, place: Scope, key: str, content: FileContent) -> versions.ParsedNote:
         there = versions.parse_note(content.data, content.modified)
         if self.any_purged():
-            self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in versions.versions_of(there)])
+            self.refuse_returned(f"{place.folder}/notes/{key}", [one.text for one in versions.list_versions(there)])
         return there
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from _weakref import ref
 
 from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
-from holdfast.formats.versions import ParsedNote, parse_note, versions_of
+from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.index.entries import IndexEntry, file_entry, note_entry, unreadable_entry
 from holdfast.index.sqlite import IndexReset, SqliteIndex
 from holdfast.models import Progress, Scope
@@ -270,7 +270,7 @@ class Sync:
         if part in _NOTES:
             parsed = parse_note(content.data, content.modified)
             path = f"{scope}/notes/{key or entry.name[:-3]}"
-            if came_back := self._purged_as(path, lambda: [version.text for version in versions_of(parsed)]):
+            if came_back := self._purged_as(path, lambda: [version.text for version in list_versions(parsed)]):
                 return unreadable_entry(scope, part, entry.name, content.stamp, CAME_BACK + came_back)
             return note_entry(scope, entry.name, parsed, content.stamp, archived_as=key)
         if b"\0" in content.data:

@@ -8,7 +8,7 @@ from holdfast.base.lazy_re import pattern
 from holdfast.base.markdown import find_title
 from holdfast.base.record import Record
 from holdfast.formats import frontmatter, note_file
-from holdfast.formats.note_file import NoteHeader, replace_invalid
+from holdfast.formats.note_file import replace_invalid
 from holdfast.models import Fact, Scope, Source, Version
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ _SECTION_LINES = 40
 
 
 class Passage(Record):
-    """A piece of text that can be found by itself."""
+    """A piece of text that a search can find."""
 
     seq: int
     past: bool
@@ -43,7 +43,7 @@ class Passage(Record):
 
 
 class IndexEntry(Record):
-    """A file, as the catalogue knows it."""
+    """What the index records of one file."""
 
     scope: str
     part: str
@@ -68,69 +68,191 @@ class IndexEntry(Record):
     problem: str
     passages: tuple[Passage, ...]
     facts: tuple[Fact, ...]
-    trust: str = ""  # of a note: how far its text can be trusted,
-    exposed: bool = False  # and whether it seems to hold a secret
-    prose: bool = False  # whether it says more than the facts it states
+    trust: str = ""  # of a note: the origin whose trust its text has
+    exposed: bool = False  # the text seems to contain a secret
+    prose: bool = False  # the text says more than its facts
 
 
 def note_entry(
     scope: str, name: str, parsed: ParsedNote, stamp: FileId, newest_only: bool = False, archived_as: str = ""
 ) -> IndexEntry:
-    """A note's file; with `newest_only` just the current version and the one before it. A file of the archive is named after
-    its key and a time: `archived_as` is the key."""
+    """Return the entry of a note file, with `newest_only` of its current and previous version only.
+
+    A file in the archive is named after its key and a time; pass its key as `archived_as`.
+    """
     key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
-    head, text = parsed.head, replace_invalid(parsed.text)
+    header, text = parsed.header, replace_invalid(parsed.text)
     title = find_title(text, key)
-    past = note_file.past_versions(parsed.page, 1 if newest_only else None) if parsed.older else []
-    passages = _versions(key, title, text, head, past, parsed.lines, parsed.older)
-    facts = _facts(text, title, scope, f"{scope}/{part}/{name}", parsed.lines[0])
+    past = note_file.past_versions(parsed.file, 1 if newest_only else None) if parsed.past_count else []
+    facts = _find_facts(text, title, scope, path=f"{scope}/{part}/{name}", first_line=parsed.lines[0])
     return IndexEntry(
-        scope, part, name, stamp, parsed.digest, "note", key, head.id, title, head.type, head.tags, head.created,
-        head.updated, head.source, head.valid_from, head.valid_to, head.pinned, max(head.updated, head.restored),
-        parsed.lines, parsed.older + 1, _problem(key, parsed), passages, facts, parsed.trust, _is_exposed(parsed),
-        bool(facts) and _has_prose(text),
-    )  # fmt: skip
+        scope=scope,
+        part=part,
+        name=name,
+        stamp=stamp,
+        digest=parsed.digest,
+        kind="note",
+        key=key,
+        note_id=header.id,
+        title=title,
+        type=header.type,
+        tags=header.tags,
+        created=header.created,
+        updated=header.updated,
+        source=header.source,
+        valid_from=header.valid_from,
+        valid_to=header.valid_to,
+        pinned=header.pinned,
+        touched=max(header.updated, header.restored),
+        lines=parsed.lines,
+        versions=parsed.past_count + 1,
+        problem=_find_problems(key, parsed),
+        passages=_version_passages(key, title, parsed, past),
+        facts=facts,
+        trust=parsed.trust,
+        exposed=_is_exposed(parsed),
+        prose=bool(facts) and _has_prose(text),
+    )
 
 
 def file_entry(scope: str, name: str, data: bytes, stamp: FileId, modified: int) -> IndexEntry:
-    """A text file of the agent's own tree: one passage a section."""
+    """Return the entry of a text file in the tree, with a passage for each section."""
     text = replace_invalid(data.decode("utf-8", "surrogateescape"))
     title = find_title(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
-    updated, entry = timestamp(modified), frontmatter.parse_file_header(name, text)
-    called = f"{name} {title}" if entry.name in ("", title) else f"{name} {title} {entry.name}"
-    passages = tuple(
-        [
-            Passage(seq, False, called, section, lines, entry.type, (), None, updated)
-            for seq, (lines, section) in enumerate(split_sections(_without_comments(text, name)))
-        ]
-    )
-    facts = _facts(text, title, scope, f"{scope}/files/{name}", 1)
+    updated, header = timestamp(modified), frontmatter.parse_file_header(name, text)
+    names = f"{name} {title}" if header.name in ("", title) else f"{name} {title} {header.name}"
+    passages = [
+        Passage(
+            seq=seq,
+            past=False,
+            names=names,
+            text=section,
+            lines=lines,
+            type=header.type,
+            tags=(),
+            source=None,
+            recorded=updated,
+        )
+        for seq, (lines, section) in enumerate(split_sections(_remove_comments(text, name)))
+    ]
+    facts = _find_facts(text, title, scope, path=f"{scope}/files/{name}", first_line=1)
     return IndexEntry(
-        scope, "files", name, stamp, digest(data), "file", name, "", title, entry.type, (), updated, updated, Source(), None,
-        None, False, updated, (1, text.count("\n") + 1), 1, entry.problem, passages, facts,
+        scope=scope,
+        part="files",
+        name=name,
+        stamp=stamp,
+        digest=digest(data),
+        kind="file",
+        key=name,
+        note_id="",
+        title=title,
+        type=header.type,
+        tags=(),
+        created=updated,
+        updated=updated,
+        source=Source(),
+        valid_from=None,
+        valid_to=None,
+        pinned=False,
+        touched=updated,
+        lines=(1, text.count("\n") + 1),
+        versions=1,
+        problem=header.problem,
+        passages=tuple(passages),
+        facts=facts,
         prose=bool(facts) and _has_prose(note_file.parse(text).body if text.startswith("---") else text),
-    )  # fmt: skip
+    )
 
 
 def unreadable_entry(scope: str, part: str, name: str, stamp: FileId, problem: str) -> IndexEntry:
-    """A file that is there but is not text we can keep: known, so that it is looked at once and reported."""
-    kind = "note" if part in ("notes", "archive") else "file"
+    """Return the entry of a file that is not valid text, so that it is read once and reported."""
     return IndexEntry(
-        scope, part, name, stamp, "", f"bad {kind}", name, "", name, None, (), "", "", Source(), None, None, False,
-        "", (1, 1), 1, problem, (), (),
-    )  # fmt: skip
+        scope=scope,
+        part=part,
+        name=name,
+        stamp=stamp,
+        digest="",
+        kind="bad note" if part in ("notes", "archive") else "bad file",
+        key=name,
+        note_id="",
+        title=name,
+        type=None,
+        tags=(),
+        created="",
+        updated="",
+        source=Source(),
+        valid_from=None,
+        valid_to=None,
+        pinned=False,
+        touched="",
+        lines=(1, 1),
+        versions=1,
+        problem=problem,
+        passages=(),
+        facts=(),
+    )
 
 
-def _is_exposed(parsed: ParsedNote) -> bool:
-    """Return whether the text seems to contain a secret."""
-    if parsed.is_checked:
-        return False
-    from holdfast.safety import secrets
+def split_sections(text: str) -> list[tuple[tuple[int, int], str]]:
+    """Split a text at its headings, and long sections every 40 lines; return the lines and text of each section."""
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    cuts = [0]
+    for number, line in enumerate(lines):
+        if number and (_HEADING.match(line) or number - cuts[-1] >= _SECTION_LINES):
+            cuts.append(number)
+    sections = []
+    for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
+        section = "\n".join(lines[start:end])
+        if section.strip():
+            sections.append(((start + 1, max(end, start + 1)), section))
+    return sections
 
-    return secrets.exposes(replace_invalid(parsed.text))
+
+def _version_passages(key: str, title: str, parsed: ParsedNote, past: list[Version]) -> tuple[Passage, ...]:
+    """Return a passage for the current version and for each older one."""
+    header, count = parsed.header, parsed.past_count
+    names = f"{key.replace('-', ' ')} {title if title != key else ''}"
+    passages = [
+        Passage(
+            seq=count,
+            past=False,
+            names=f"{names} {' '.join(header.tags)}",
+            text=replace_invalid(parsed.text),
+            lines=parsed.lines,
+            type=header.type,
+            tags=header.tags,
+            source=header.source,
+            recorded=header.updated,
+            valid_from=header.valid_from,
+            valid_to=header.valid_to,
+        )
+    ]
+    replaced = header.updated
+    for position, version in enumerate(past):
+        passages.append(
+            Passage(
+                seq=count - 1 - position,
+                past=True,
+                names=f"{names} {' '.join(version.tags)}",
+                text=replace_invalid(version.text),
+                lines=(0, 0),
+                type=version.type,
+                tags=version.tags,
+                source=version.source,
+                recorded=version.recorded,
+                valid_from=version.valid_from,
+                valid_to=version.valid_to,
+                closed=version.closed,
+                replaced=replaced,
+            )
+        )
+        replaced = version.recorded
+    return tuple(passages)
 
 
-def _facts(text: str, title: str, scope: str, path: str, first_line: int) -> tuple[Fact, ...]:
+def _find_facts(text: str, title: str, scope: str, *, path: str, first_line: int) -> tuple[Fact, ...]:
     if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
         return ()
     from holdfast.formats.facts import facts_of
@@ -144,9 +266,17 @@ def _has_prose(text: str) -> bool:
     return has_prose(text)
 
 
-def _without_comments(text: str, name: str) -> str:
-    """Markdown as a reader sees it, line for line: what stands in comments is not said, and a heading over nothing else says
-    nothing."""
+def _is_exposed(parsed: ParsedNote) -> bool:
+    """Return whether the text seems to contain a secret."""
+    if parsed.is_checked:
+        return False
+    from holdfast.safety import secrets
+
+    return secrets.exposes(replace_invalid(parsed.text))
+
+
+def _remove_comments(text: str, name: str) -> str:
+    """Blank the comments of a Markdown file, and headings with nothing but comments below them; line numbers stay."""
     if "<!--" not in text or not name.endswith(".md"):
         return text
     rows = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text).split("\n")
@@ -156,54 +286,14 @@ def _without_comments(text: str, name: str) -> str:
     return "\n".join(rows)
 
 
-def split_sections(text: str) -> list[tuple[tuple[int, int], str]]:
-    """A file cut at its headings, and long sections cut again, each with its lines."""
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    cuts = [0]
-    for number, line in enumerate(lines):
-        if number and (_HEADING.match(line) or number - cuts[-1] >= _SECTION_LINES):
-            cuts.append(number)
-    pieces = []
-    for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
-        piece = "\n".join(lines[start:end])
-        if piece.strip():
-            pieces.append(((start + 1, max(end, start + 1)), piece))
-    return pieces
-
-
-def _versions(
-    key: str, title: str, current: str, head: NoteHeader, past: list[Version], lines: tuple[int, int], older: int
-) -> tuple[Passage, ...]:
-    called = f"{key.replace('-', ' ')} {title if title != key else ''}"
-    passages = [
-        Passage(
-            older, False, f"{called} {' '.join(head.tags)}", current, lines, head.type, head.tags, head.source,
-            head.updated, head.valid_from, head.valid_to,
-        )
-    ]  # fmt: skip
-    replaced = head.updated
-    for place, version in enumerate(past):
-        passages.append(
-            Passage(
-                older - 1 - place, True, f"{called} {' '.join(version.tags)}", replace_invalid(version.text), (0, 0),
-                version.type, version.tags, version.source, version.recorded, version.valid_from, version.valid_to,
-                version.closed, replaced,
-            )
-        )  # fmt: skip
-        replaced = version.recorded
-    return tuple(passages)
-
-
-def _problem(key: str, parsed: ParsedNote) -> str:
-    found = list(parsed.head.problems)
+def _find_problems(key: str, parsed: ParsedNote) -> str:
+    problems = list(parsed.header.problems)
     if not KEY_PATTERN.match(key):
-        found.append("its name is not a valid key")
+        problems.append("its name is not a valid key")
     if not parsed.data.isascii() and parsed.data.decode("utf-8", "replace").encode() != parsed.data:
-        found.append("not UTF-8")
-    if not parsed.page.opening and parsed.data.startswith(b"---"):
-        found.append("its frontmatter is never closed")
+        problems.append("not UTF-8")
+    if not parsed.file.opening and parsed.data.startswith(b"---"):
+        problems.append("its frontmatter is never closed")
     if not parsed.text.strip():
-        found.append("it is empty")
-    return "; ".join(found)
+        problems.append("it is empty")
+    return "; ".join(problems)

@@ -132,21 +132,21 @@ def _row(context: Context, place: Scope, name: str, content: FileContent | None,
         left_out.add(place, name, error.message)
         return None
     if purged and context.purged_as(
-        f"{place.folder}/notes/{name[:-3]}", lambda: [one.text for one in versions.versions_of(there)]
+        f"{place.folder}/notes/{name[:-3]}", lambda: [one.text for one in versions.list_versions(there)]
     ):
         return None
     return row
 
 
 def _said(context: Context, place: Scope, name: str, there: versions.ParsedNote) -> Row:
-    note = versions.note_of(place, name[:-3], there, context.config.quarantine)
+    note = versions.to_note(place, name[:-3], there, context.config.quarantine)
     rules: dict[str, None] = {}
     row = {
         "key": _cleaned(note.key, rules), "text": _cleaned(note.text, rules), "type": note.type,
         "tags": [_cleaned(tag, rules) for tag in note.tags], "valid_from": note.valid_from, "valid_to": note.valid_to,
         "pinned": note.pinned, "scope": str(place), "id": note.id, "created": note.created, "updated": note.updated,
         "source": _source(note.source, rules), "quarantined": note.quarantined,
-        "versions": [_version(one, rules) for one in versions.versions_of(there)],
+        "versions": [_version(one, rules) for one in versions.list_versions(there)],
     }  # fmt: skip
     return {**row, "redacted": list(rules)}
 

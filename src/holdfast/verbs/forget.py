@@ -8,7 +8,7 @@ from holdfast.context import archive
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import transcript
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
 from holdfast.store.files import Changed
@@ -32,9 +32,9 @@ def restore(context: Context, key: str, scope: str | None, under: str | None) ->
         content = context.store.read_name(place.folder, binned[0].part, binned[0].name)
         there = parse_note(content.data, content.modified) if content else None
         quarantine.must_not_restore(
-            context, (there and there.head.id) or path_usage_id(place.folder, "notes", f"{key}.md"), key
+            context, (there and there.header.id) or path_usage_id(place.folder, "notes", f"{key}.md"), key
         )
-        versions = versions_of(there) if there else []
+        versions = list_versions(there) if there else []
         context.refuse_purged([(f"{place.folder}/notes/{name}", version.text) for version in versions])
         try:
             context.store.restore(place, binned[0], name)

@@ -55,7 +55,7 @@ class _Found:
 
     def __init__(self, place: Place, there: ParsedNote) -> None:
         self.place, self.parsed = place, there
-        self.versions = versions.versions_of(there)
+        self.versions = versions.list_versions(there)
         self.bad: dict[int, str] = {}  # which, and by what
 
     def mark(self, came: Callable[[Version], str]) -> bool:
@@ -177,7 +177,7 @@ def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -
     places = (
         [by_id[:2]] if by_id else [(one, f"{name}.md") for one in folders if context.store.stamp(one, "notes", f"{name}.md")]
     )
-    gone = [one for one in _gone(known) if name in (one.key, one.parsed.head.id)]
+    gone = [one for one in _gone(known) if name in (one.key, one.parsed.header.id)]
     found = [*gone, *[_of(context, place, known) for place in places]]
     marked = [one for one in found if one and one.mark(lambda _: f"note:{name}")]
     if not marked:
@@ -187,7 +187,7 @@ def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -
 
 def _derived(context: Context, folders: tuple[str, ...], found: _Found, known: Known) -> list[_Found]:
     """The notes that were made from one while it said what came from the source."""
-    folder, id, key = found.place[0], found.parsed.head.id, found.key
+    folder, id, key = found.place[0], found.parsed.header.id, found.key
     every = [*_gone(known), *[_of(context, place, known) for place in trace.made_of(context, folders, id, key)]]
     others = [one for one in every if one is not found]
 
@@ -259,7 +259,7 @@ def _decided(context: Context, action: str, found: list[_Found], source: str) ->
     if context.origin == "user":
         for one in found:
             scope = Scope.of_folder(one.place[0])
-            subject = review.decided(context, action, scope, one.key, one.parsed.head.id, source=validate.cleaned(source))
+            subject = review.decided(context, action, scope, one.key, one.parsed.header.id, source=validate.cleaned(source))
             context.ledger.purges.reject(scope.folder, [one.versions[place].text for place in one.bad], subject)
 
 

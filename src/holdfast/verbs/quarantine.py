@@ -59,8 +59,8 @@ def _trust_of(context: Context, note: str) -> tuple[str, str] | None:
         content = context.store.read(place, note)
         if content is not None:
             there = versions.parse_note(content.data, content.modified)
-            context.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.versions_of(there)])
-            return f"note:{there.head.id or note}", there.trust
+            context.refuse_returned(f"{place.folder}/notes/{note}", [one.text for one in versions.list_versions(there)])
+            return f"note:{there.header.id or note}", there.trust
     context.refresh(context.visible_folders(None))
     found = context.query(lambda: context.index.note_of_id(context.visible_folders(None), note))
     return (f"note:{note}", found[2]) if found else None
@@ -135,7 +135,7 @@ def refuse_rejected(context: Context, doubts: Mapping[str, str], drafts: Sequenc
             if len(known) > len(before):
                 found[draft.text] = " ".join(known)
     if found != doubts:
-        raise versions.Rejected(found)
+        raise versions.RejectedText(found)
 
 
 def must_not_restore(context: Context, id: str, key: str) -> None:

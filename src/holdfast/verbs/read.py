@@ -196,8 +196,8 @@ def read_piece(
         if content is None:
             return nothing
         there = versions.parse_note(content.data, content.modified)
-        may(f"{scope}/notes/{key}", [one.text for one in versions.versions_of(there)])
-        used(place, key, there.head.id, lies)
+        may(f"{scope}/notes/{key}", [one.text for one in versions.list_versions(there)])
+        used(place, key, there.header.id, lies)
     rows = replace_invalid(content.data.decode("utf-8", "surrogateescape")).split("\n")
     return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
 

@@ -77,10 +77,10 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
         if expected is not None and old.digest != expected:
             raise Conflict(f"the note {key!r} has changed since you read it", "Read it again, and decide on what it says now")
         if old.trust not in context.config.quarantine:
-            return versions.note_of(place, key, old, context.config.quarantine)
-        new = versions.approved(old, dates.now())
+            return versions.to_note(place, key, old, context.config.quarantine)
+        new = versions.mark_approved(old, dates.now())
         if not on_record:  # before it stands: nothing passes that nobody is known to have let pass
-            decided(context, "approved", place, key, old.head.id)
+            decided(context, "approved", place, key, old.header.id)
             on_record = True
         try:
             context.store.write(place, key, new.data, content.stamp)
@@ -89,7 +89,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
         context.ledger.purges.unreject(_heard_in(context, place, new), new.text)
         context.update_index(lambda: context.sync.refresh_folder(place.folder, "notes"))
         context.sync.listing(place)
-        return versions.note_of(place, key, new, context.config.quarantine)
+        return versions.to_note(place, key, new, context.config.quarantine)
     else:
         raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
     raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
@@ -97,7 +97,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
 
 def _heard_in(context: Context, place: Scope, there: versions.ParsedNote) -> set[str]:
     """The folders whose rejections could hold a note back: those of whoever said it, and of the person who lets it pass."""
-    source = there.head.source
+    source = there.header.source
     whose = [Scope(kind, id).folder for kind, id in (("agent", source.agent), ("session", source.session)) if id]
     return {place.folder, *whose, *context.visible_folders(None)}
 
@@ -117,7 +117,7 @@ def reject(context: Context, key: str, where: str | Scope | None, expected: str 
     there = versions.parse_note(content.data, content.modified) if content else None
     if there is None or expected not in (None, there.digest):
         return forget(context, [place], key, expected)
-    subject = decided(context, "rejected", place, key, there.head.id)
+    subject = decided(context, "rejected", place, key, there.header.id)
     context.ledger.purges.reject(place.folder, [there.text], subject)
     doubted = put_in_doubt(context, place, "notes", f"{key}.md", there.digest)
     return forget(context, [place], key, (doubted or there).digest)
@@ -136,7 +136,7 @@ def put_in_doubt(
             return None
         if not held or there.trust in held:
             return there
-        new = versions.doubted(there, quarantine.least(held))
+        new = versions.lower_trust(there, quarantine.least(held))
         try:
             context.store.replace(place, part, name, new.data, content.stamp)
         except Changed:

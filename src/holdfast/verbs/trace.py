@@ -78,8 +78,8 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
     folders = context.visible_folders(None)
     context.refresh(folders)
     name = f"{key}.md"
-    id = there.head.id or path_usage_id(place.folder, "notes", name)
-    versions = note_versions.versions_of(there)
+    id = there.header.id or path_usage_id(place.folder, "notes", name)
+    versions = note_versions.list_versions(there)
     trusts = [there.trust, *[version.source.trusted for version in versions[1:]]]
     seen: set[tuple[str, str]] = set()
     sayings = [
@@ -87,11 +87,11 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
         for version, trust in zip(versions, trusts, strict=True)
     ]
     return Trace(
-        note_versions.note_of(place, key, there, context.config.quarantine), tuple(sayings),
+        note_versions.to_note(place, key, there, context.config.quarantine), tuple(sayings),
         tuple(
             [Told(version, session, client, timestamp(time)) for version, session, client, time in context.ledger.briefed(id)]
         ),
-        _down(context, folders, place, key, there.head.id, {(place.folder, name)}),
+        _down(context, folders, place, key, there.header.id, {(place.folder, name)}),
         tuple([Decision(action, timestamp(time), detail) for action, detail, time in _decisions(context, id, there)]),
     )  # fmt: skip
 
@@ -99,7 +99,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
 def _decisions(context: Context, id: str, there: ParsedNote) -> list[tuple[str, dict[str, str], int]]:
     """Those about the note; then how a person took away what it was made from, whose words it may say again. What was decided
     in a scope that is not this caller's is not told."""
-    above = [what[5:] for what in there.head.source.made_from if what.startswith("note:")]
+    above = [what[5:] for what in there.header.source.made_from if what.startswith("note:")]
     away = [one for other in above for one in context.ledger.decisions(other) if one[0] in TAKEN_AWAY]
     seen = {str(place) for place in context.visible_scopes(None)}
     return [one for one in (*context.ledger.decisions(id), *away) if one[1].get("scope") in seen]
@@ -130,7 +130,7 @@ def _step(context: Context, folders: tuple[str, ...], what: str, when: str, seen
     there = read(context, found[0], found[1]) if found else None
     if found is None or there is None:
         return Step(what)
-    versions = note_versions.versions_of(there)
+    versions = note_versions.list_versions(there)
     then = next((version for version in versions if version.recorded <= when), versions[-1])  # what it said at that time
     trust = there.trust if then is versions[0] else then.source.trusted
     if (what, then.recorded) in seen:
@@ -156,13 +156,13 @@ def _down(
     for folder, name in made_of(context, folders, id, key):
         there = read(context, folder, name)
         near = folder == place.folder or place.kind == "global"
-        says = [refers(version.source, id, key, near) for version in note_versions.versions_of(there)] if there else []
+        says = [refers(version.source, id, key, near) for version in note_versions.list_versions(there)] if there else []
         if there is None or not any(says):
             continue
         below: tuple[Made, ...] = ()
         if (folder, name) not in seen and depth < _DEEPEST:
             seen.add((folder, name))
-            below = _down(context, folders, _scope(folder), name.removesuffix(".md"), there.head.id, seen, depth + 1)
+            below = _down(context, folders, _scope(folder), name.removesuffix(".md"), there.header.id, seen, depth + 1)
         made.append(Made(_shown(folder, name), f"{folder}/notes/{name}", says[0], below))
     return tuple(made)
 

@@ -215,14 +215,14 @@ def write_notes(contexts: list[Context], place: Scope, drafts: list[Draft]) -> l
             stamps = context.store.write_many(place, written_as, lambda: context.refuse(says, doubts, whose))  # noqa: B023
         except Changed:
             continue
-        except versions.Rejected as error:
+        except versions.RejectedText as error:
             doubts = error.rejected
             continue
         written = [(name, page_, stamp, seen) for (name, page_, seen), stamp in zip(new, stamps, strict=True)]
         context.update_index(lambda: context.sync.index_notes(place.folder, written))  # noqa: B023
         context.sync.listing(place)
         return [
-            Stored(action, versions.note_of(place, draft.key, page_, context.config.quarantine), draft.redacted)
+            Stored(action, versions.to_note(place, draft.key, page_, context.config.quarantine), draft.redacted)
             for draft, (action, page_) in zip(drafts, made, strict=True)
         ]
     raise Busy("these notes are changed by others all the time", "Try again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.formats import transcript
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Purged:
         if part != "files":
             key = name.removesuffix(".md")
             path = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
-            texts = [version.text for version in versions_of(parse_note(content.data, content.modified))]
+            texts = [version.text for version in list_versions(parse_note(content.data, content.modified))]
         found = [purges.receipt_for(text, ended=True, path=path) for purges in self._every for text in texts]
         return next(filter(None, found), "")
 

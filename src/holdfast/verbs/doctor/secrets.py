@@ -174,7 +174,7 @@ def _allowed(context: Context, scope: str, name: str, rules: set[str]) -> bool:
     content = context.store.read_name(scope, "notes", name)
     if content is None:
         return True
-    id = versions.note_of(Scope.of_folder(scope), name[:-3], versions.parse_note(content.data, content.modified)).id
+    id = versions.to_note(Scope.of_folder(scope), name[:-3], versions.parse_note(content.data, content.modified)).id
     wishes = [detail for action, detail, _ in context.ledger.decisions(id) if action == "secret-allowed"] if id else []
     return rules <= {rule for detail in wishes for rule in detail.get("rules", "").split(", ")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.index import purge_check
 from holdfast.models import Receipt, Scope
 from holdfast.store.files import Changed, key_of_trashed
@@ -93,8 +93,8 @@ def _read(work: PurgeJob, contents: dict[File, FileContent]) -> list[str]:
     for (place, part, name), content in contents.items():
         parsed = parse_note(content.data, content.modified)
         named = path_usage_id(place.folder, "notes", f"{work.key}.md"), path_usage_id(place.folder, part, name)
-        work.ids += [id for id in (parsed.head.id, *dict.fromkeys(named)) if id and id not in work.ids]
-        texts += [version.text for version in versions_of(parsed)]
+        work.ids += [id for id in (parsed.header.id, *dict.fromkeys(named)) if id and id not in work.ids]
+        texts += [version.text for version in list_versions(parsed)]
     work.texts.update(dict.fromkeys(texts))
     return texts
 
@@ -129,7 +129,7 @@ def _must_be_gone(work: PurgeJob, places: list[Scope], key: str) -> None:
     context = work.context
     there = _sheets(context.store, places, key)
     for (place, part, name), content in there.items():
-        if any(version.text in work.texts for version in versions_of(parse_note(content.data, content.modified))):
+        if any(version.text in work.texts for version in list_versions(parse_note(content.data, content.modified))):
             raise DiskTrouble(f"{place.folder}/{part}/{name} says it again", "Purge again; somebody wrote it meanwhile")
     rows = [
         (place.folder, name, part) for place in places for part, names in _catalogued(context, place, key) for name in names

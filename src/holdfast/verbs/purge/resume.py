@@ -9,7 +9,7 @@ from functools import cache
 
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.index import purge_check
 from holdfast.ledger import integrity
 from holdfast.models import Problem, Scope
@@ -175,7 +175,7 @@ def still_there(context: Context, told: dict[str, Any]) -> list[tuple[Scope, str
         notes = [("notes", entry.name, entry.name[:-3]) for entry in context.store.entries(folder, "notes") if entry.regular]
         for part, name, key in [*notes, *[(one.part, one.name, one.key) for one in context.store.list_trash(place)]]:
             content = context.store.read_name(folder, part, name)
-            texts = [version.text for version in versions_of(parse_note(content.data, content.modified))] if content else []
+            texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
             if any(context.ledger.purges.is_of(told["id"], text, path) for text in texts):
                 found.append((place, key))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.base.ids import derive_key
 from holdfast.context.caller import path_usage_id
 from holdfast.errors import Conflict, UsageError
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.index import purge_check
 from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
 from holdfast.models import Scope
@@ -107,7 +107,7 @@ def _note(work: PurgeJob, place: Scope, part: str, name: str, wanted: str) -> No
         if content is None or wanted not in folded(content.text()):
             return
         parsed = parse_note(content.data, content.modified)
-        versions = versions_of(parsed)
+        versions = list_versions(parsed)
         kept = [place_ for place_, version in enumerate(versions) if wanted not in folded(version.text)]
         gone = [version.text for version in versions if wanted in folded(version.text)]
         if not gone:
@@ -125,7 +125,7 @@ def _note(work: PurgeJob, place: Scope, part: str, name: str, wanted: str) -> No
                 continue
             else:
                 counted = (part, name) if part != "archive" else ("notes", f"{key_of_trashed(name)}.md")
-                work.ids += [id for id in (parsed.head.id, path_usage_id(place.folder, *counted)) if id]
+                work.ids += [id for id in (parsed.header.id, path_usage_id(place.folder, *counted)) if id]
         except Changed:
             continue
         work.removed.append(path)

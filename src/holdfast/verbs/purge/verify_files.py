@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast.errors import from_os
-from holdfast.formats.versions import parse_note, versions_of
+from holdfast.formats.versions import list_versions, parse_note
 from holdfast.sqlite import in_use, pieces_of
 from holdfast.store import atomic
 
@@ -188,5 +188,5 @@ def said_in(path: str, data: bytes) -> list[str]:
     """What these bytes of a file say."""
     inside = path.split("/")[2:] if path.startswith("shelf/global/") else path.split("/")[3:]
     if len(inside) == 2 and inside[0] in ("notes", "trash", "archive") and path.endswith(".md"):
-        return [version.text for version in versions_of(parse_note(data, 0))]
+        return [version.text for version in list_versions(parse_note(data, 0))]
     return [data.decode("utf-8", "replace")]
