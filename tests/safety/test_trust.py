@@ -325,13 +325,13 @@ def test_an_import_says_from_which_file_it_is_and_reads_what_export_wrote(home, 
 
 
 def test_trust_is_pure():
-    assert trust.is_below("https://evil.example/a", "https://evil.example")
-    assert not trust.is_below("https://evil.example.org/a", "https://evil.example")
-    assert trust.is_below("https://evil.example/path/x", "https://evil.example/pa")
-    assert trust.is_below("/tmp/in/a.jsonl", "/tmp/in") and not trust.is_below("/tmp/inside/a", "/tmp/in")
-    assert not trust.is_below("tool:grepper", "tool:grep")
+    assert trust.is_within("https://evil.example/a", "https://evil.example")
+    assert not trust.is_within("https://evil.example.org/a", "https://evil.example")
+    assert trust.is_within("https://evil.example/path/x", "https://evil.example/pa")
+    assert trust.is_within("/tmp/in/a.jsonl", "/tmp/in") and not trust.is_within("/tmp/inside/a", "/tmp/in")
+    assert not trust.is_within("tool:grepper", "tool:grep")
     with pytest.raises(HoldfastError):
-        trust.asked("origin:nobody")
+        trust.parse_source_query("origin:nobody")
 
 
 @pytest.mark.promise("S3")
@@ -472,7 +472,7 @@ def test_the_catalogue_knows_at_once_whether_anything_is_in_quarantine(memory):
     ],
 )  # fmt: skip
 def test_addresses_are_compared_as_a_browser_would_go_to_them(what, name, below):
-    assert trust.is_below(what, name) is below
+    assert trust.is_within(what, name) is below
 
 
 @pytest.mark.parametrize("source", ["evil.example", "https://EVIL.example", "http://evil.example:80/a", "u@evil.example/"])

@@ -137,10 +137,10 @@ def test_an_id_that_breaks_the_rule_is_rejected(name):
 
 @pytest.mark.promise("N2")
 def test_only_the_four_types_are_types():
-    assert [validate.type_(one) for one in TYPES] == ["user", "feedback", "project", "reference"]
+    assert [validate.note_type(one) for one in TYPES] == ["user", "feedback", "project", "reference"]
     for wrong in ("", "User", "note", "project ", "global"):
         with pytest.raises(UsageError, match="unknown type") as caught:
-            validate.type_(wrong)
+            validate.note_type(wrong)
         assert "feedback" in caught.value.fix
 
 

@@ -172,7 +172,7 @@ class AccessGate:
     def add(self, name: str, role: str, days: int | None = None, *, permit: Permit | None = None) -> tuple[Agent, str]:
         """Let an agent in: it, and its token, which is shown this once. Without a `permit` it is the owner of the home who
         does this."""
-        validate.no_secret(validate.name(name, "agent"), "the name of an agent", fix="Give it another name")
+        validate.reject_secrets(validate.name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._must_be_a_role(role)
         made, now = tokens.make(), int(dates.clock())
         with self._changing(permit, "add", name, made, of_role=role) as told:

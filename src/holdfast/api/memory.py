@@ -173,7 +173,7 @@ class Memory(Provenance):
 
         self._context.require_enabled()
         context = self._context
-        places = context.scopes_holding(validate.key_of_note(key), scope)
+        places = context.scopes_holding(validate.existing_key(key), scope)
         places = places or context.scopes_holding(key, scope, lambda place, key: key in context.store.archived(place, [key]))
         return self._forgotten(key, back.forget(self._context, places, key, expected))
 

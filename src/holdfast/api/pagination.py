@@ -29,7 +29,7 @@ def page(
     source: str | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:
     """As `Memory.list`, but only so many, and the cursor for the next; none at the end."""
-    wanted = validate.type_(type) if type else None
+    wanted = validate.note_type(type) if type else None
     folders = memory._context.visible_folders(scope) if memory.config.enabled else ()
     last = _last_note(cursor, folders)
     if source is not None:  # what came from it is followed note by note: all of it is known, or none

@@ -210,14 +210,14 @@ class Context:
         before: str = "",
     ) -> Draft:  # fmt: skip
         """The gate: what passes here may be written."""
-        validate.of_their_kind(type, origin, expected)
+        validate.note_properties(type, origin, expected)
         source = self._source(origin, made_from)
-        text, redacted = validate.redacted(validate.decoded(text)) if redact else (text, ())
+        text, redacted = validate.redact(validate.decode_text(text)) if redact else (text, ())
         body = validate.text(text, self.config.note_bytes, before=before, allowed=allow_secret is not None)
-        allowed = validate.wish(body, source.origin, allow_secret) if allow_secret is not None else None
+        allowed = validate.allow_secret(body, source.origin, allow_secret) if allow_secret is not None else None
         name = validate.key(key) if key is not None else derive_key(allowed[1] if allowed else body)
         if key is not None:
-            validate.no_secret(name, "a key", fix="Give it another name")
+            validate.reject_secrets(name, "a key", fix="Give it another name")
         start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
         end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
         if end and end <= (start or utc(dates.clock())):
@@ -248,7 +248,7 @@ class Context:
         """The caller's names become names of folders and stand beside what it writes; asked once."""
         if not self._named:
             for one in filter(None, (self.agent, self.client, self.session, self.project_override)):
-                validate.no_secret(one, "the name of an agent, client, session or project", fix="Give it another name")
+                validate.reject_secrets(one, "the name of an agent, client, session or project", fix="Give it another name")
             self._named = True
 
     def write(
@@ -568,7 +568,7 @@ class Context:
 
     def find_note(self, key: str, kind: str | None) -> tuple[Scope, versions.ParsedNote, TrashedNote | None]:
         """The nearest note of that key; an archived one, and where it lies, if no place has another."""
-        validate.key_of_note(key)
+        validate.existing_key(key)
         if not self.config.enabled:
             raise NotFound(Disabled().text, Disabled().hint)
         places = self.visible_scopes(kind)

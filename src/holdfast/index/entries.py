@@ -272,7 +272,7 @@ def _is_exposed(parsed: ParsedNote) -> bool:
         return False
     from holdfast.safety import secrets
 
-    return secrets.exposes(replace_invalid(parsed.text))
+    return secrets.has_secret(replace_invalid(parsed.text))
 
 
 def _remove_comments(text: str, name: str) -> str:

@@ -9,7 +9,7 @@ from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.models import ORIGINS as EVERY_ORIGIN
 from holdfast.safety.hidden_chars import make_visible
-from holdfast.safety.validate import cleaned
+from holdfast.safety.validate import without_secrets
 
 if TYPE_CHECKING:
     from holdfast.api.memory import Memory
@@ -125,13 +125,13 @@ def file(memory: Memory, given: Arguments) -> Arguments:
 
 def _cleaned(hit: Hit) -> Hit:
     """Before it is cut: half a secret is not recognised."""
-    return hit.replace(text=cleaned(hit.text))
+    return hit.replace(text=without_secrets(hit.text))
 
 
 def _safe(fact: Fact) -> Fact:
     """A fact as it is told: whether its value is a secret, its label says."""
     line = f"{fact.label}: {fact.value}"
-    told = cleaned(line)
+    told = without_secrets(line)
     return fact if told == line else fact.replace(value=told.removeprefix(f"{fact.label}: "))
 
 
@@ -150,7 +150,7 @@ def _says(name: str, value: object) -> bool:
 def sound(value: Any) -> Any:
     """Plain data as a model is shown it: whatever is hidden in a text is a mark in it, and no secret is."""
     if isinstance(value, str):
-        return make_visible(cleaned(value))
+        return make_visible(without_secrets(value))
     if isinstance(value, list | tuple):
         return [sound(one) for one in value]
     if isinstance(value, dict):

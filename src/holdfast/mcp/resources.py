@@ -15,7 +15,7 @@ from holdfast.mcp.handlers import sound
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.models import SCOPES, Note
-from holdfast.safety.validate import cleaned
+from holdfast.safety.validate import without_secrets
 from holdfast.verbs.brief import render
 
 _RECENT = 50
@@ -69,7 +69,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 def _shown(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = render.safe(sound(cleaned(note.text).split("\n", 1)[0]))
+        first = render.safe(sound(without_secrets(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -83,7 +83,7 @@ def _shown(note: Note) -> dict[str, Any]:
 def _block(note: Note) -> str:
     """A note as a client puts it into a context: data between marks, like a briefing (B3). It is cleaned before its lines are
     moved in, which could keep a secret from being recognised."""
-    told = render.Told(note.scope.kind, note.key, note.updated[:10], note.source.origin, cleaned(note.text))
+    told = render.Told(note.scope.kind, note.key, note.updated[:10], note.source.origin, without_secrets(note.text))
     return render.whole(told, ", in quarantine" if note.quarantined else "")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import errors
 from holdfast.errors import HoldfastError, Template, Term
-from holdfast.safety.validate import withheld
+from holdfast.safety.validate import redact_or_withhold
 
 if TYPE_CHECKING:
     from holdfast.errors import Wording
@@ -136,7 +136,7 @@ def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, An
 
 def plain(said: str, home: str) -> str:
     """One such text."""
-    return withheld(said.replace(home, "HOME"))[0]
+    return redact_or_withhold(said.replace(home, "HOME"))[0]
 
 
 def where(error: BaseException) -> list[str]:

@@ -16,7 +16,8 @@ from holdfast.access import Role
 from holdfast.access.policy import OF_SCOPES, why_not
 from holdfast.mcp.handlers import sound
 from holdfast.mcp.markdown import escaped
-from holdfast.safety.validate import around, is_plain, withheld
+from holdfast.safety.secrets.prefilter import is_surely_clean
+from holdfast.safety.validate import redact_or_withhold, with_context
 from holdfast.server.route import Reply, Route
 
 
@@ -28,14 +29,14 @@ def shown(route: Route, reply: Reply, role: Role) -> Reply:
     if route.action not in OF_SCOPES or not isinstance(reply.body, dict) or not why_not(role, "memory.export", None):
         return reply
     every = "\n".join(_texts(reply.body))
-    if every.isascii() and "\x1b" not in every and "\b" not in every and is_plain(every):  # often: one look is enough
+    if every.isascii() and "\x1b" not in every and "\b" not in every and is_surely_clean(every):  # often: one look is enough
         return reply
     return reply.replace(body=_without_secrets(reply.body))
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield around(value)
+        yield with_context(value)
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
@@ -46,7 +47,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, str):
-        return withheld(value)[0]
+        return redact_or_withhold(value)[0]
     if isinstance(value, list | tuple):
         return [_without_secrets(one) for one in value]
     if isinstance(value, dict):

@@ -77,9 +77,9 @@ def render_line(note: ListedNote) -> str:
     """Return the line of one note: its key, type, date and the beginning of its text."""
     text = note.text
     if note.exposed:
-        from holdfast.safety.validate import cleaned
+        from holdfast.safety.validate import without_secrets
 
-        text = cleaned(text)  # without the secret that it seems to hold
+        text = without_secrets(text)  # without the secret that it seems to hold
     excerpt = _QUARANTINED if note.quarantined else _excerpt(text, len(text) if note.exposed else _READ)
     name = _plain(note.key)
     mark = ", in quarantine" if note.quarantined else ""

@@ -9,6 +9,7 @@ from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.errors import Contended, HoldfastError, Template, Unreached, UsageError, field, from_os
 from holdfast.formats import versions
 from holdfast.safety import validate
+from holdfast.safety.secrets import prefilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class LeftOut:
     def add(self, place: Scope, name: str, why: str) -> None:
         self.count += 1
         if len(self.notes) < _NAMED:
-            self.notes.append({"scope": str(place), "name": validate.cleaned(name), "why": validate.cleaned(why)})
+            name, why = validate.without_secrets(name), validate.without_secrets(why)
+            self.notes.append({"scope": str(place), "name": name, "why": why})
 
     def as_dict(self) -> Row:
         return {"count": self.count, "notes": self.notes}
@@ -105,7 +107,7 @@ def _new_keys(names: list[Name]) -> dict[Name, str]:
     taken = {(place.kind, name[:-3]) for place, name in names} if odd else set()
     keys: dict[Name, str] = {}
     for place, name in odd:
-        said = validate.cleaned(name[:-3])
+        said = validate.without_secrets(name[:-3])
         while (place.kind, key := derive_key(said)) in taken:
             said += " ."  # more than small words: it gets a hash
         taken.add((place.kind, key))
@@ -114,7 +116,7 @@ def _new_keys(names: list[Name]) -> dict[Name, str]:
 
 
 def _is_key(name: str) -> bool:
-    return bool(KEY_PATTERN.match(name)) and (validate.is_plain(name) or validate.cleaned(name) == name)
+    return bool(KEY_PATTERN.match(name)) and (prefilter.is_surely_clean(name) or validate.without_secrets(name) == name)
 
 
 def _row(context: Context, place: Scope, name: str, content: FileContent | None, purged: bool, left_out: LeftOut) -> Row | None:
@@ -175,6 +177,6 @@ def _source(source: Source, rules: dict[str, None]) -> Row:
 
 
 def _cleaned(text: str, rules: dict[str, None]) -> str:
-    clean, found = validate.withheld(text)
+    clean, found = validate.redact_or_withhold(text)
     rules.update(dict.fromkeys(found))
     return clean

@@ -41,12 +41,12 @@ class Files:
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
         """Write a file, new or in the place of the old one, and return "created" or "updated". A secret is refused, unless it
         is to `redact`."""
-        text = validate.decoded(text)
+        text = validate.decode_text(text)
         parts, tree, place = self._at(path, scope, writing=True)
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
         seen = tree.stamp(parts)
-        self._write(tree, place, parts, validate.redacted(text)[0] if redact else text, seen)
+        self._write(tree, place, parts, validate.redact(text)[0] if redact else text, seen)
         return "created" if seen is None else "updated"
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
@@ -61,7 +61,7 @@ class Files:
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
         after = text.replace(old, new)
-        self._write(tree, place, parts, validate.redacted(after)[0] if redact else after, seen, text)
+        self._write(tree, place, parts, validate.redact(after)[0] if redact else after, seen, text)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert text after a line; 0 is the start."""
@@ -73,7 +73,7 @@ class Files:
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
         rows[line:line] = self._words(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
-        self._write(tree, place, parts, validate.redacted(after)[0] if redact else after, seen, before)
+        self._write(tree, place, parts, validate.redact(after)[0] if redact else after, seen, before)
 
     def delete(self, path: str, *, scope: str = "project") -> None:
         """Remove a file, or a folder with all in it."""
@@ -88,7 +88,7 @@ class Files:
         parts, tree, place = self._at(old, scope, writing=True)
         target = validate.path(new)
         self._may_be_told(target)
-        validate.no_secret(new, "a path", fix="Give it another name")
+        validate.reject_secrets(new, "a path", fix="Give it another name")
         if not parts or not target:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
         tree.rename(parts, target)
@@ -98,7 +98,7 @@ class Files:
         if writing or not self._context.config.enabled:
             self._context.require_enabled()
             self._context.check_caller_names()
-            validate.no_secret(str(path), "a path", fix="Give it another name")
+            validate.reject_secrets(str(path), "a path", fix="Give it another name")
         place, parts = self._context.scope(scope), validate.path(path)
         if writing:
             self._may_be_told(parts)
@@ -128,6 +128,6 @@ class Files:
     def _write(
         self, tree: Tree, place: Scope, parts: tuple[str, ...], text: str, seen: tuple[int, int, int] | None, before: str = ""
     ) -> None:
-        data = validate.encoded(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
+        data = validate.encode_text(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
         written = tree.write(parts, data, seen, lambda: self._context.refuse_purged([("", text)]))
         self._context.update_index(lambda: self._context.sync.index_file(place.folder, "/".join(parts), written))

@@ -98,7 +98,7 @@ class _Found:
 def touched(context: Context, source: str, folders: tuple[str, ...]) -> tuple[list[_Found], list[_Found], list[_Found]]:
     """The notes whose current text came from a source, those of which only an older one did, and what lies in the trash or the
     archive and did."""
-    kind, name = trust.asked(source)
+    kind, name = trust.parse_source_query(source)
     context.refresh(folders)
     known = _binned(context, folders)
     fresh = _direct(context, folders, kind, name, source, known)
@@ -162,13 +162,13 @@ def _direct(context: Context, folders: tuple[str, ...], kind: str, name: str, so
     found = [*_gone(known), *[_of(context, place, known) for place in dict.fromkeys(places)]]
 
     def came(version: Version) -> str:
-        return source if trust.matches(version.source, kind, names) else ""
+        return source if trust.source_matches(version.source, kind, names) else ""
 
     return [one for one in found if one and one.mark(came)]
 
 
 def _is_meant(what: str, names: tuple[str, ...]) -> bool:
-    return any(trust.is_below(what, name) for name in names)
+    return any(trust.is_within(what, name) for name in names)
 
 
 def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -> list[_Found]:
@@ -181,7 +181,7 @@ def _note(context: Context, folders: tuple[str, ...], name: str, known: Known) -
     found = [*gone, *[_of(context, place, known) for place in places]]
     marked = [one for one in found if one and one.mark(lambda _: f"note:{name}")]
     if not marked:
-        raise NotFound(f"no note {validate.cleaned(name)[:80]!r}", Template(command("list"), " shows what there is"))
+        raise NotFound(f"no note {validate.without_secrets(name)[:80]!r}", Template(command("list"), " shows what there is"))
     return marked
 
 
@@ -259,7 +259,8 @@ def _decided(context: Context, action: str, found: list[_Found], source: str) ->
     if context.origin == "user":
         for one in found:
             scope = Scope.of_folder(one.place[0])
-            subject = review.decided(context, action, scope, one.key, one.parsed.header.id, source=validate.cleaned(source))
+            shown_source = validate.without_secrets(source)
+            subject = review.decided(context, action, scope, one.key, one.parsed.header.id, source=shown_source)
             context.ledger.purges.reject(scope.folder, [one.versions[place].text for place in one.bad], subject)
 
 
@@ -267,7 +268,7 @@ def _transcripts(context: Context, folders: tuple[str, ...], source: str) -> tup
     """The transcripts of a session that is the source."""
     from holdfast.formats import transcript
 
-    kind, name = trust.asked(source)
+    kind, name = trust.parse_source_query(source)
     if kind != "session":
         return ()
     wanted = f"/{transcript.file_name(name)}.jsonl"

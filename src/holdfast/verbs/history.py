@@ -210,7 +210,7 @@ def _gate(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
     if speaker is not None:
         speaker = validate.one_line(speaker, "speaker", 200)
         if not redact:
-            validate.no_secret(speaker, "a speaker", fix="Give another name, or log it with redact=True")
+            validate.reject_secrets(speaker, "a speaker", fix="Give another name, or log it with redact=True")
     role = transcript.role_of(given.get("role"), speaker)
     if role is None:
         raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(transcript.ROLES)}")
@@ -232,17 +232,17 @@ def _gate(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
 def _name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
         raise InvalidKey(
-            f"not a valid {what}: {ascii(validate.cleaned(str(value)))[:80]}", "Use up to 500 characters on one line"
+            f"not a valid {what}: {ascii(validate.without_secrets(str(value)))[:80]}", "Use up to 500 characters on one line"
         )
-    validate.no_secret(value, f"a {what}", fix="Give it another name")
+    validate.reject_secrets(value, f"a {what}", fix="Give it another name")
     return value
 
 
 def without_secrets(said: TranscriptLine) -> TranscriptLine:
     """A turn as it may be kept; one with too many places to look at is a mark, and those after it are kept all the same."""
-    text, rules = validate.withheld(said.text)
-    speaker = validate.withheld(said.speaker)[0] if said.speaker else said.speaker
-    id = validate.withheld(said.id)[0] if said.id else said.id
+    text, rules = validate.redact_or_withhold(said.text)
+    speaker = validate.redact_or_withhold(said.speaker)[0] if said.speaker else said.speaker
+    id = validate.redact_or_withhold(said.id)[0] if said.id else said.id
     if not rules and (speaker, id) == (said.speaker, said.id):
         return said
     return said.replace(text=text, speaker=speaker, id=id)
@@ -265,7 +265,7 @@ class _Keeper:
     def add(self, session: str, said: TranscriptLine) -> None:
         if not said.text.strip():
             return
-        session, said = validate.withheld(session)[0], without_secrets(said)
+        session, said = validate.redact_or_withhold(session)[0], without_secrets(said)
         one = self._session(session)
         one.pending.append(transcript.counted(said, session, self._seen))
         self._waiting += 1

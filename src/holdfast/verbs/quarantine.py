@@ -36,12 +36,12 @@ def source_of(
     from holdfast.safety import trust
     from holdfast.verbs import read
 
-    given = trust.things(made_from)
+    given = trust.parse_made_from(made_from)
     if (origin, given) in known:
         return known[origin, given]
     for one in given:
-        validate.no_secret(one, "made_from", fix="Name the source without it")
-    kept, least = trust.resolved(
+        validate.reject_secrets(one, "made_from", fix="Name the source without it")
+    kept, least = trust.resolve_made_from(
         given, lambda note: _trust_of(context, note),
         lambda what: read.turn_trust(context.store, what, context.visible_folders(None)),
         lambda path: os.path.exists(os.path.join(cwd, path)),

@@ -95,13 +95,14 @@ def hit_of_file(store: FileStore, found: FoundPassage, content: FileContent | No
 
 def _withheld(text: str) -> str | None:
     """The words without a secret; None where there are none."""
-    return validate.withheld(text)[0] if text else None
+    return validate.redact_or_withhold(text)[0] if text else None
 
 
 def piece_of(rows: list[str], first: int, last: int) -> str:
     """Some lines of a text, which know what stands around them."""
     before, after = rows[max(0, first - 1 - _ROWS_AROUND) : first - 1], rows[last : last + _ROWS_AROUND]
-    return validate.cut("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
+    text = "\n".join(rows[first - 1 : last])
+    return validate.excerpt(text, "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
 
 
 def hit_of_turn(store: FileStore, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
@@ -153,13 +154,13 @@ def snippet(hit: Hit) -> Snippet:
     """A hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
-    text = validate.cut(hit.text[:_SNIPPET], *_beside(hit.text))
+    text = validate.excerpt(hit.text[:_SNIPPET], *_beside(hit.text))
     return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived, hit.weak)
 
 
 def _beside(text: str) -> tuple[str, str]:
     """What stands before and behind a taste of a text."""
-    before, after = (text.before, text.after) if isinstance(text, validate.Cut) else ("", "")
+    before, after = (text.before, text.after) if isinstance(text, validate.Excerpt) else ("", "")
     return before, text[_SNIPPET:] + after
 
 

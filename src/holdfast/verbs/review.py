@@ -147,7 +147,7 @@ def put_in_doubt(
 
 def _place(context: Context, key: str, where: str | Scope | None) -> Scope:
     """Where the note is that a person means: among their own, or in the very scope that is named, if there is such a one."""
-    validate.key_of_note(key)
+    validate.existing_key(key)
     if isinstance(where, Scope):
         places = [where] if where.folder in everywhere(context) else []
     else:

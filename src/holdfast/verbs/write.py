@@ -10,7 +10,7 @@ from holdfast.errors import Busy, Conflict, HoldfastError, Refused, UsageError
 from holdfast.formats import versions
 from holdfast.models import SCOPES, Stored
 from holdfast.safety import validate
-from holdfast.safety.trust import things
+from holdfast.safety.trust import parse_made_from
 from holdfast.store.atomic import must_stay_readable
 from holdfast.store.files import Changed
 from holdfast.verbs import projects
@@ -70,7 +70,7 @@ class Gate:
 
     def _looked_at(self, note: Mapping[str, Any], number: int) -> One:
         said = _fields(note)
-        named, made, origin = said.pop("scope", None), things(said.pop("made_from", None)), said.pop("origin", None)
+        named, made, origin = said.pop("scope", None), parse_made_from(said.pop("made_from", None)), said.pop("origin", None)
         own = kind_of(named) if named is not None else "project"
         scope = self._scope_of(self._scope or own)
         said["origin"], said["made_from"] = self._origin if origin is None else origin, made if self._weighs else None

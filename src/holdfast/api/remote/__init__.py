@@ -151,7 +151,7 @@ class RemoteMemory(Keeping):
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         self._context.require_enabled()
-        validate.key_of_note(key)
+        validate.existing_key(key)
         kind = self._places.holding(key, scope, lambda kind: self._noted(kind, key))
         if kind is None:
             return Forgotten(False, key)
@@ -178,10 +178,10 @@ class RemoteMemory(Keeping):
         if sum([one is not None for one in (key, session, text)]) != 1:
             raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
         if key is None:
-            words = validate.decoded(text) if text is not None else None
+            words = validate.decode_text(text) if text is not None else None
             body = {"session": session, "client": client, "text": words, "files": files or None}
             return made(Receipt, self._request("POST", "/v1/purge", _given(body), keyed=True))
-        validate.key_of_note(key)
+        validate.existing_key(key)
         binned = [one.scope.kind for one in self.trash() if one.key == key] if scope is None else []
         kind = self._places.holding(key, scope, lambda kind: kind in binned or self._noted(kind, key))
         if kind is None:
@@ -229,7 +229,7 @@ class RemoteMemory(Keeping):
         return self._request("POST", f"/v1/review/{kind}/{key}/{what}", {"version": seen, **whose}, keyed=True)
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
-        validate.key_of_note(key)
+        validate.existing_key(key)
         name = quote(key, safe="")
         return self._places.nearest(scope, lambda kind: made(Trace, self._request("GET", f"/v1/trace/{kind}/{name}")))
 
@@ -267,7 +267,7 @@ class RemoteMemory(Keeping):
         return parameters.only(answer, kinds, limit) if several else answer
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
-        validate.key_of_note(key)
+        validate.existing_key(key)
         then = {
             "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": dates.as_of(known_at, "known_at") if known_at is not None else None,
@@ -294,7 +294,7 @@ class RemoteMemory(Keeping):
         return found
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
-        validate.key_of_note(key)
+        validate.existing_key(key)
         return self._places.nearest(scope, lambda kind: List(self._pages(Version, _at(kind, key, "/history"), "versions")))
 
     def facts(

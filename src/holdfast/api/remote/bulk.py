@@ -98,7 +98,7 @@ def logged(
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     said, redacted = [], 0
     for turn in history.gated(given, redact):
-        clean = validate.cleaned(turn.text) if redact else turn.text
+        clean = validate.without_secrets(turn.text) if redact else turn.text
         redacted += clean != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": clean}
         said.append((len(clean), {name: value for name, value in fields.items() if value is not None}))

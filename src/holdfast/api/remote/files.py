@@ -25,7 +25,7 @@ class RemoteFiles(Files):
         return text
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
-        done = self._do("create", scope, {"path": path, "file_text": self._fit(validate.decoded(text), redact)})
+        done = self._do("create", scope, {"path": path, "file_text": self._fit(validate.decode_text(text), redact)})
         return str(done.get("action", "created"))  # an older gateway does not say
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
@@ -52,6 +52,6 @@ class RemoteFiles(Files):
         """Nothing that looks like a secret leaves this machine."""
         words = self._words(text)
         if redact:
-            return validate.cleaned(words)
-        validate.no_secret(words, "a file")
+            return validate.without_secrets(words)
+        validate.reject_secrets(words, "a file")
         return words

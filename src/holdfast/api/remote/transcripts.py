@@ -77,7 +77,7 @@ def _lines(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError
     seen = Tally()
     try:
         for session, said in history.said_in(source, reader, tools):
-            named = validate.withheld(session)[0]
+            named = validate.redact_or_withhold(session)[0]
             yield _line(named, transcript.counted(history.without_secrets(said), named, seen))
     except HoldfastError as error:
         cut.append(error)

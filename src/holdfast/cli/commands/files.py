@@ -71,9 +71,9 @@ def _done(call: Invocation, action: str, path: str) -> int:
 
 def _text(call: Invocation) -> str:
     """A file's text; what is read from stdin is kept byte for byte."""
-    from holdfast.safety.validate import decoded
+    from holdfast.safety.validate import decode_text
 
-    return decoded(call.text("text", FILE_BYTES, "a file", whole=True))
+    return decode_text(call.text("text", FILE_BYTES, "a file", whole=True))
 
 
 def _span(lines: str | None) -> tuple[int, int] | None:

@@ -100,9 +100,9 @@ def _secret_mark(screen: Output, text: str) -> list[str]:
     """For people: what they see is not told to a model."""
     if not screen.terminal:
         return []
-    from holdfast.safety.validate import withheld
+    from holdfast.safety.validate import redact_or_withhold
 
-    rules = withheld(text)[1]
+    rules = redact_or_withhold(text)[1]
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 

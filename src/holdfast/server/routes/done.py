@@ -46,7 +46,7 @@ def _agent(asked: Asked) -> str | None:
 def record(asked: Asked) -> Reply:
     agent, kind, subject, ledger = asked.caller.agent, asked["kind"], _subject(asked), asked.ledger
     for said in (kind, subject):  # they are kept as they are, so the gate stands before them as before a note
-        validate.no_secret(said, "what was done", fix="Name it without the secret")
+        validate.reject_secrets(said, "what was done", fix="Name it without the secret")
     if ledger.purges.any() and not ledger.done.exists(agent, kind, subject):
         ledger.purges.refuse([("", kind), ("", subject)])
     new = ledger.done.record(agent, kind, subject, int(dates.clock()))

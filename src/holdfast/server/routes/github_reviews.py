@@ -17,7 +17,7 @@ _SHOWN = {
 
 
 def review(asked: Asked) -> dict[str, Any]:
-    validate.no_secret(asked["body"], "a review")
+    validate.reject_secrets(asked["body"], "a review")
     wanted = Wanted(**asked.only("owner", "repo", "pr_number", "body", "event", "again"), key=asked.header(HEADER))
     return github.review(asked.gateway.config_of(asked.caller), asked.ledger, asked.caller.agent, wanted).as_dict()
 

@@ -168,7 +168,7 @@ def _branch_words(context: Context) -> set[str]:
 def _statement(fact: Fact) -> str:
     from holdfast.formats.facts import statement
 
-    return validate.cleaned(statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
+    return validate.without_secrets(statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
 
 
 def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: str) -> bool:
@@ -211,7 +211,7 @@ def _overviews(context: Context, place: Scope, now: str, stale: set[str]) -> tup
 
     pages = [page for page in overviews(context.store, place) if not _may_be_purged(context, page.text)]
     current = [(page.path, _current(page.text, f"{place.folder}/{page.path}", 1, now, stale)) for page in pages]
-    return tuple([(path, validate.cleaned(text[:_OVERVIEW]) + text[_OVERVIEW:]) for path, text in current])
+    return tuple([(path, validate.without_secrets(text[:_OVERVIEW]) + text[_OVERVIEW:]) for path, text in current])
 
 
 def _may_be_purged(context: Context, text: str) -> bool:
@@ -234,7 +234,7 @@ def _told(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Told
     said = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
     standing = note.type in STANDING or note.pinned
     text = _current(note.text, note.path, note.lines[0], now, stale)
-    text = validate.cleaned(text) if note.path in unsafe else text  # last: it may change how many lines there are
+    text = validate.without_secrets(text) if note.path in unsafe else text  # last: it may change how many lines there are
     return render.Told(note.scope.kind, _key(note), date, said, text, _id(note), note.version, standing, path=note.path)
 
 
@@ -259,7 +259,7 @@ def _key(note: Note) -> str:
     """The key; a name that a person gave a file may be anything, also a secret."""
     letters = note.key.replace("-", "")
     ours = letters.isascii() and letters.isalnum() and letters == letters.lower()  # KEY would load all of `re`
-    return note.key if ours else validate.withheld(note.key)[0]
+    return note.key if ours else validate.redact_or_withhold(note.key)[0]
 
 
 def _why_at_start(notes: list[Note], made: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
@@ -424,7 +424,7 @@ def _excerpt(context: Context, match: Match) -> Told | None:
     for place in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
         if place != at and (turns[place].role in ("tool", "system") or ROLES[turns[place].role] in context.config.quarantine):
             continue
-        text = validate.cleaned(turns[place].text).strip()
+        text = validate.without_secrets(turns[place].text).strip()
         small_talk = len(text.split()) < 4 and place != at
         if not small_talk and len(text) <= room:
             taken[place] = f"{turns[place].speaker or turns[place].role}: {text}"

@@ -9,7 +9,7 @@ from holdfast import config
 from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.errors import ConfigError
 from holdfast.models import Scope
-from holdfast.safety.validate import withheld
+from holdfast.safety.validate import redact_or_withhold
 from holdfast.store.atomic import FILE_BYTES, NOTE_FILE_BYTES
 from holdfast.store.files import key_of_trashed
 
@@ -203,7 +203,7 @@ def typeable(name: str) -> str:
 
 def told(name: str) -> str:
     """The name without a secret that somebody made it of, part by part: a report is pasted to others."""
-    return "/".join([withheld(part)[0] for part in name.split("/")])
+    return "/".join([redact_or_withhold(part)[0] for part in name.split("/")])
 
 
 def quoted(path: str) -> str:

@@ -11,7 +11,7 @@ from holdfast.formats.note_file import replace_invalid
 from holdfast.models import Problem, Scope
 from holdfast.safety import secrets
 from holdfast.safety.hidden_chars import remove_hidden
-from holdfast.safety.validate import is_plain
+from holdfast.safety.secrets.prefilter import is_surely_clean
 from holdfast.verbs.doctor.fixes import mending as mending_of
 from holdfast.verbs.doctor.fixes import told
 
@@ -64,17 +64,17 @@ def _exposed(context: Context, mending: Fix) -> Iterator[tuple[str, str, str]]:
         for scope, part, name in places:
             context.progress.step()
             text = _text(context, scope, part, name)
-            if not text or is_plain(text):
+            if not text or is_surely_clean(text):
                 continue
             try:
-                hits = secrets.found(text)
+                hits = secrets.find_secrets(text)
             except TooLarge:
                 yield told(f"{scope}/{part}/{name}"), _fix(mending, context, scope, part, name), "it is too long to tell"
                 continue
             if hits and not (part == "notes" and _allowed(context, scope, name, {hit.rule for hit in hits})):
                 line = text.count("\n", 0, hits[0].start) + 1
                 where = told(f"{scope}/{part}/{name}")
-                yield f"{where}:{line}", _fix(mending, context, scope, part, name), secrets.named(text, hits)
+                yield f"{where}:{line}", _fix(mending, context, scope, part, name), secrets.describe(text, hits)
     finally:
         context.progress.end()
 
@@ -137,10 +137,10 @@ def _first_said(context: Context, scope: str, name: str, most: int) -> tuple[int
 
 
 def _rules_in(text: str) -> tuple[str, ...]:
-    if is_plain(text):
+    if is_surely_clean(text):
         return ()
     try:
-        return tuple(dict.fromkeys([hit.rule for hit in secrets.found(text)]))
+        return tuple(dict.fromkeys([hit.rule for hit in secrets.find_secrets(text)]))
     except TooLarge:
         return ("it is too long to tell",)
 

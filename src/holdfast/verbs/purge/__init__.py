@@ -28,7 +28,7 @@ def purge(
     from holdfast.verbs.purge import text as text_purge
     from holdfast.verbs.purge import transcripts as transcripts_module
 
-    name = validate.key_of_note(key) if key is not None else ""
+    name = validate.existing_key(key) if key is not None else ""
     places = (
         context.scopes_holding(name, scope, lambda place, name: notes.are_there(context.store, place, name)) if name else []
     )

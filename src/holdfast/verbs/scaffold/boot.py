@@ -141,7 +141,7 @@ def _said(tree: Tree, place: Scope, name: str, path: str) -> _Said | None:
     """What a file says, or why it cannot be read; None where it says nothing."""
     try:
         path, text, date = _text(tree, path)
-        text = validate.cleaned(text)
+        text = validate.without_secrets(text)
         lines = unread(text, _answers(tree)) if path == INBOX else _lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
