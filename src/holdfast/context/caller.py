@@ -485,7 +485,8 @@ class Context:
             from holdfast import embedders
             from holdfast.search.hybrid import HybridSearch
 
-            self._hybrid_search = HybridSearch(self.index, embedders.for_search(self.config.embedder, self.config.embed_key))
+            opened = embedders.open_for_search(self.config.embedder, self.config.embed_key)
+            self._hybrid_search = HybridSearch(self.index, opened)
         return self._hybrid_search
 
     def hits(

@@ -171,7 +171,7 @@ class Vectorizer:
         known, when = self._reopened.get(model.name, (None, 0.0))
         if known is None and time.monotonic() >= when:
             try:
-                known = embedders_module.again(model.setting, self.by_role.values())
+                known = embedders_module.reopen(model.setting, self.by_role.values())
                 if (known.name, known.dim) != (model.name, model.dim):
                     known = None
             except (Trouble, ConfigError):

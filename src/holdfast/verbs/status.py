@@ -10,7 +10,7 @@ from holdfast.base.record import Record
 from holdfast.config import named, source, without_password
 from holdfast.context import archive
 from holdfast.context.sync import CAME_BACK
-from holdfast.embedders import available, for_search
+from holdfast.embedders import available, open_for_search
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.formats.frontmatter import parse_file_header
 from holdfast.index.sqlite import SearchFilter
@@ -107,7 +107,7 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         home, True, context.project_ids()[0], context.session, context.agent, _store(context), tuple(scopes),
         *(_sizes(context) if whole else (None, None)), passages, facts, degraded, len(brief.text), brief.shown,
         sum([one.sessions for one in scopes]), _turns(context, folders) if there else 0, _shown(context),
-        "; ".join([what for what, _ in available.missing(context.config.embedder)]),
+        "; ".join([what for what, _ in available.find_missing_packages(context.config.embedder)]),
         (_waiting(context) if there else 0) if whole else None,
         context.query(lambda: context.index.count(visible, only=1)) if there else 0,
         tuple(
@@ -182,7 +182,7 @@ def _turns(context: Context, folders: tuple[str, ...]) -> int:
 def _waiting(context: Context) -> int:
     """How many passages lack vectors of a model that is set: those of the one that has seen the fewest."""
     try:
-        wanted = [(one.name, role) for role, one in by_role(for_search(context.config.embedder)).items()]
+        wanted = [(one.name, role) for role, one in by_role(open_for_search(context.config.embedder)).items()]
     except HoldfastError:
         return 0  # what is wrong with the setting is told elsewhere
     seen = {(model.name, model.role): model for model in context.query(context.index.vectors.models)}
@@ -459,7 +459,8 @@ def _unindexed(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[
 
 def _embedder(context: Context, mending: Fix) -> list[Problem]:
     """Search by meaning that cannot work. That it lags behind is no problem: `status` says so, and so does the answer."""
-    wrong = available.missing(context.config.embedder) or available.silent(context.config.embedder, context.config.embed_key)
+    config = context.config
+    wrong = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
     another = mending.holdfast("config search.embedder default")
     if os.path.isdir(context.config.home) and source(named("search.embedder"), context.config.home) == "HOLDFAST_EMBEDDER":
         another = f"unset HOLDFAST_EMBEDDER; {another}"  # it would go over what the command sets

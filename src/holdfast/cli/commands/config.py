@@ -69,7 +69,7 @@ def _change(folder: str, setting: Setting, value: str | None) -> None:
     if wanted is not None and setting.name == "search.embedder":
         from holdfast import embedders
 
-        embedders.chosen(wanted)  # what cannot be an embedder is refused; nothing is loaded and nobody is asked
+        embedders.open_embedders(wanted)  # what cannot be an embedder is refused; nothing is loaded and nobody is asked
     path = _path(folder)
     home = open_folder(folder, (), create=True)
     assert home is not None  # it was to be made

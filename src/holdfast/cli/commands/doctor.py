@@ -119,7 +119,7 @@ def resident(call: Invocation) -> int:
 
     def ready(path: str) -> None:
         call.screen.aside(f"answering for {now.home}; stop with Ctrl-C")
-        for what, _ in available.missing(now.embedder) or available.silent(now.embedder, now.embed_key):
+        for what, _ in available.find_missing_packages(now.embedder) or available.check_endpoint(now.embedder, now.embed_key):
             call.screen.aside(f"search by meaning lacks a model, and the answers say so: {what}", "yellow")
 
     Resident(now.home, open_memory).serve(ready)
